@@ -1,17 +1,17 @@
-// Package backup saves what one machine keeps, records and blobs, while it is being
-// used, and restores it elsewhere.
+// Package backup saves one machine's records and blobs while they are in use, and restores them
+// elsewhere.
 //
 // A backup is a tree of blobs, in a folder or a bucket:
 //
 //	cutroom-backup      marks the tree
-//	manifest.json       what the backup is; replaced last, so that it is old or new
+//	manifest.json       describes the backup; replaced last, so that it is old or new
 //	database/ID         the records as of one moment
 //	index/ID            the names, sizes and digests of the blobs
-//	content/ab/abcd...  the bytes of the blobs, and of the files beside them, each under
-//	                    its SHA-256, so that a later backup adds only what is new
+//	content/ab/abcd...  the bytes of the blobs and settings, each under its
+//	                    SHA-256, so that a later backup adds only new ones
 //
-// What a broken-off backup has stored is used by the next one, and does not touch the
-// backup that is there.
+// The next backup reuses the contents of an interrupted one, which does not change the existing
+// backup.
 package backup
 
 import (
@@ -32,48 +32,42 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Store is where a backup is kept.
+// Store keeps a backup.
 type Store interface {
 	blob.Store
 	Lister
 }
 
-// Opener opens blobs, as blob.Store does.
 type Opener interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// Lister lists blobs.
 type Lister interface {
-	// List returns every blob below a prefix such as "content", at any depth and in no
-	// order; the empty prefix is the whole store. Blobs that are added or removed
-	// meanwhile may be missed.
+	// List returns every blob below a prefix such as "content", at any depth and in no order. The
+	// empty prefix is the whole store. It may miss blobs that are added or removed while it runs.
 	List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 }
 
-// format is the version of the layout that this package writes and reads.
+// format is the version of the layout.
 const format = 1
 
-// manifestName is the name of the manifest in the backup.
 const manifestName = "manifest.json"
 
-// largestManifest and longestLine bound a manifest and a line of an index, in bytes.
+// largestManifest and longestLine limit a manifest and a line of an index, in bytes.
 const largestManifest, longestLine = 1 << 20, 4 << 10
 
-// Manifest describes a backup.
 type Manifest struct {
 	Format int `json:"format"`
-	// ID is the backup's own. MadeAt is when its records were read.
+	// ID identifies the backup. MadeAt is when its records were read.
 	ID     string    `json:"id"`
 	MadeAt time.Time `json:"made_at"`
-	// Version is that of the program that made the backup.
+	// Version is the version of the program that made the backup.
 	Version  string  `json:"version"`
 	Database Content `json:"database"`
 	Index    Content `json:"index"`
-	// Settings are the files of the data folder beside the records and blobs, such as
-	// the secret that signs URLs, by their names.
+	// Settings are other files of the data folder by name, such as the secret that signs URLs.
 	Settings map[string]Content `json:"settings"`
-	// Blobs and Bytes count what the index names.
+	// Blobs and Bytes count the index's blobs.
 	Blobs int   `json:"blobs"`
 	Bytes int64 `json:"bytes"`
 }
@@ -84,18 +78,16 @@ type Content struct {
 	SHA256 string `json:"sha256"`
 }
 
-// indexed is a line of the index.
 type indexed struct {
 	Name string `json:"name"`
 	Content
-	// StoredAt tells whether the blob was replaced since.
+	// StoredAt shows whether the blob was replaced later.
 	StoredAt time.Time `json:"stored_at"`
 }
 
-// place returns the name of content in the backup.
 func (c Content) place() string { return "content/" + c.SHA256[:2] + "/" + c.SHA256 }
 
-// check fails if a description that was read cannot be true.
+// check fails if the description is impossible.
 func (c Content) check() error {
 	digest, err := hex.DecodeString(c.SHA256)
 	if err != nil || len(digest) != sha256.Size || c.SHA256 != strings.ToLower(c.SHA256) || c.Size < 0 {
@@ -105,17 +97,14 @@ func (c Content) check() error {
 }
 
 var (
-	// ErrNone means that there is no backup.
-	ErrNone = errors.New("there is no backup")
-	// ErrDamaged means that a part of a backup is missing or has other bytes than it was
-	// made with.
+	ErrNone = errors.New("the store has no backup")
+	// ErrDamaged means that a part of a backup is missing or has wrong bytes.
 	ErrDamaged = errors.New("the backup is damaged")
 )
 
 // Read reads the manifest of the newest backup in a store.
 //
-// Errors: ErrNone; ErrDamaged; one that says so if a newer version of the program made
-// the backup; the store's.
+// Errors: ErrNone; ErrDamaged; a newer version of the program made the backup.
 func Read(ctx context.Context, store Opener) (Manifest, error) {
 	var m Manifest
 	r, err := store.Open(ctx, manifestName, 0, -1)
@@ -154,7 +143,6 @@ func values(settings map[string]Content) (all []Content) {
 	return all
 }
 
-// index reads the index of a backup line by line.
 func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, error] {
 	return func(yield func(indexed, error) bool) {
 		r, err := open(ctx, store, "index/"+m.ID, m.Index)
@@ -185,8 +173,8 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 	}
 }
 
-// open opens a part of a backup. Reading it to the end fails with ErrDamaged if it is
-// not what it was made as.
+// open opens a part of a backup. Reading it to the end fails with ErrDamaged if its bytes are
+// wrong.
 func open(ctx context.Context, store Opener, name string, want Content) (io.ReadCloser, error) {
 	r, err := store.Open(ctx, name, 0, -1)
 	if fault.Is(err, fault.NotFound) {
@@ -198,7 +186,7 @@ func open(ctx context.Context, store Opener, name string, want Content) (io.Read
 	return &checked{from: r, name: name, want: want, hash: sha256.New()}, nil
 }
 
-// checked compares what is read with what it should be.
+// checked compares the read bytes with their description.
 type checked struct {
 	from io.ReadCloser
 	name string

@@ -10,28 +10,25 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Target is where a backup is restored.
+// Target is the destination of a restore.
 type Target struct {
-	// Blobs may hold some of the backup's blobs already, of a restore that was broken
-	// off.
+	// Blobs may have some of the backup's blobs from an interrupted restore.
 	Blobs blob.Store
-	// Setting keeps a file of the data folder. Records takes the records; it is called
-	// last.
+	// Setting stores a file of the data folder. Records stores the records; it is called last.
 	Setting func(ctx context.Context, name string, content io.Reader) error
 	Records func(ctx context.Context, content io.Reader) error
 }
 
-// Restored counts what a restore did.
+// Restored counts the work of a restore.
 type Restored struct {
 	Manifest
-	// Copied counts the blobs that were not there yet.
+	// Copied counts the blobs that did not exist yet.
 	Copied int
 }
 
-// Restore restores a backup, which Read has described. A restore that was broken off is
-// continued.
+// Restore restores the backup of a manifest from Read. It continues an interrupted restore.
 //
-// Errors: ErrDamaged; those of the backup's store and of the target.
+// Errors: ErrDamaged.
 func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored, error) {
 	done := Restored{Manifest: m}
 	for line, err := range m.index(ctx, store) {
@@ -66,9 +63,7 @@ func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored
 	return done, pass(ctx, store, "database/"+m.ID, m.Database, to.Records)
 }
 
-// Verify reads all of a backup, and fails if a part is missing or damaged.
-//
-// Errors: ErrDamaged; those of the store.
+// Verify reads the whole backup, and fails with ErrDamaged if a part is missing or damaged.
 func Verify(ctx context.Context, store Opener, m Manifest) error {
 	discard := func(_ context.Context, r io.Reader) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})
@@ -95,8 +90,8 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass passes a part of a backup on. What takes it must read to its end before it keeps
-// any of it.
+// pass passes a part of a backup to a function, which must read to its end before it keeps any of
+// it.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

@@ -20,37 +20,34 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Blobs are the blobs that are saved, which may change meanwhile.
+// Blobs are the blobs to save. They may change while a backup runs.
 type Blobs interface {
 	Lister
 	Opener
 }
 
-// Source is what is saved.
+// Source has the data to save.
 type Source struct {
-	// Snapshot writes the records as of one moment into the file at the path, which
-	// does not exist.
+	// Snapshot writes the records as of one moment to the new file at the path.
 	Snapshot func(ctx context.Context, path string) error
 	Blobs    Blobs
-	// Settings are files of the data folder, by their names. Those that do not exist are
-	// left out.
+	// Settings are paths of files of the data folder by name. Missing ones are skipped.
 	Settings map[string]string
 }
 
-// Saver saves backups.
 type Saver struct {
 	Source Source
 	Store  Store
-	// Work is a folder with room for a copy of the records. Nothing stays in it unless
-	// the process is killed, see WorkPattern.
+	// Work is a folder with space for a copy of the records. It is empty afterwards unless the
+	// process is killed, see WorkPattern.
 	Work string
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
-	// Reread has the bytes of earlier backups read again, so that those that a disk has
-	// lost since are saved anew. Without it their sizes are believed.
+	// Reread checks the bytes of earlier backups, so that bytes lost by a disk are saved again.
+	// Otherwise only sizes are compared.
 	Reread bool
 	Now    func() time.Time
-	// NewID returns an id of letters and digits that no other backup has.
+	// NewID returns a unique id of letters and digits.
 	NewID func() string
 }
 
@@ -59,48 +56,45 @@ const WorkPattern = "backup-*"
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 
-// spared is how long the bytes of an earlier backup stay though no backup names them:
-// another backup into the same store may have found them there and be about to.
+// spared is how long unreferenced bytes stay, because another backup into the same store may be
+// about to reference them.
 const spared = 24 * time.Hour
 
-// claimName is the name of what marks a store, and lockName of the file that is in a
-// locked folder.
+// claimName is the blob that marks a store, lockName the file in a locked folder.
 const claimName, lockName = "cutroom-backup", "lock"
 
-// Report is what a backup did.
+// Report is the result of a backup.
 type Report struct {
 	Manifest
-	// NewBlobs and NewBytes count what the store did not have.
+	// NewBlobs and NewBytes count the data that the store lacked.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts the contents of earlier backups that were deleted, and Damaged those
-	// that were found to have other bytes than they should.
+	// Deleted counts the deleted contents of earlier backups, and Damaged the contents found with
+	// wrong bytes.
 	Deleted, Damaged int
 }
 
-// saving is a backup that is being made.
+// saving is a backup in progress.
 type saving struct {
 	Saver
 	report Report
-	// last is the id of the backup that this one replaces, empty if there is none.
+	// last is the id of the replaced backup, or empty.
 	last string
-	// known are the blobs of the last backup and of this one, seen those of this one.
+	// known are the blobs of the last and of this backup, seen the blobs of this one.
 	known, seen map[string]indexed
-	// kept has the sizes of the contents that the store has, by their names there.
+	// kept has the sizes of the store's contents by name.
 	kept map[string]int64
 }
 
-// Save makes a backup. It replaces the one that is in the store, which stays whole until
-// then.
+// Save makes a backup. It replaces the store's backup, which stays complete until then.
 //
-// The records are read after the blobs, and the blobs that have come since are added
-// after that. So each blob that the records name is in the backup, but for one that came
-// and went while the backup was made: what names it is as if its time were over, or, for
-// a result of a batch, lost. What was deleted meanwhile may be there too: a server sets
-// aside the blobs that no record names.
+// It reads the records after the blobs, and then adds the blobs that are new since. So each blob in
+// the records is in the backup, except for one that came and went while the backup ran: its record
+// then acts as expired, or a batch's result is lost. Blobs deleted while it ran may be in the
+// backup: a server sets aside blobs without a record.
 //
-// Errors: those of the source and of the store; that the store holds other things, or that
-// another backup was made meanwhile. The backup that was there is then still there.
+// It fails if the store has other data, or another backup was made at the same time. After an error
+// the previous backup still exists.
 func (s Saver) Save(ctx context.Context) (Report, error) {
 	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
 	run.report.Manifest = Manifest{Format: format, ID: s.NewID(), Version: s.Version, Settings: map[string]Content{}}
@@ -110,7 +104,7 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	}
 	if err == nil {
 		run.last = last.ID
-		// Of an index that cannot be read, nothing is known: all is saved again.
+		// If the index cannot be read, everything is saved again.
 		for line, err := range last.index(ctx, s.Store) {
 			if err != nil {
 				clear(run.known)
@@ -142,8 +136,8 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	return run.report, run.prune(ctx)
 }
 
-// stillWhole reports whether a content of an earlier backup has the bytes that its name
-// says. Unless they are to be read again, it has.
+// stillWhole reports whether a content of an earlier backup has the right bytes. Without Reread it
+// trusts the store.
 func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
 	if !s.Reread {
 		return true, nil
@@ -163,8 +157,8 @@ func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error)
 	return err == nil, err
 }
 
-// claim marks the store as one of backups, since what no backup names is deleted there.
-// A store that holds anything else is refused.
+// claim marks the store for backups, because unreferenced contents are deleted there. It refuses a
+// store with other data.
 func (s *saving) claim(ctx context.Context) error {
 	_, err := s.Store.Head(ctx, claimName)
 	if err == nil || !fault.Is(err, fault.NotFound) {
@@ -196,7 +190,7 @@ func (s *saving) save(ctx context.Context) error {
 	if err := s.Source.Snapshot(ctx, copied); err != nil {
 		return err
 	}
-	// What the records name and was stored since the blobs were listed.
+	// Save blobs of the records that were stored since the blobs were listed.
 	if err := s.blobs(ctx); err != nil {
 		return err
 	}
@@ -227,20 +221,19 @@ func (s *saving) save(ctx context.Context) error {
 	return err
 }
 
-// expectLast fails if another backup was made since this one began: it may have deleted what
-// this one names.
+// expectLast fails if another backup was made since this one started: it may have deleted contents
+// of this one.
 func (s *saving) expectLast(ctx context.Context) error {
 	now, err := Read(ctx, s.Store)
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {
 		now, err = Manifest{}, nil
 	}
 	if err == nil && now.ID != s.last {
-		err = errors.New("another backup was made there meanwhile, and is kept: make one at a time")
+		err = errors.New("another backup was made there at the same time, and is kept: make one at a time")
 	}
 	return err
 }
 
-// blobs saves the blobs that the backup does not have yet.
 func (s *saving) blobs(ctx context.Context) error {
 	for entry, err := range s.Source.Blobs.List(ctx, "") {
 		if err != nil {
@@ -252,7 +245,7 @@ func (s *saving) blobs(ctx context.Context) error {
 				return s.Source.Blobs.Open(ctx, entry.Name, 0, -1)
 			})
 			if fault.Is(err, fault.NotFound) {
-				continue // deleted meanwhile
+				continue // deleted since it was listed
 			}
 			if err != nil {
 				return fmt.Errorf("save %s: %w", entry.Name, err)
@@ -265,17 +258,16 @@ func (s *saving) blobs(ctx context.Context) error {
 	return nil
 }
 
-// has reports whether the store has bytes, as far as their size tells.
+// has reports whether the store has a content of this size.
 func (s *saving) has(content Content) bool {
 	size, ok := s.kept[content.place()]
 	return ok && size == content.Size
 }
 
-// errChanged means that bytes were replaced between two readings.
 var errChanged = errors.New("its bytes change")
 
-// content saves bytes under their digest, if the store does not have them. They are read
-// twice, as the digest is their name.
+// content saves bytes under their digest, if the store lacks them. It reads them twice, because the
+// digest is their name.
 func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
 	var content Content
 	for range 3 {
@@ -312,8 +304,7 @@ func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)
 	return content, errChanged
 }
 
-// file saves a file of this machine under the name, or under its digest if that is
-// empty.
+// file saves a local file under the name, or under its digest if that is empty.
 func (s *saving) file(ctx context.Context, path, name string) (Content, error) {
 	if name == "" {
 		return s.content(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
@@ -328,7 +319,7 @@ func (s *saving) file(ctx context.Context, path, name string) (Content, error) {
 	return Content{size, sum(digest)}, err
 }
 
-// index saves the index, which it writes to the file first.
+// index writes the index to the file and saves it.
 func (s *saving) index(ctx context.Context, path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -351,7 +342,7 @@ func (s *saving) index(ctx context.Context, path string) error {
 	return err
 }
 
-// prune deletes the backup that this one has replaced, and what none has named for long.
+// prune deletes the replaced backup and long unreferenced contents.
 func (s *saving) prune(ctx context.Context) error {
 	named := map[string]bool{"database/" + s.report.ID: true, "index/" + s.report.ID: true}
 	for _, content := range s.report.Settings {
@@ -379,7 +370,6 @@ func (s *saving) prune(ctx context.Context) error {
 	return nil
 }
 
-// contextReader ends with its context.
 type contextReader struct {
 	ctx  context.Context
 	from io.Reader

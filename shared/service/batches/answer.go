@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// watchEvery is how often a batch in progress is checked for its end, and keysEvery
-	// how many of these checks ask whether its key works.
+	// watchEvery is how often a batch in progress is checked for its end. Every keysEvery-th check
+	// also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is how long calls that are under way may take after the batch's end unless the
-	// rhythm says otherwise, and shortGrace for how long if other accounts wait for turns.
+	// grace is how long running calls may take after the batch's end unless the rhythm says
+	// otherwise. shortGrace applies if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
-	// maxFailures is how often a call is made that a model server fails.
+	// maxFailures limits the attempts at a call that a model server fails.
 	maxFailures = 3
-	// fullPause is how long a batch makes no calls while the storage of its account is full.
+	// fullPause is how long a batch pauses while its account's storage is full.
 	fullPause = 5 * time.Second
 )
 
-// Why no more calls of a batch are made.
+// Why a batch makes no more calls.
 var (
 	errExpired   = errors.New("batches: the batch's time is over")
 	errCancelled = errors.New("batches: the batch is cancelled")
 	errRevoked   = errors.New("batches: the batch's key does not work any more")
 )
 
-// answering is the work on the calls of a batch.
+// answering is the work on a batch's calls.
 type answering struct {
 	*Runner
 	batch batch.Batch
@@ -48,12 +48,12 @@ type answering struct {
 	who   atomic.Pointer[credential.Principal]
 	keep  *keeper
 	pace  *pace
-	// underWay has one for each call that is made, or waits for that.
+	// underWay has an element for each running or waiting call.
 	underWay chan struct{}
 }
 
-// answer makes the calls of a batch that were not made yet, until the context of staying
-// ends. It ends that itself when it has had patience for long enough.
+// answer makes the remaining calls of a batch, until the context staying ends. It ends that itself
+// when its patience is over.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
@@ -83,7 +83,6 @@ func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCau
 	return a.goOn(ctx, cause)
 }
 
-// storedBytes returns how many bytes the account may store; 0 means no limit.
 func (a *answering) storedBytes() int64 {
 	if who := a.who.Load(); who != nil {
 		return who.Tier.StoredBytes
@@ -91,7 +90,7 @@ func (a *answering) storedBytes() int64 {
 	return 0
 }
 
-// goOn records what comes after the calls.
+// goOn records the step after the calls.
 func (a *answering) goOn(ctx context.Context, cause error) error {
 	b := a.batch
 	switch {
@@ -110,16 +109,15 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	return a.change(ctx, batch.InProgress, b)
 }
 
-// makeCalls makes the calls until the context taking ends, and returns once they have
-// ended and their answers are kept.
+// makeCalls makes the calls until the context taking ends. It returns once they have ended and
+// their answers are kept.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// It ends with a cause, also where the service stops: calls that are not made again
-	// are billed.
+	// It ends with a cause, even if the service stops: calls that are not repeated are billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
 	defer context.AfterFunc(taking, func() { a.cutLater(doing, taking, cut) })()
-	// Without a place for the answers no call is made.
+	// Make no call while the answers have no place.
 	making, stop := context.WithCancel(taking)
 	defer stop()
 	results := make(chan result)
@@ -136,7 +134,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	return errors.Join(err, <-kept)
 }
 
-// cutLater cuts off the calls that are under way some time after no more are made.
+// cutLater cuts off the running calls some time after the last one started.
 func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCauseFunc) {
 	ends := endOf(taking) != ""
 	most := a.config.Grace
@@ -154,8 +152,8 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns how the batch ends whose calls are not made any more; empty if they are
-// made later.
+// endOf returns the outcome of a batch that makes no more calls. It is empty if they are made
+// later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
 	case errors.Is(cause, errExpired):
@@ -166,7 +164,7 @@ func endOf(taking context.Context) (outcome batch.Status) {
 	return ""
 }
 
-// causeOfCut returns with what cause calls are cut off.
+// causeOfCut returns the cause for cutting off calls.
 func causeOfCut(taking context.Context) error {
 	if endOf(taking) != "" {
 		return gateway.ErrGivenUp
@@ -174,8 +172,8 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop returns with what cause calls are cut off by the stop of the service: the
-// batch may have been cancelled just before.
+// causeAtStop returns the cause for cutting off calls when the service stops, because the batch may
+// have been cancelled just before.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
 	defer cancel()
@@ -185,8 +183,8 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed finds the calls in the input, and makes each in a goroutine of its own. It returns
-// once all have ended.
+// feed finds the calls in the input, and makes each in a new goroutine. It returns once all have
+// ended.
 func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {
@@ -228,18 +226,15 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 			}
 			if err != nil {
 				stop()
-				unread <- err // each call has one at most, after which none is begun
+				unread <- err // each call sends at most one, and then no call starts
 			}
 			<-a.underWay
 		})
 	}
 }
 
-// call makes one call, again and again while it is refused for now. It reports whether
-// there is an answer, or the call was cut off for good. Nothing of the line is in memory
-// while the call waits.
-//
-// Errors: those of the input's blob.
+// call makes one call, and repeats it while it is refused temporarily. It returns false if the call
+// was cut off for good. The line is not in memory while the call waits.
 func (a *answering) call(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	for failures := 0; ; {
 		made, ok, err = a.tryCall(doing, taking, at)
@@ -269,9 +264,9 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call once it may be made; ok is false if it may not any more. While the
-// account's storage is full the call is refused. The caller tells the pace how it ended, if
-// it was made.
+// tryCall makes a call once it may be made. ok is false if it may no longer be made. While the
+// account's storage is full, the call is refused. If it was made, the caller must report its end to
+// the pace.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil
@@ -300,8 +295,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 	return made, ok, err
 }
 
-// watch ends the taking of calls when the batch's time is over, it is cancelled, or its
-// key is revoked.
+// watch stops new calls when the batch's time is over, it is cancelled, or its key is revoked.
 func (a *answering) watch(taking context.Context, stop, handOver context.CancelCauseFunc) {
 	ticker := time.NewTicker(a.config.Watch)
 	defer ticker.Stop()
@@ -322,7 +316,7 @@ func (a *answering) watch(taking context.Context, stop, handOver context.CancelC
 	}
 }
 
-// look checks once what watch watches.
+// look makes watch's checks once.
 func (a *answering) look(ctx context.Context, stop context.CancelCauseFunc, atKey bool) error {
 	b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID)
 	switch {

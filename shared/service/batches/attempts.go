@@ -9,19 +9,18 @@ import (
 )
 
 const (
-	// maxAttempts is how often in a row the process may die at a batch that makes no
-	// progress. It fails then, so that no batch can keep the server from starting.
+	// maxAttempts is how often in a row the process may die during a batch that makes no progress.
+	// Then the batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
-	// suspectAfter is after how many of them a batch is worked on apart from others of
-	// which the same is known, so that one does not take others with it, and suspectFor
-	// for how long each time.
+	// suspectAfter is the number of deaths after which a batch runs apart from other suspects, so
+	// that one does not take others with it. suspectFor is how long each time.
 	suspectAfter = 2
 	suspectFor   = time.Minute
-	// lastNote bounds the note that work on a batch has stopped in good order.
+	// lastNote limits the record of a clean stop.
 	lastNote = 10 * time.Second
 )
 
-// attemptsAt returns how often the process has died at a batch in its present state.
+// attemptsAt returns how often the process has died during a batch in its current state.
 func attemptsAt(b batch.Batch) batch.Attempts {
 	at := batch.Attempts{Status: b.Status, Results: b.Answered + b.Failed}
 	if b.Attempts.Status == at.Status && b.Attempts.Results == at.Results {
@@ -30,10 +29,10 @@ func attemptsAt(b batch.Batch) batch.Attempts {
 	return at
 }
 
-// attempt notes that work on a batch begins, before anything of it is read: if the
-// process dies of it, the note stays. A batch that has had all its attempts is ended.
+// attempt records that work on a batch starts, before reading it: if the process dies, the record
+// stays. It ends a batch without attempts left.
 //
-// Errors: fault.Conflict if its status has changed meanwhile; fault.NotFound.
+// Errors: fault.Conflict if its status has changed; fault.NotFound.
 func (r *Runner) attempt(ctx context.Context, b batch.Batch) error {
 	b.Attempts = attemptsAt(b)
 	if b.Attempts.Count < maxAttempts {
@@ -46,13 +45,13 @@ func (r *Runner) attempt(ctx context.Context, b batch.Batch) error {
 	if b.Status != batch.InProgress {
 		return r.fail(ctx, b, why)
 	}
-	// What was answered was paid for.
+	// Finalize: answered calls were paid for.
 	b.Status, b.Outcome, b.FinalizingAt = batch.Finalizing, batch.Failed, r.now()
 	b.Errors = []batch.Error{why}
 	return r.change(ctx, batch.InProgress, b)
 }
 
-// stopped takes the note of an attempt back: work on the batch has stopped in good order.
+// stopped removes the record of an attempt after a clean stop.
 func (r *Runner) stopped(ctx context.Context, b batch.Batch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
 	defer cancel()
@@ -75,7 +74,7 @@ func (r *Runner) stopped(ctx context.Context, b batch.Batch) {
 	}
 }
 
-// fail ends a batch with an error. Files that were not written are not named.
+// fail ends a batch with an error. It does not name files that were not written.
 func (r *Runner) fail(ctx context.Context, b batch.Batch, why batch.Error) error {
 	from := b.Status
 	for _, id := range []*string{&b.Output, &b.Failures} {

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// finalize writes the files with a batch's results, and ends it.
 func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
 	from := b.Status
 	if err := r.giveUp(ctx, b); err != nil {
@@ -23,7 +22,7 @@ func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
 	if err != nil {
 		return err
 	}
-	// The ids are recorded first, so that a crash leaves no second file.
+	// Record the ids first, so that a crash leaves no second file.
 	if b, err = r.plan(ctx, b, chunks); err != nil {
 		return err
 	}
@@ -37,7 +36,7 @@ func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
 	return r.change(ctx, from, b)
 }
 
-// giveUp makes a result of every call that has none.
+// giveUp records a result for every call without one.
 func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	if b.Total == 0 || b.Outcome == batch.Completed {
 		return nil
@@ -85,7 +84,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	return errors.Join(err, <-kept)
 }
 
-// unanswered is the result of a call that has no answer when its batch ends so.
+// unanswered is the result of a call without an answer at this end of its batch.
 func unanswered(outcome batch.Status) *resultError {
 	switch outcome {
 	case batch.Failed:
@@ -96,7 +95,7 @@ func unanswered(outcome batch.Status) *resultError {
 	return &resultError{"batch_expired", "This request was not answered before the batch's time was over."}
 }
 
-// plan records the ids of the files that there will be.
+// plan records the ids of the future files.
 func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) (batch.Batch, error) {
 	planned := b
 	for _, c := range chunks {
@@ -123,7 +122,7 @@ func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) 
 	return planned, nil
 }
 
-// writeFile writes the file with the id from chunks, unless it is there.
+// writeFile writes the file with the id from chunks, unless it exists.
 func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks []batch.Chunk, failures bool) error {
 	if id == "" {
 		return nil
@@ -143,16 +142,16 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	hash := md5.New()
 	source := &joined{ctx: ctx, blobs: r.config.Blobs, chunks: chunks, failures: failures}
 	defer source.close()
-	// The bytes are the same whenever they are written: whoever writes them again, after a
-	// crash or beside another, changes nothing and leaves nothing behind.
+	// The bytes are always the same, so writing them again, after a crash or concurrently, changes
+	// nothing.
 	var err error
 	if f.Size, err = r.config.Blobs.Put(ctx, f.Blob, io.TeeReader(source, hash)); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	f.MD5 = hex.EncodeToString(hash.Sum(nil))
-	// The results were paid for: they are written even where the storage is full.
+	// The results were paid for, so write them even if the storage is full.
 	if _, err = r.config.Files.Create(ctx, f, 0); err != nil {
-		// The record may exist all the same; it is looked for when this is tried again.
+		// The record may exist; the next attempt checks it.
 		return fmt.Errorf("record the results: %w", err)
 	}
 	return nil
@@ -167,7 +166,6 @@ type joined struct {
 	current  io.ReadCloser
 }
 
-// Read reads from the current chunk, or from the next one that has any.
 func (j *joined) Read(p []byte) (int, error) {
 	for {
 		if j.current == nil {

@@ -19,37 +19,35 @@ import (
 )
 
 const (
-	// maxEnvelope is how much longer a line may be than its body, in bytes.
+	// maxEnvelope limits a line without its body, in bytes.
 	maxEnvelope = 16 << 10
 	maxLine     = gateway.MaxBody + maxEnvelope
-	// maxCustomID is how long the id of a call may be, in characters.
+	// maxCustomID limits the id of a call, in characters.
 	maxCustomID = 512
 )
 
-// errLineTooLong is the error for a line that was skipped.
+// errLineTooLong is returned for a skipped line.
 var errLineTooLong = errors.New("batches: the line is too long")
 
-// byteOrderMark may be at the beginning of an input.
+// byteOrderMark may start an input.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// place says where a line is in an input.
+// place is the place of a line in an input.
 type place struct {
-	// line is its number, and call that of its call: empty lines are none.
+	// line is its number, and call the number of its call, without empty lines.
 	line, call   int
 	offset, size int64
 }
 
-// input finds the calls of a batch one by one.
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// at is the place of the line that was found last, and short its bytes up to the next
-	// one, if it is a short line.
+	// at is the place of the last found line. short has its bytes up to the next one, if it is a
+	// short line.
 	at    place
 	short []byte
 }
 
-// openInput opens a batch's input.
 func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	blob, err := r.config.Blobs.Open(ctx, b.InputBlob, 0, -1)
 	if err != nil {
@@ -58,10 +56,9 @@ func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	return &input{blob: blob, reader: bufio.NewReaderSize(blob, shortLine)}, nil
 }
 
-// next finds the next line that is not empty. Long ones are never in memory here.
+// next finds the next line that is not empty. It never holds long ones in memory.
 //
-// Errors: io.EOF after the last one; errLineTooLong, after which the next line follows;
-// those of the blob.
+// Errors: io.EOF after the last one; errLineTooLong, after which the next line follows.
 func (in *input) next() (place, error) {
 	for {
 		empty, err := in.skip()
@@ -79,8 +76,8 @@ func (in *input) next() (place, error) {
 	}
 }
 
-// skip goes to the end of a line, and reports whether the line is empty. The last one may
-// lack its end.
+// skip goes to the end of a line, and reports whether the line is empty. The last one may lack its
+// line end.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
 	in.at.size, in.short = 0, nil
@@ -109,7 +106,6 @@ func (in *input) skip() (empty bool, err error) {
 
 func (in *input) close() { in.blob.Close() }
 
-// readLine reads a line of a batch's input.
 func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte, error) {
 	blob, err := r.config.Blobs.Open(ctx, b.InputBlob, at.offset, at.size)
 	if err != nil {
@@ -123,7 +119,7 @@ func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte,
 	return trimmed(text, at), nil
 }
 
-// trimmed returns a line without what is around its call.
+// trimmed returns a line without the bytes around its call.
 func trimmed(text []byte, at place) []byte {
 	if at.line == 1 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
@@ -131,10 +127,8 @@ func trimmed(text []byte, at place) []byte {
 	return bytes.TrimSpace(text)
 }
 
-// withFound has a function use the line that was found last, which may not be kept. A short
-// line is not read again.
-//
-// Errors: those of withLine.
+// withFound calls a function with the last found line, which must not be kept. It does not read a
+// short line again.
 func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
 	if in.short == nil {
 		return r.withLine(ctx, m, b, in.at, use)
@@ -143,10 +137,8 @@ func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *in
 	return nil
 }
 
-// withLine has a function use a line of a batch's input, which may not be kept. It waits
-// until the line may be in that memory.
-//
-// Errors: the context's; those of the blob.
+// withLine waits for memory and calls a function with a line of a batch's input, which must not be
+// kept.
 func (r *Runner) withLine(
 	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
 ) error {
@@ -161,13 +153,12 @@ func (r *Runner) withLine(
 	return err
 }
 
-// call is one call of a batch.
 type call struct {
 	customID string
 	body     []byte
 }
 
-// parsed returns the call of a line that was checked. Its body is a part of the line.
+// parsed returns the call of a checked line. Its body is a part of the line.
 func parsed(line []byte) call {
 	object, ok := jsonedit.ParseObject(line)
 	if !ok {
@@ -181,8 +172,8 @@ func parsed(line []byte) call {
 // members are the members of a line that the service reads.
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns the members of a line. repeated is the name of one that the line has
-// twice, which two readers may understand differently.
+// membersOf returns the members of a line. repeated is the name of a duplicate member, which is
+// ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result
@@ -208,20 +199,19 @@ func membersOf(line gjson.Result) (m members, repeated string) {
 	return m, repeated
 }
 
-// checker checks the lines of a batch.
 type checker struct {
 	endpoint string
 	model    string
-	// seen are hashes of the ids of calls, as the ids themselves may be long.
+	// seen has hashes of the calls' ids, because ids may be long.
 	seen map[[16]byte]struct{}
 }
 
-// check returns what is wrong with a line; ok reports that nothing is.
+// check returns the error of a line, or ok.
 func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 	flaw := func(code, param, message string) (batch.Error, bool) {
 		return batch.Error{Code: code, Param: param, Message: message}, false
 	}
-	// It refuses deep nesting before anything walks over the line.
+	// It refuses deep nesting before the line is parsed.
 	object, isObject := jsonedit.ParseObject(line)
 	if !isObject || !utf8.Valid(line) {
 		return flaw("invalid_json_line", "", notAnObject)
@@ -271,7 +261,7 @@ func (c *checker) checkBody(
 		c.model = strings.Clone(model.Str) // the line's bytes are used again
 	}
 	if c.model != model.Str {
-		return flaw("model_mismatch", "body.model", "The model is not that of the first line.")
+		return flaw("model_mismatch", "body.model", "The model differs from the first line's.")
 	}
 	return batch.Error{}, true
 }
@@ -280,7 +270,6 @@ var notAnObject = fmt.Sprintf("The line is not a JSON object, or is nested deepe
 
 var tooLongMessage = fmt.Sprintf("The body has more than %d bytes.", gateway.MaxBody)
 
-// validate checks the input of a batch.
 func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
 	in, err := r.openInput(ctx, b)
 	if err != nil {

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	// keepEvery is for how long answers gather before they are kept together, unless the
-	// rhythm says otherwise.
+	// keepEvery is how long answers are collected before they are kept together, unless the rhythm
+	// says otherwise.
 	keepEvery = 2 * time.Second
-	// keepBytes and keepLines are how many gather at most.
+	// keepBytes and keepLines limit the collected answers.
 	keepBytes, keepLines = 1 << 20, 1000
-	// lastKeep bounds the last attempt to keep answers when the service stops.
+	// lastKeep limits the last attempt to keep answers when the service stops.
 	lastKeep = 10 * time.Second
 )
 
-// result is that of one call.
+// result is one call's result.
 type result struct {
 	number   int
 	customID string
-	// refusal is why there is no answer. Answer is what the call used all the same, and nil
-	// if it was not made.
+	// refusal is why the call has no answer. answer may still have its usage; it is nil if the call
+	// was not made.
 	answer  *gateway.LineAnswer
 	refusal *resultError
 }
 
-// resultLine is a result as it is written (docs/contract/batches.md#results).
+// resultLine is a result in a file (docs/contract/batches.md#results).
 type resultLine struct {
 	ID       string          `json:"id"`
 	CustomID string          `json:"custom_id"`
@@ -55,17 +55,16 @@ type resultError struct {
 	Message string `json:"message"`
 }
 
-// keeper keeps the results of a batch in chunks. Only has and space are for several goroutines.
+// keeper keeps the results of a batch in chunks. Only has and space may be used concurrently.
 type keeper struct {
 	*Runner
 	batch batch.Batch
-	// name is a part of the names of this keeper's blobs.
+	// name is a part of this keeper's blob names.
 	name string
-	// done says which calls had a result when the keeper was made.
-	done []bool
-	// chunks is how many there are.
+	// done are the calls that had a result when the keeper was made.
+	done   []bool
 	chunks int
-	// answers and failures are the results that gather, and used what they used.
+	// answers and failures are the collected results, and used their usage.
 	answers, failures gathered
 	used              []usage.Record
 	space             *space
@@ -79,7 +78,7 @@ type gathered struct {
 	lines []int
 }
 
-// newKeeper returns a keeper that knows what was kept before.
+// newKeeper returns a keeper that knows the results kept earlier.
 func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) {
 	chunks, err := r.config.Store.Chunks(ctx, b.ID)
 	if err != nil {
@@ -104,9 +103,9 @@ func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) 
 // has reports whether a call had a result when the keeper was made.
 func (k *keeper) has(call int) bool { return k.done[call] }
 
-// run keeps results until there are no more. It tries again when that fails, and takes
-// no more results meanwhile; it returns an error only when the context has ended, or
-// somebody else works on the batch.
+// run keeps results until the channel closes. It repeats failed writes, and takes no results until
+// they succeed. It returns an error only when the context has ended, or another process works on
+// the batch.
 func (k *keeper) run(ctx context.Context, results <-chan result) error {
 	timer := time.NewTimer(k.config.Keep)
 	timer.Stop()
@@ -134,7 +133,6 @@ func (k *keeper) run(ctx context.Context, results <-chan result) error {
 	}
 }
 
-// add gathers a result.
 func (k *keeper) add(r result) error {
 	id := fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(k.batch.ID, "batch_"), r.number)
 	line := resultLine{ID: id, CustomID: r.customID, Error: r.refusal}
@@ -168,10 +166,9 @@ func (g *gathered) add(line resultLine) error {
 	return encoder.Encode(line)
 }
 
-// flush keeps what has gathered. It tries again until the context has ended, and then
-// once more.
+// flush keeps the collected results. It retries until the context has ended, and then once more.
 //
-// Errors: fault.Conflict if somebody else works on the batch.
+// Errors: fault.Conflict if another process works on the batch.
 func (k *keeper) flush(ctx context.Context) error {
 	retry := firstRetry
 	for {
@@ -185,7 +182,7 @@ func (k *keeper) flush(ctx context.Context) error {
 	}
 }
 
-// save keeps what has gathered in a chunk of answers and one of failures.
+// save keeps the collected results in a chunk of answers and one of failures.
 func (k *keeper) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
 	defer cancel()
@@ -228,8 +225,8 @@ func (k *keeper) save(ctx context.Context) error {
 	return nil
 }
 
-// discard deletes blobs that are not kept. Where somebody else has ended the batch, its blobs
-// may have been deleted before these were written.
+// discard deletes blobs that are not kept. If another process has ended the batch, its blobs may
+// have been deleted before these were written.
 func (k *keeper) discard(ctx context.Context, chunks []batch.Chunk) error {
 	var failures []error
 	for _, c := range chunks {

@@ -7,19 +7,17 @@ import (
 )
 
 const (
-	// callMemory bounds the long lines of all batches whose calls are made, and
-	// checkMemory those that are looked at, which must not wait for slow calls, in
-	// bytes; there may always be one. An account has half, or one line.
+	// callMemory limits the long lines of running calls of all batches. checkMemory limits the
+	// lines that are being checked, which must not wait for slow calls. Both are in bytes; one line
+	// is always allowed. An account has half, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is how long a line is at most that counts for nothing: as many of them
-	// as there are calls at once take no more than long ones. It is also what an input
-	// is read by.
+	// shortLine is the longest uncounted line: one for each concurrent call takes no more than long
+	// ones. It is also the size of reads of an input.
 	shortLine = 64 << 10
 )
 
-// memory is what the long lines of all batches may hold together. A line that finds too
-// little left waits: the next one is of the account that holds the least, and of those the
-// one that came first.
+// memory limits the long lines of all batches. A line waits if too little is left. The next one
+// belongs to the account that holds the least; among equals, the first to arrive.
 type memory struct {
 	total int64
 
@@ -29,7 +27,6 @@ type memory struct {
 	waiting  []*claim
 }
 
-// claim is a line that waits for memory.
 type claim struct {
 	account string
 	bytes   int64
@@ -38,8 +35,8 @@ type claim struct {
 
 func newMemory(total int64) *memory { return &memory{total: total, accounts: map[string]int64{}} }
 
-// take waits until a line of the account may be in memory; release ends that. It reports
-// whether it may: the context may end before.
+// take waits until a line of the account may be in memory; release ends that. It returns false if
+// the context ends first.
 func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	if bytes <= shortLine {
 		return ctx.Err() == nil
@@ -65,7 +62,6 @@ func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	return false
 }
 
-// release ends what take has taken.
 func (m *memory) release(account string, bytes int64) {
 	if bytes <= shortLine {
 		return
@@ -83,8 +79,8 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut lets those in that have their turn, until one does not fit: it comes before any
-// that is shorter, or it would wait forever. The lock is held.
+// handOut admits lines by turn, until one does not fit: it comes before shorter ones, or it would
+// wait forever. The lock must be held.
 func (m *memory) handOut() {
 	for {
 		next := -1

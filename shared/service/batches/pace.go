@@ -7,33 +7,31 @@ import (
 )
 
 const (
-	// leastPause and mostPause bound for how long a batch makes no calls after one was
-	// refused for now.
+	// leastPause and mostPause limit the pause of a batch after a temporary refusal.
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
-// pace finds out how many calls of a batch are taken at once: fewer after one was
-// refused for now, and one more after as many as that were answered.
+// pace determines how many calls of a batch run at once: fewer after a temporary refusal, and one
+// more after as many answers.
 type pace struct {
 	most int
 
 	mu      sync.Mutex
 	current int
-	// inFlight is how many calls are made, answered how many were since current has
-	// changed.
+	// inFlight counts running calls, answered the answers since current changed.
 	inFlight, answered int
-	// until is until when no call is made.
+	// until is the end of the pause.
 	until time.Time
-	// refusedSince is since when every call was refused; zero if the last one was not.
+	// refusedSince is since when every call was refused, or zero.
 	refusedSince time.Time
-	// changed is closed when a call has ended, and made anew.
+	// changed is closed and replaced when a call ends.
 	changed chan struct{}
 }
 
 func newPace(most int) *pace { return &pace{most: most, current: most, changed: make(chan struct{})} }
 
-// begin waits until a call may be made, and reports whether it may before the context
-// ends. One of the methods below ends the call.
+// begin waits until a call may be made, and returns false if the context ends first. One of the
+// methods below must end the call.
 func (p *pace) begin(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		p.mu.Lock()
@@ -59,7 +57,7 @@ func (p *pace) begin(ctx context.Context) bool {
 	return false
 }
 
-// end is the end of a call that says nothing about others.
+// end ends a call that says nothing about others.
 func (p *pace) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -73,7 +71,7 @@ func (p *pace) ended() {
 	p.changed = make(chan struct{})
 }
 
-// took is the end of a call that was answered.
+// took ends an answered call.
 func (p *pace) took() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,8 +82,8 @@ func (p *pace) took() {
 	p.ended()
 }
 
-// refused is the end of a call that was refused for now. Another one is made when one
-// that is under way has ended, or after the time if there is none.
+// refused ends a temporarily refused call. The next one starts after a running one has ended, or
+// after the time if none runs.
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,8 +98,8 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns for how long every call was refused. It is 0 while one is made that may
-// be answered yet.
+// refusedFor returns how long every call was refused. It is 0 while a running call may still be
+// answered.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

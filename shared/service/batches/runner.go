@@ -1,7 +1,6 @@
-// Package batches works on batches: it checks their input, has the gateway make their
-// calls behind live ones, keeps the answers, and writes the files with the results
-// (docs/contract/batches.md). All of it goes on after a crash: what was done is in the
-// records, and each call is answered and billed once.
+// Package batches runs batches: it checks their input, makes their calls through the gateway, after
+// live calls, keeps the answers, and writes the files with the results (docs/contract/batches.md).
+// It continues after a crash: progress is in the store, and each call is answered and billed once.
 package batches
 
 import (
@@ -24,17 +23,17 @@ import (
 )
 
 const (
-	// DefaultCalls is how many calls of batches are made at once, unless it is set.
+	// DefaultCalls is the default of Calls.
 	DefaultCalls = 16
-	// lookEvery is how often the runner looks for batches that nobody told it of, and
-	// for what is to be deleted.
+	// lookEvery is how often the runner looks for batches without a Wake, and for old data to
+	// delete.
 	lookEvery = 5 * time.Second
-	// firstRetry and lastRetry are the waits before work that failed inside is begun
-	// again, at first and at most.
+	// firstRetry and lastRetry are the shortest and the longest wait before failed work is
+	// repeated.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
-// Config is what a Runner is made of. Fields are required unless they say otherwise.
+// Config configures a Runner. Fields are required unless they say otherwise.
 type Config struct {
 	Store interface {
 		batch.Store
@@ -43,85 +42,81 @@ type Config struct {
 	Sweeper *batch.Sweeper
 	Files   Files
 	Blobs   Blobs
-	// Storage counts results towards the storage of the account until the batch has ended.
+	// Storage counts results towards the account's storage until the batch has ended.
 	Storage batch.Storage
-	// Keys returns the holders of the keys that batches were made with.
+	// Keys returns the holders of the batches' keys.
 	Keys interface {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
 	}
 	Gateway Gateway
-	// Free returns how many more bytes results may put on the disk; nil means any number.
+	// Free returns how many more bytes of results the disk may take; nil means no limit.
 	Free func() (int64, error)
-	// Calls is how many calls are made at once; 0 means DefaultCalls.
+	// Calls limits concurrent calls; 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
-	// NewID returns a text that is unique for ever and may stand in the name of a blob.
+	// NewID returns a globally unique text for a blob's name.
 	NewID func() string
 	Rhythm
-	// Settled reports whether the clock can be trusted to tell that a batch's time is
-	// over; nil means always.
+	// Settled reports whether the clock can be trusted for the end of a batch. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Rhythm is how often a runner does what costs something each time, and how long it waits.
-// A field that is 0 is as on one machine.
+// Rhythm has the intervals of work that costs something each time. Zero fields have the values of
+// one machine.
 type Rhythm struct {
-	// Keep is for how long answers gather before they are kept together: what a crash
-	// loses, and is made again.
+	// Keep is how long answers are collected before they are kept together. A crash loses them, and
+	// their calls are repeated.
 	Keep time.Duration
 	// Watch is how often a batch in progress is checked for its end. Every fifth check asks
 	// whether its key works.
 	Watch time.Duration
-	// Grace is how long calls that are under way may take after the last one was begun, if the
-	// batch goes on later. It is a minute at the most if the batch ends.
+	// Grace is how long running calls may take after the last one started, if the batch continues
+	// later. If the batch ends, it is a minute at most.
 	Grace time.Duration
-	// Patience is for how long all calls of a batch may be refused before work on it stops,
-	// to go on later; 0 means for ever.
+	// Patience is how long all calls of a batch may be refused before work on it stops, to continue
+	// later; 0 means forever.
 	Patience time.Duration
 }
 
-// orDefault returns the rhythm with the values of one machine where it has none.
+// orDefault fills zero fields with the values of one machine.
 func (h Rhythm) orDefault() Rhythm {
 	h.Keep, h.Watch, h.Grace = cmp.Or(h.Keep, keepEvery), cmp.Or(h.Watch, watchEvery), cmp.Or(h.Grace, grace)
 	return h
 }
 
-// Files stores the files with the results.
 type Files interface {
 	Get(ctx context.Context, account, id string) (file.File, error)
 	Name(f file.File) (file.File, error)
 	Create(ctx context.Context, f file.File, limit int64) (file.File, error)
 }
 
-// Blobs stores bytes.
 type Blobs interface {
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 	Delete(ctx context.Context, name string) error
 }
 
-// Gateway makes the calls.
 type Gateway interface {
 	AnswerLine(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.LineAnswer
 }
 
-// Runner works on the batches of all accounts. One process does for a store.
+// Runner works on the batches of all accounts. A store needs only one process with a runner.
 type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
-	// calling and checking bound the lines in memory.
+	// calling and checking limit the lines in memory.
 	calling, checking *memory
 	wake              chan struct{}
 
 	mu    sync.Mutex
 	slots *slots
-	// changed is closed by Wake, and made anew.
+	// changed is closed and replaced by Wake.
 	changed chan struct{}
 	working sync.WaitGroup
 }
 
-// New returns a runner; Run makes it work.
+// New returns a runner. Run makes it work.
 func New(c Config) *Runner {
 	if c.Calls == 0 {
 		c.Calls = DefaultCalls
@@ -137,7 +132,7 @@ func New(c Config) *Runner {
 	}
 }
 
-// Wake has the runner look at once for what there is to do.
+// Wake makes the runner look for work at once.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
@@ -149,15 +144,14 @@ func (r *Runner) Wake() {
 	r.changed = make(chan struct{})
 }
 
-// woken returns a channel that the next Wake closes.
 func (r *Runner) woken() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.changed
 }
 
-// Run works until the context ends. It then gives calls up that are under way, keeps
-// the answers that it has, and returns.
+// Run works until the context ends. It then abandons running calls, keeps the answers that it has,
+// and returns.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.working.Wait()
 	ticker := time.NewTicker(lookEvery)
@@ -175,7 +169,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// look begins to work on batches, and clears those that have ended.
+// look starts work on batches, and clears ended ones.
 func (r *Runner) look(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
@@ -190,8 +184,7 @@ func (r *Runner) look(ctx context.Context) error {
 	return swept
 }
 
-// begin begins to work on the next of the open batches, and reports whether there was one
-// and a place for it.
+// begin starts work on the next open batch, and reports whether it had one and a place for it.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -212,10 +205,10 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on a batch as Run does until it has ended, or the time is over or Patience is:
-// it then waits for calls that are under way, as long as Grace says, and returns. When the
-// context ends it gives them up and returns. It is for processes that are told what to work
-// on; somebody sees to it that one works on a batch at a time.
+// Work works on a batch like Run until the batch has ended, or the time or Patience is over. It
+// then waits for running calls up to Grace, and returns. When the context ends, it abandons them
+// and returns. It is for processes that are started for a batch. The caller must ensure that one
+// process at a time works on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
@@ -223,8 +216,8 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	r.work(ctx, staying, handOver, b)
 }
 
-// work works on a batch until it has ended, or a context ends: that of staying when it
-// hands its place over, so that calls that are under way may still end.
+// work works on a batch until it has ended, or a context ends: staying ends when the batch hands
+// over its place, so that running calls may still end.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -233,7 +226,7 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 		}
 	}()
 	for staying.Err() == nil {
-		// Somebody may have cancelled it, or changed the clock.
+		// It may have been cancelled, or the clock changed.
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
 		if err == nil {
 			if b = current; b.Status.Ended() {
@@ -272,9 +265,9 @@ func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
 		"error", errors.Join(cause, err))
 }
 
-// step takes a batch from its status to the next.
+// step moves a batch from its status to the next.
 //
-// Errors: fault.Conflict if its status has changed meanwhile.
+// Errors: fault.Conflict if its status has changed.
 func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	switch b.Status {
 	case batch.Validating:
@@ -289,7 +282,7 @@ func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// change records that a batch goes on from the status.
+// change records a batch's step from the status.
 func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	if err := r.config.Store.Change(ctx, from, b); err != nil {
 		return err
@@ -301,9 +294,7 @@ func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) e
 	return nil
 }
 
-// fits returns an error while there is no room for so many bytes of results.
-//
-// Errors: fault.StorageFull.
+// fits returns fault.StorageFull if the disk has too little space for the results.
 func (r *Runner) fits(bytes int64) error {
 	if r.config.Free == nil {
 		return nil
@@ -315,5 +306,5 @@ func (r *Runner) fits(bytes int64) error {
 	return err
 }
 
-// now is the time as it is recorded.
+// now is the time in the precision of records.
 func (r *Runner) now() time.Time { return r.config.Now().UTC().Truncate(time.Millisecond) }

@@ -9,40 +9,38 @@ import (
 )
 
 const (
-	// maxActive is how many batches are worked on at once; others wait.
+	// maxActive limits the batches that are worked on at once; others wait.
 	maxActive = 16
-	// slice is for how long an account has its only place while others have none.
+	// slice is how long an account has its only place while others have none.
 	slice = time.Minute
 )
 
-// errHandedOver is why a batch stops whose place another account has.
+// errHandedOver stops a batch whose place another account has.
 var errHandedOver = errors.New("batches: another account has the place")
 
-// slots are the places of the batches that are worked on. Each account has the same share
-// of them while others wait; what one has beyond is handed over, as a batch that stops
-// goes on later where it was.
+// slots are the places of active batches. Accounts have equal shares while others wait. An account
+// hands over its excess places, because a stopped batch continues later.
 type slots struct {
 	active map[string]*slot
-	// served says when an account had its last place, by the count of all.
+	// served is when an account had its last place, by the count of all places.
 	served map[string]uint64
 	count  uint64
 }
 
-// slot is the place of a batch.
 type slot struct {
 	account string
 	begun   time.Time
-	// number counts places as they were taken.
+	// number is the order in which places were taken.
 	number  uint64
 	suspect bool
-	// handOver ends the work on the batch; leaving reports that it was called.
+	// handOver ends the work on the batch; leaving means that it was called.
 	handOver context.CancelCauseFunc
 	leaving  bool
 }
 
 func newSlots() *slots { return &slots{active: map[string]*slot{}, served: map[string]uint64{}} }
 
-// held returns how many places each account has and keeps, and how many are handed over.
+// held returns how many places each account keeps, and how many are being handed over.
 func (s *slots) held() (held map[string]int, leaving int) {
 	held = map[string]int{}
 	for _, one := range s.active {
@@ -55,8 +53,8 @@ func (s *slots) held() (held map[string]int, leaving int) {
 	return held, leaving
 }
 
-// next returns the batch to work on next: that of the account that has the fewest, and of
-// those the one that waited longest for a place.
+// next returns the next batch: of the account with the fewest places, and among equals the batch
+// that waited longest for a place.
 func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string]bool) (chosen batch.Batch, ok bool) {
 	for _, b := range open {
 		if s.active[b.ID] != nil || besides[b.ID] || suspect(b) && s.suspected() {
@@ -70,10 +68,10 @@ func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string
 	return chosen, ok
 }
 
-// suspect reports whether the process may have died of the batch.
+// suspect reports whether the process may have died because of the batch.
 func suspect(b batch.Batch) bool { return attemptsAt(b).Count >= suspectAfter }
 
-// suspected reports whether a batch is worked on that may end the process.
+// suspected reports whether a suspect batch is active.
 func (s *slots) suspected() bool {
 	for _, one := range s.active {
 		if one.suspect && time.Since(one.begun) < suspectFor {
@@ -83,7 +81,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take takes a place for the next batch, if there are both.
+// take takes a place for the next batch, if both exist.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false
@@ -100,7 +98,7 @@ func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b ba
 	return b, true
 }
 
-// makeRoom has batches hand their places over to those that wait for longer than is fair.
+// makeRoom makes batches hand over their places to batches that wait longer than is fair.
 func (s *slots) makeRoom(open []batch.Batch) {
 	held, leaving := s.held()
 	promised := map[string]bool{}
@@ -124,9 +122,9 @@ func (s *slots) makeRoom(open []batch.Batch) {
 	s.forget(open)
 }
 
-// richest returns the place that is handed over to an account that has so many: the last
-// one of the account with the most, if it keeps no fewer. An account that has none also
-// gets the first place of those that all have one, after its time.
+// richest returns the place to hand over to an account with has places: the last one of the account
+// with the most, if it keeps no fewer. If all accounts have one, an account with none also gets the
+// oldest place after its slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {
@@ -144,7 +142,7 @@ func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	return nil
 }
 
-// forget forgets accounts that have no open batches.
+// forget drops accounts without open batches.
 func (s *slots) forget(open []batch.Batch) {
 	left := make(map[string]uint64, len(s.served))
 	for _, b := range open {

@@ -15,15 +15,15 @@ type space struct {
 
 	mu   sync.Mutex
 	held file.Reservation
-	// used is how many bytes the blobs have. More may be held: a process that has died may
-	// have reserved space for results that it did not keep.
+	// used is the size of the blobs. More may be reserved: a dead process may have reserved space
+	// for results that it did not keep.
 	used int64
-	// full reports that the account may have no space for results.
+	// full means that the account may have no space for results.
 	full bool
 }
 
-// newSpace returns the space of a batch with the bytes that its blobs count so far. That is at
-// least one, because no input is empty.
+// newSpace returns the space of a batch with its counted bytes. That is at least one, because no
+// input is empty.
 func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
 	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
 	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err
@@ -47,7 +47,7 @@ func (s *space) fits(ctx context.Context, limit int64) (bool, error) {
 	return err == nil, err
 }
 
-// hold makes space for results of calls that were made, even if the account is full.
+// hold reserves space for results of finished calls, even if the account is full.
 func (s *space) hold(ctx context.Context, bytes, limit int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *space) hold(ctx context.Context, bytes, limit int64) error {
 	return err
 }
 
-// keep says that results were kept that hold has made space for.
+// keep records that results were stored in the space of hold.
 func (s *space) keep(bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

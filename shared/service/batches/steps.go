@@ -11,46 +11,42 @@ import (
 )
 
 const (
-	// stepTime is for how long calls are begun in a step.
+	// stepTime is how long a step starts calls.
 	stepTime = 5 * time.Minute
-	// lastWords is what is left of the time of a step's process when calls that are under
-	// way are given up: to keep answers and to note how far the batch is.
+	// lastWords is the remaining time of a step's process when running calls are abandoned: to keep
+	// answers and to record progress.
 	lastWords = 45 * time.Second
-	// firstDelay and lastDelay are the waits after a step that brought nothing, at first and
-	// at most.
+	// firstDelay and lastDelay are the shortest and the longest wait after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
 )
 
-// StepRhythm is that of a runner in a process that works by steps, where each write and each
-// read is paid for and so is each second.
+// StepRhythm is the rhythm of a process that works by steps, where each write, read and second
+// costs money.
 func StepRhythm() Rhythm {
 	return Rhythm{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, Patience: time.Minute}
 }
 
-// Steps works on batches in processes that are started for it and end: each makes a step, which
-// is to make calls of one batch for some minutes and to keep their answers, and starts others
-// while batches wait. What a process that dies leaves behind, another finds when its claim is
-// over.
+// Steps works on batches in short processes. Each makes one step: it makes calls of one batch for
+// some minutes, keeps their answers, and starts other processes while batches wait. If a process
+// dies, another continues its batch when its claim is over.
 type Steps struct {
 	Runner  *Runner
 	Claims  batch.Claims
 	Sweeper *batch.Sweeper
-	// Others starts another process, which makes a step.
+	// Others starts another process for a step.
 	Others interface {
 		Start(ctx context.Context) error
 	}
-	// Most is how many batches are worked on at once, or one or two more, when processes
-	// begin at the same moment.
+	// Most limits the active batches. It may be exceeded by one or two if processes start at the
+	// same moment.
 	Most   int
 	NewID  func() string
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Do makes a step of the batch that is next, if one waits and there is a place for it. The
-// context's deadline is that of the process.
-//
-// Errors: those of the store, and of a start of others.
+// Do makes a step of the next batch, if one waits and a place is free. The context's deadline must
+// be the process's.
 func (s *Steps) Do(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -77,8 +73,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the batch that is next, and reports whether there is one, and whether there is
-// more to do.
+// claim claims the next batch. It reports whether it got one, and whether more batches wait.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -88,7 +83,7 @@ func (s *Steps) claim(
 		if !waits {
 			break
 		}
-		// What somebody else claims at this moment is held too.
+		// Concurrent claims are held too.
 		now := s.Now()
 		all[i].HeldUntil = now.Add(time.Until(deadline))
 		b = all[i]
@@ -100,9 +95,9 @@ func (s *Steps) claim(
 	return b, false, false, err
 }
 
-// next returns the place in the list of the batch to work on next: one of the account of which
-// the fewest are worked on, and of those the one that has waited longest. It reports whether
-// one waits and there is a place for it.
+// next returns the index of the next batch: of the account with the fewest active batches, and
+// among equals the batch that has waited longest. waits is false if no batch waits or no place is
+// free.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}
@@ -125,8 +120,8 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends the claim of a batch, which was so when the step began, and says when work on
-// it is to go on.
+// release ends the claim of a batch and sets when work on it continues. before is the batch at the
+// start of the step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {

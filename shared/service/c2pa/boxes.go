@@ -8,17 +8,17 @@ import (
 	"os"
 )
 
-// maxBoxes is how many boxes a video or an AVIF picture may have before its credentials are
-// not read. The library's time grows with the square of their number: 20,000 take one to two
-// seconds. A fragmented video of an hour has about as many.
+// maxBoxes limits the boxes of a video or an AVIF picture whose credentials are read. The library's
+// time grows with the square of their number: 20,000 take one to two seconds. A fragmented video of
+// an hour has about as many.
 const maxBoxes = 20_000
 
 var errBoxes = errors.New("it has too many boxes or values")
 
-// checkBoxes counts the boxes of a file of the ISO base media file format, as the library
-// does. Other files have none.
+// checkBoxes counts the boxes of a file of the ISO base media file format, like the library. Other
+// files have none.
 //
-// Errors: errBoxes; errors of reading.
+// Errors: errBoxes.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -49,8 +49,8 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns the size of a box that begins with these bytes, and where the boxes in it
-// begin, 0 if it holds none. The size is 0 if no box begins here.
+// boxSize returns the size of a box that starts with these bytes, and the offset of the boxes in
+// it, or 0. The size is 0 if no box starts here.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0

@@ -21,15 +21,14 @@ import (
 	_ "crypto/sha512" // for the keys of 384 and 521 bits
 )
 
-// SelfMadeAge is how long certificates that the service makes for itself are valid.
-// Without a time stamp of an authority, what they signed is valid as long as they are.
+// SelfMadeAge is the validity of certificates that the service makes. A signature without an
+// authority's time stamp expires with them.
 const SelfMadeAge = 10 * 365 * 24 * time.Hour
 
 // claimSigning is C2PA's purpose of a certificate (C2PA specification, 14.5.1).
 var claimSigning = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62558, 2, 1}
 
-// Identity is whom results are signed by: a key and its certificates. It is safe for
-// concurrent use.
+// Identity is the signer of results: a key and its certificates. It is safe for concurrent use.
 type Identity struct {
 	key       crypto.Signer
 	leaf      *x509.Certificate
@@ -39,12 +38,9 @@ type Identity struct {
 	random    io.Reader
 }
 
-// ParseIdentity reads an identity: certificates in PEM, the signer's first and each
-// followed by the one that signed it, and a private key in PEM (PKCS #8 or SEC 1). Both
-// may be the same text.
-//
-// Errors: what is missing, does not fit together, is not accepted by C2PA, or is not valid
-// now.
+// ParseIdentity reads an identity: certificates in PEM, the signer's first and each followed by its
+// issuer, and a private key in PEM (PKCS #8 or SEC 1). Both may be the same text. It fails if a
+// part is missing, does not match, is not accepted by C2PA, or is not valid now.
 func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*Identity, error) {
 	chain, leaf, err := parseChain(certificates)
 	if err != nil {
@@ -58,12 +54,12 @@ func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*
 		return nil, err
 	}
 	if public, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(i.key.Public()) {
-		return nil, errors.New("the key is not that of the first certificate")
+		return nil, errors.New("the key does not match the first certificate")
 	}
 	switch {
 	case leaf.IsCA:
 		return nil, errors.New(
-			"the first certificate is that of an authority: C2PA wants one of the signer's own, which it signed")
+			"the first certificate belongs to an authority: C2PA needs a signer's certificate that the authority signed")
 	case now.Before(leaf.NotBefore):
 		return nil, fmt.Errorf("the certificate is not valid before %s", leaf.NotBefore.UTC().Format(time.RFC3339))
 	case now.After(leaf.NotAfter):
@@ -89,23 +85,20 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // a buffer takes everything
 	}
 	if leaf == nil {
-		return "", nil, errors.New("there is no certificate in PEM")
+		return "", nil, errors.New("no certificate in PEM found")
 	}
 	return chain.String(), leaf, nil
 }
 
-// Anchors returns the certificates in a text in PEM, without what else is in it.
-//
-// Errors: there is none, or one that cannot be read.
+// Anchors returns only the certificates in a PEM text. It fails if it finds no certificate or an
+// unreadable one.
 func Anchors(text []byte) (string, error) {
 	chain, _, err := parseChain(text)
 	return chain, err
 }
 
-// Identities returns the certificates of each of several identities in a text in PEM, in
-// which each begins with the signer's own and goes on with those of authorities.
-//
-// Errors: there is none, or one that cannot be read.
+// Identities returns the certificates of each identity in a PEM text. Each starts with the signer's
+// certificate, followed by authorities. It fails if it finds no certificate or an unreadable one.
 func Identities(text []byte) (chains []string, err error) {
 	certificates, _, err := parseChain(text)
 	if err != nil {
@@ -124,17 +117,16 @@ func Identities(text []byte) (chains []string, err error) {
 	return chains, nil
 }
 
-// SelfMade reports whether certificates in PEM are those of an identity that NewIdentity made:
-// their authority has signed no other.
+// SelfMade reports whether NewIdentity made the certificates in PEM: their authority has signed no
+// other.
 func SelfMade(certificates string) bool {
 	_, leaf, err := parseChain([]byte(certificates))
 	return err == nil && leaf.Issuer.CommonName == authorityName
 }
 
-// authorityName is the name of the authorities that NewIdentity makes.
 const authorityName = "Self-made authority for Content Credentials"
 
-// parseKey reads a private key. No error says anything of it.
+// parseKey reads a private key. Its errors reveal nothing of the key.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -152,10 +144,10 @@ func parseKey(text []byte) (crypto.Signer, error) {
 			return key, nil
 		}
 	}
-	return nil, errors.New("there is no private key in PEM (PKCS #8, without a password)")
+	return nil, errors.New("no private key in PEM found (PKCS #8, without a password)")
 }
 
-// algorithmOf returns how C2PA signs by a key.
+// algorithmOf returns C2PA's algorithm for a key.
 func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {
 	switch public := key.Public().(type) {
 	case *ecdsa.PublicKey:
@@ -175,7 +167,7 @@ func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {
 	return "", 0, errors.New("the key is of a kind that C2PA does not sign by: make one of P-256")
 }
 
-// Name returns whom the certificate names.
+// Name returns the name in the certificate.
 func (i *Identity) Name() string {
 	if len(i.leaf.Subject.Organization) > 0 {
 		return i.leaf.Subject.Organization[0]
@@ -183,15 +175,11 @@ func (i *Identity) Name() string {
 	return i.leaf.Subject.CommonName
 }
 
-// Expires returns when the certificate is no longer valid.
+// Expires returns the end of the certificate's validity.
 func (i *Identity) Expires() time.Time { return i.leaf.NotAfter }
 
-// Algorithm, Chain and Sign are for [c2pa.Signer].
-
-// Algorithm returns C2PA's name of the algorithm.
 func (i *Identity) Algorithm() string { return i.algorithm }
 
-// Chain returns the certificates in PEM.
 func (i *Identity) Chain() string { return i.chain }
 
 // Sign returns a signature in the form of COSE (RFC 9053).
@@ -224,9 +212,9 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity makes an identity for a deployer who has none: a key, its certificate and
-// that of an authority whose own key is forgotten at once. It returns all in PEM, for
-// [ParseIdentity]. Verifiers can tell that the same service signed, and not who runs it.
+// NewIdentity makes an identity for an operator without one: a key, its certificate and its
+// authority's certificate. The authority's key is discarded at once. It returns PEM for
+// [ParseIdentity]. Verifiers see that the same service signed, but not who runs it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
@@ -246,7 +234,7 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // the one that every reader accepts
+	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // accepted by every reader
 	leaf.UnknownExtKeyUsage = []asn1.ObjectIdentifier{claimSigning}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
@@ -279,7 +267,7 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// template returns what the two certificates share.
+// template returns the common fields of the two certificates.
 func template(now time.Time, random io.Reader, name string) (*x509.Certificate, error) {
 	serial := make([]byte, 16)
 	if _, err := io.ReadFull(random, serial); err != nil {

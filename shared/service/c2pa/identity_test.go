@@ -116,11 +116,11 @@ func TestWhatIsNoIdentity(t *testing.T) {
 	}{
 		"none":            {nil, good, "no certificate"},
 		"no key":          {good, []byte("ck_secret"), "no private key"},
-		"another's key":   {good, other, "not that of the first certificate"},
+		"another's key":   {good, other, "does not match the first certificate"},
 		"expired":         {made(t, key, now.Add(-2*time.Hour), now.Add(-time.Hour), false), good, "has expired"},
 		"early":           {made(t, key, now.Add(time.Hour), now.Add(2*time.Hour), false), good, "not valid before"},
 		"a broken key":    {good, []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), "cannot be read"},
-		"a weak curve":    {made(t, newKey(t, elliptic.P224()), now, now, false), good, "not that of"},
+		"a weak curve":    {made(t, newKey(t, elliptic.P224()), now, now, false), good, "does not match"},
 		"a broken anchor": {[]byte("-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"), good, "cannot be read"},
 	} {
 		_, err := c2pa.ParseIdentity(c.certificates, c.key, now, rand.Reader)

@@ -12,21 +12,20 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The kinds of digital sources of IPTC's vocabulary, and where it is.
+// Digital source types of IPTC's vocabulary, and its URL prefix.
 const (
 	sourceTypes = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
-	// drawn is for what a program made, enhanced for what one edited.
+	// drawn is for results made by a program, enhanced for edited ones.
 	drawn, enhanced = "algorithmicMedia", "algorithmicallyEnhanced"
 )
 
-// The names of what C2PA has no names for: the model of an action, and an input's hash.
+// Names outside of C2PA: the model of an action, and an input's hash.
 const (
 	modelName = "cutroom.model"
 	hashName  = "cutroom.sha256"
 )
 
-// work is one result to be signed.
 type work struct {
 	spec       engine.Spec
 	made       engine.Outcome
@@ -34,11 +33,11 @@ type work struct {
 	inputs     []input
 	generative bool
 	at         time.Time
-	// bare leaves the inputs' own credentials out.
+	// bare omits the inputs' credentials.
 	bare bool
 }
 
-// sourceType returns how the result was made, a word of IPTC's vocabulary.
+// sourceType returns the result's digital source type of IPTC's vocabulary.
 func (w work) sourceType() string {
 	switch {
 	case w.generative && w.spec.Data != nil:
@@ -51,7 +50,6 @@ func (w work) sourceType() string {
 	return drawn
 }
 
-// ingredient is an input in the form of c2pa-rs.
 type ingredient struct {
 	Label        string            `json:"label"`
 	Title        string            `json:"title"`
@@ -72,7 +70,7 @@ func (in input) json() string {
 	return string(text)
 }
 
-// action is what was done, in the form of C2PA's assertion of actions.
+// action is a step in the form of C2PA's assertion of actions.
 type action struct {
 	Action     string         `json:"action"`
 	When       string         `json:"when"`
@@ -81,7 +79,7 @@ type action struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// actions returns what was done to make the result.
+// actions returns the steps that made the result.
 func (w work) actions() []action {
 	when := w.at.UTC().Format(time.RFC3339)
 	last := action{
@@ -106,7 +104,6 @@ func (w work) actions() []action {
 	return append(before, last)
 }
 
-// manifest returns the manifest definition for c2pa-rs.
 func (w work) manifest(version string) (string, error) {
 	type assertion struct {
 		Label string `json:"label"`
@@ -138,7 +135,6 @@ func (w work) manifest(version string) (string, error) {
 	return string(text), nil
 }
 
-// picture returns a small PNG.
 func picture() []byte {
 	var out bytes.Buffer
 	_ = png.Encode(&out, image.NewGray(image.Rect(0, 0, 8, 8))) // a buffer takes everything

@@ -12,25 +12,24 @@ import (
 	"cutroom/shared/platform/c2pa"
 )
 
-// Reader verifies files for people who ask a service about them. It is safe for concurrent
-// use.
+// Reader verifies files for the service's clients. It is safe for concurrent use.
 type Reader struct {
 	Library *c2pa.Library
-	// Own are the certificates, in PEM, of the identities that this service made for itself:
-	// a reader then knows that a file is this service's, and nobody vouches for its name.
+	// Own are the certificates, in PEM, of self-made identities of this service. A file signed by
+	// them is recognized as this service's, although no authority confirms its name.
 	Own string
-	// Trusted are those of authorities that vouch for signers, in PEM.
+	// Trusted are certificates of trusted authorities, in PEM.
 	Trusted string
-	// Time is how long a file may take, beside the time for its size.
+	// Time is the time limit of a file, without the time for its size.
 	Time   time.Duration
 	Logger *slog.Logger
 }
 
-// Verify returns what the Content Credentials of a file say, and whether that holds. A file
-// without them is None, and one that was damaged, was made to harm the reader, is of no format
-// of C2PA or only names a server that has them is Unreadable.
+// Verify verifies a file's Content Credentials. Its state is None without credentials. It is
+// Unreadable for a damaged or hostile file, an unsupported format, or one that only links to
+// credentials on a server.
 //
-// Errors: the context's; what keeps the machine from reading it.
+// Errors: the context's; failures of the machine.
 func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	info, err := file.Stat()
 	if err != nil {
@@ -60,8 +59,7 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 	return report, nil
 }
 
-// inspect verifies a file, and tells the service's own signature from those that others vouch
-// for.
+// inspect verifies a file, and distinguishes the service's signature from others.
 func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, error) {
 	if err := checkBoxes(file); err != nil {
 		return origin.Report{}, err
@@ -75,12 +73,12 @@ func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, erro
 			return report, err
 		}
 	}
-	// The authority of a certificate that the service made has signed no other.
+	// A self-made authority has signed no other certificate.
 	report.State, report.Own = origin.Valid, true
 	return report, nil
 }
 
-// without is the report on a file of which no credentials were read.
+// without is the report on a file without readable credentials.
 func without(state string, problems ...string) origin.Report {
 	return origin.Report{State: state, Problems: problems, Record: origin.Record{Actions: []origin.Action{}}}
 }

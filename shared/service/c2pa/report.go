@@ -16,12 +16,12 @@ import (
 	"cutroom/shared/platform/c2pa"
 )
 
-var errNoMedia = errors.New("it is no picture or video")
+var errNoMedia = errors.New("it is not a picture or video")
 
-// Inspect verifies the Content Credentials of a file. A signer whose chain ends at one of
-// the anchors, certificates in PEM, is trusted.
+// Inspect verifies the Content Credentials of a file. A signer whose chain ends at one of the
+// anchors, certificates in PEM, is trusted.
 //
-// Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; that it is no picture or video; those of reading.
+// Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; errNoMedia.
 func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors string) (origin.Report, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := file.ReadAt(head, 0)
@@ -43,7 +43,7 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 // about 20,000.
 const maxValues = 200_000
 
-// told is what c2pa-rs reports.
+// told is the report of c2pa-rs.
 type told struct {
 	Active    string              `json:"active_manifest"`
 	Manifests map[string]manifest `json:"manifests"`
@@ -65,8 +65,7 @@ type failure struct {
 	Explanation string `json:"explanation"`
 }
 
-// problems returns what a reader found wrong. That nobody vouches for a signer is no fault of
-// a file.
+// problems returns a reader's problems, without an untrusted signer, which is not the file's fault.
 func (f findings) problems(most int) (problems []string) {
 	for _, failure := range f.Failure {
 		if len(problems) == most {
@@ -87,11 +86,11 @@ type manifest struct {
 		Relationship string `json:"relationship"`
 		Active       string `json:"active_manifest"`
 		Metadata     struct {
-			// SHA256 has the name hashName.
+			// SHA256's JSON name is hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// Results are what its signer found of the file that it names, Status the same in
-		// earlier versions of C2PA.
+		// Results are its signer's findings about the named file. Status has them in earlier
+		// versions of C2PA.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`
@@ -109,11 +108,10 @@ type manifest struct {
 	actions []origin.Action
 }
 
-// The bounds of a report: maxDepth generations of inputs, maxParts of anything in one record,
-// maxTold records, actions, inputs and their problems in all, maxFound problems of an input, and
-// maxText bytes of a text. A file that names one
-// input many times, which does the same with another, has few manifests and endless inputs, and
-// each manifest may have megabytes of actions.
+// The limits of a report: maxDepth generations of inputs; maxParts items in one record; maxTold
+// records, actions, inputs and their problems in all; maxFound problems of an input; maxText bytes
+// of a text. A file that names one input many times, which does the same, has few manifests and
+// endless inputs, and each manifest may have megabytes of actions.
 const maxDepth, maxParts, maxTold, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {
@@ -152,8 +150,8 @@ func parseReport(text []byte) (origin.Report, error) {
 	return r, nil
 }
 
-// record returns what a manifest says, nil if it is not there or beyond what is reported.
-// left is how many records, actions and inputs may still be told.
+// record converts a manifest, or returns nil if it is missing or beyond the limits. left is how
+// many records, actions and inputs may still be reported.
 func (t told) record(label string, depth int, left *int) *origin.Record {
 	m, found := t.Manifests[label]
 	if !found || depth == 0 || *left <= 0 {
@@ -183,8 +181,8 @@ func (t told) record(label string, depth int, left *int) *origin.Record {
 	return r
 }
 
-// readActions returns the actions of a manifest's assertions. What is not in its form is left
-// out: anybody may have signed it.
+// readActions returns the actions of a manifest's assertions. It ignores malformed ones, because
+// anyone may have signed it.
 func (m manifest) readActions() (actions []origin.Action) {
 	for _, assertion := range m.Assertions {
 		var list struct {
@@ -205,7 +203,7 @@ func (m manifest) readActions() (actions []origin.Action) {
 	return actions
 }
 
-// actionOf reads an action; ok is false if it is not in its form.
+// actionOf reads an action. ok is false if it is malformed.
 func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 	var a struct {
 		Action     string          `json:"action"`
@@ -213,7 +211,7 @@ func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 		SourceType string          `json:"digitalSourceType"`
 		Agent      json.RawMessage `json:"softwareAgent"`
 		Parameters struct {
-			// Model has the name modelName.
+			// Model's JSON name is modelName.
 			Model json.RawMessage `json:"cutroom.model"`
 		} `json:"parameters"`
 	}
@@ -237,14 +235,14 @@ func agentName(data json.RawMessage) string {
 	return textOf(data)
 }
 
-// textOf returns a text in JSON, and "" for anything else.
+// textOf returns a text in JSON, or "".
 func textOf(data json.RawMessage) string {
 	var text string
-	_ = json.Unmarshal(data, &text) // what is none is ""
+	_ = json.Unmarshal(data, &text) // other values become ""
 	return clip(text)
 }
 
-// clip returns a text of a file, cut after maxText bytes, without half a character.
+// clip cuts a text after maxText bytes, without a partial character.
 func clip(text string) string {
 	if len(text) <= maxText {
 		return text

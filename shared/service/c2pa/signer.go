@@ -1,6 +1,5 @@
-// Package c2pa says in results how they were made: it writes Content Credentials
-// (C2PA) into what an engine made, signed by the deployer's identity, and reads those of
-// any file. The library that does it is behind package c2pa.
+// Package c2pa writes Content Credentials (C2PA) into results, signed by the operator's identity,
+// and reads the credentials of any file. The platform's package c2pa calls the library.
 package c2pa
 
 import (
@@ -21,25 +20,23 @@ import (
 	"cutroom/shared/platform/c2pa"
 )
 
-// Config is what [New] needs.
 type Config struct {
 	Library  *c2pa.Library
 	Identity *Identity
-	// Generative is true if the engine's pictures come from a trained model.
+	// Generative is true if a trained model makes the engine's pictures.
 	Generative bool
-	// Version is that of the program.
+	// Version is the program's version.
 	Version string
 	Now     func() time.Time
 	Logger  *slog.Logger
-	// InputTime is how long an attempt with the inputs' own credentials may take, beside
-	// the time for their sizes. It is half a minute if it is not set.
+	// InputTime is the time limit of an attempt with the inputs' credentials, without the time for
+	// their sizes. 0 means half a minute.
 	InputTime time.Duration
 }
 
-// Signer puts Content Credentials into results. It is safe for concurrent use.
 type Signer struct{ config Config }
 
-// New returns a signer. Call Check before it is used.
+// New returns a signer. Call Check before using it.
 func New(c Config) *Signer {
 	if c.InputTime == 0 {
 		c.InputTime = 30 * time.Second
@@ -47,9 +44,8 @@ func New(c Config) *Signer {
 	return &Signer{config: c}
 }
 
-// Check signs a small picture in the folder, so that a certificate that the library does
-// not accept, or a machine on which it does not work, is told at a start and not by every
-// job.
+// Check signs a small picture in the folder, so that a certificate or a machine that the library
+// does not accept is reported at the start and not by every job.
 func (s *Signer) Check(ctx context.Context, folder string) error {
 	folder, err := os.MkdirTemp(folder, "credentials-")
 	if err != nil {
@@ -65,13 +61,10 @@ func (s *Signer) Check(ctx context.Context, folder string) error {
 	return err
 }
 
-// Sign copies the engine's output to the path with Content Credentials: how it was made,
-// by which model, engine and service, when, and the hashes of its inputs, whose own
-// credentials become part of them. No prompt, no name of a file and no account is in them.
-// An input whose credentials cannot be read, or not in the time that its size takes, is
-// named by its hash alone. What is beside the path is the signer's for the time.
-//
-// Errors: the context's; what keeps the result from being signed.
+// Sign copies the engine's output to the path with Content Credentials: when and how it was made,
+// by which model, engine and service, and the hashes of its inputs, whose credentials it includes.
+// They have no prompt, file name or account. An input whose credentials cannot be read in time is
+// named only by its hash. Sign may use the path's folder.
 func (s *Signer) Sign(
 	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
 ) (job.Credentials, error) {
@@ -93,13 +86,11 @@ func (s *Signer) Sign(
 	return job.Credentials{SourceType: w.sourceType(), SignedBy: s.config.Identity.Name(), SignedAt: now}, nil
 }
 
-// input is a file that the result was made of.
 type input struct {
 	// label is the form's field.
 	label, relationship, mime, path, sha256 string
 }
 
-// inputsOf returns the inputs with their hashes.
 func inputsOf(ctx context.Context, spec engine.Spec) ([]input, error) {
 	var inputs []input
 	for _, in := range []struct {
@@ -138,11 +129,10 @@ func hash(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// slowest is how many bytes of inputs and output are read, hashed and copied in a second at
-// the least.
+// slowest is the lowest rate of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
-// writeWithin is write, in bounded time if there are inputs: a file of few megabytes can keep
+// writeWithin is write with a time limit if the result has inputs: a file of few megabytes can keep
 // the library busy for minutes.
 func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	if len(w.inputs) == 0 {
@@ -155,7 +145,7 @@ func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		if err != nil {
-			return fmt.Errorf("look at what is to be signed: %w", err)
+			return fmt.Errorf("check the output to sign: %w", err)
 		}
 		size += info.Size()
 	}

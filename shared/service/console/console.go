@@ -1,7 +1,6 @@
-// Package console is the web console at /console, where people use the service:
-// edit, browse files, chat, and see their usage. It consists of static files and a
-// settings file, so that any file server can serve it: on one machine the server
-// itself, in AWS a bucket behind CloudFront.
+// Package console is the web console at /console, where people edit, browse files, chat, and see
+// their usage. It has static files and a settings file, so any file server can serve it: the server
+// itself on one machine, or a bucket behind CloudFront in AWS.
 package console
 
 import (
@@ -20,11 +19,11 @@ import (
 var static embed.FS
 
 const (
-	// Index is the file served at the console's own URL.
+	// Index is the file served at the console's URL.
 	Index = "index.html"
-	// SettingsFile is where the page looks for its Settings, beside Index.
+	// SettingsFile is the name of the page's Settings, in the folder of Index.
 	SettingsFile = "config.json"
-	// boot is the script within Index, which has to run even if no other file arrives.
+	// boot is the script within Index, which must run even if no other file arrives.
 	boot = "boot.js"
 )
 
@@ -34,7 +33,6 @@ func bootScript() []byte {
 	return content
 }
 
-// File is one file of the console.
 type File struct {
 	// Name is its path relative to the console's URL, such as "edit.js".
 	Name, ContentType string
@@ -82,10 +80,10 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the Content-Security-Policy of the console: its own files and the
-// one script within Index, no other inline scripts or styles, and calls to its own and the named origins, such as
-// those of Settings. It may frame only the page of realtime sessions, if that has
-// the console's origin.
+// Policy returns the console's Content-Security-Policy. It allows the console's files, the one
+// script within Index, and calls to its own and the named origins, such as in Settings, but no
+// other inline scripts or styles. It may frame only the page of realtime sessions, if that has the
+// console's origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

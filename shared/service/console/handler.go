@@ -13,33 +13,30 @@ import (
 	"strings"
 )
 
-// Path is where a Console is served.
 const Path = "/console"
 
-// Config is what a Console is made of.
 type Config struct {
 	Settings Settings
-	// InferencePort is where the gateway listens on the console's own host, as the
-	// browser names it; 0 takes Settings.InferenceURL as it is.
+	// InferencePort is the gateway's port on the console's host as the browser names it. 0 uses
+	// Settings.InferenceURL unchanged.
 	InferencePort int
 }
 
-// Console serves the console.
 type Console struct {
 	config Config
 	served map[string]*served
 }
 
-// served is a file as it is sent.
+// served is a file with its encodings.
 type served struct {
 	File
-	// zipped is the compressed content, nil if the file is sent uncompressed.
+	// zipped is the compressed content, or nil.
 	zipped []byte
-	// tag is the ETag of the content, without its quotes.
+	// tag is the ETag without its quotes.
 	tag string
 }
 
-// New returns the console. It compresses the files once, here.
+// New returns the console. It compresses the files once.
 func New(c Config) (*Console, error) {
 	files, err := Files()
 	if err != nil {
@@ -54,7 +51,7 @@ func New(c Config) (*Console, error) {
 	return console, nil
 }
 
-// newServed returns a file that is not compressed.
+// newServed returns a file without compressing it.
 func newServed(file File) *served {
 	sum := sha256.Sum256(file.Content)
 	return &served{File: file, tag: hex.EncodeToString(sum[:16])}
@@ -70,8 +67,8 @@ func (s *served) compress() {
 	s.zipped = zipped.Bytes()
 }
 
-// Beside serves the console on its path, and everything else by the handler. It
-// redirects a browser that asks for the service's root to the console.
+// Beside serves the console on its path, and everything else by the handler. It redirects browsers
+// from the service's root to the console.
 func (c *Console) Beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -90,8 +87,8 @@ func (c *Console) Beside(handler http.Handler) http.Handler {
 	})
 }
 
-// redirect redirects to another path, relative to this one, because a proxy may
-// serve the service below a path of its own.
+// redirect redirects to another path, relative to this one, because a proxy may serve the service
+// below a path.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	r.Pattern = r.URL.Path // for the access log
 	w.Header().Set("Location", to)
@@ -99,7 +96,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.WriteHeader(http.StatusTemporaryRedirect)
 }
 
-// serve responds with a file, or returns false if there is none of the name.
+// serve responds with a file, or returns false if it does not exist.
 func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) bool {
 	if name == "" {
 		name = Index
@@ -124,8 +121,8 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// The file is requested every time, and mostly answered with 304, so that files
-	// of two versions are never mixed.
+	// The browser asks every time, and mostly gets a 304, so that files of two versions are never
+	// mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`
@@ -147,8 +144,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	return true
 }
 
-// settings returns the settings for the host by which the browser reaches the
-// service.
+// settings returns the settings for the host in the browser's request.
 func (c *Console) settings(r *http.Request) Settings {
 	settings := c.config.Settings
 	if c.config.InferencePort != 0 {
@@ -172,8 +168,8 @@ func originsOf(settings Settings) []string {
 	return origins
 }
 
-// Origin returns the origin of an absolute http or https URL. ok is false if the
-// host is not valid, and could end a directive of a policy.
+// Origin returns the origin of an absolute http or https URL. ok is false if the host is invalid,
+// and could end a directive of a policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

@@ -2,25 +2,25 @@ package console
 
 import "cutroom/shared/domain/catalog"
 
-// Settings tells the page about its service, in SettingsFile. URLs may be relative
-// to the console's URL.
+// Settings describes the service for the page, in SettingsFile. URLs may be relative to the
+// console's URL.
 type Settings struct {
-	// BaseURL is the media service's, InferenceURL the gateway's.
+	// BaseURL belongs to the media service, InferenceURL to the gateway.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
-	// RealtimeURL is the page of realtime sessions, DocsURL that of the API
-	// documentation; empty if there is none.
+	// RealtimeURL is the page of realtime sessions, DocsURL the page of the API documentation.
+	// Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload is the size limit of a file in a form, in bytes. Larger ones are
-	// uploaded by a signed URL (docs/contract/media.md#large-uploads).
+	// MaxUpload limits a file in a form, in bytes. Larger ones are uploaded by a signed URL
+	// (docs/contract/media.md#large-uploads).
 	MaxUpload int64 `json:"max_upload"`
-	// Currency is that of all prices, a code of ISO 4217; empty if nothing has one.
+	// Currency is the currency of all prices, a code of ISO 4217, or empty.
 	Currency string  `json:"currency,omitempty"`
 	Models   []Model `json:"models"`
 }
 
-// Model is a media model as the page offers it.
+// Model is a media model on the page.
 type Model struct {
 	ID          string       `json:"id"`
 	Kind        catalog.Kind `json:"kind"`
@@ -28,7 +28,7 @@ type Model struct {
 	// Title and Examples are as in catalog.Model.
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
-	// Price is absent where none is set (docs/contract/jobs.md#prices).
+	// Price is absent without a price (docs/contract/jobs.md#prices).
 	Price  *Price  `json:"price,omitempty"`
 	Fields []Field `json:"fields"`
 	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
@@ -37,15 +37,13 @@ type Model struct {
 	OnlyWith   map[string]string `json:"only_with,omitempty"`
 }
 
-// Price is what a model costs: an amount for each "second" of the result or for each
-// "edit", in a currency by its code.
+// Price is a model's price for each "second" of the result or for each "edit".
 type Price struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`
 	Currency string            `json:"currency"`
 }
 
-// Field is a field of a model's form.
 type Field struct {
 	Name        string            `json:"name"`
 	Type        catalog.FieldType `json:"type"`
@@ -56,7 +54,7 @@ type Field struct {
 	Description string            `json:"description"`
 }
 
-// Models returns what the page offers of a catalog.
+// Models returns a catalog's models for the page.
 func Models(known *catalog.Catalog) []Model {
 	models := []Model{}
 	for _, row := range known.Models() {

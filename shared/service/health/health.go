@@ -1,5 +1,5 @@
-// Package health checks whether a service can do its work. However many callers
-// ask, the probes run rarely: their result is shared and cached.
+// Package health checks whether a service can do its work. Probes run rarely, however many callers
+// ask: their result is shared and cached.
 package health
 
 import (
@@ -12,15 +12,14 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Probe checks one thing that the service depends on.
+// Probe checks one dependency of the service.
 type Probe struct {
 	// What names it in the log.
 	What string
-	// Reason is the message to clients if the probe fails; it must not contain
-	// paths.
+	// Reason is the message to clients if the probe fails. It must not contain paths.
 	Reason string
-	// Look returns an error if the thing does not work. It should honour its
-	// context; if it hangs all the same, it has failed.
+	// Look returns an error if the dependency does not work. It should honour its context; if it
+	// hangs, it has failed.
 	Look func(context.Context) error
 }
 
@@ -29,7 +28,7 @@ const (
 	every = 5 * time.Second
 	// within is the time limit of the probes.
 	within = 5 * time.Second
-	// patience is how long a caller waits for a result in progress.
+	// patience is how long a caller waits for a running probe.
 	patience = 3 * time.Second
 )
 
@@ -41,21 +40,19 @@ type Checker struct {
 	every, within, patience time.Duration
 
 	mu sync.Mutex
-	// round is closed when the running probes have ended; nil if none are running.
+	// round is closed when the running probes have ended, or nil.
 	round        chan struct{}
 	begun, ended time.Time
 	answer       error
 }
 
-// New returns a checker.
 func New(logger *slog.Logger, probes ...Probe) *Checker {
 	return &Checker{probes: probes, logger: logger, every: every, within: within, patience: patience}
 }
 
-// Check returns nil if all probes succeeded, a few seconds ago at most.
+// Check returns nil if all probes succeeded within the last few seconds.
 //
-// Errors: fault.Unavailable, with the reason of the first that failed. The cause is
-// logged once.
+// Errors: fault.Unavailable, with the reason of the first failure. The cause is logged once.
 func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	if c.round == nil {
@@ -126,7 +123,7 @@ func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	return "", nil
 }
 
-// run calls Look, treating a panic as a failure.
+// run calls Look and treats a panic as a failure.
 func (p Probe) run(ctx context.Context) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {

@@ -9,44 +9,39 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Guard protects the worker from a platform that ends workers as it sees fit, such
-// as one that scales them in.
+// Guard protects the worker from a platform that stops workers, such as to scale in.
 type Guard interface {
 	// Busy protects this worker for at least twice as long as its GuardEvery.
 	Busy(ctx context.Context) error
-	// Idle ends the protection.
 	Idle(ctx context.Context) error
 }
 
-// guardRest is the part of GuardEvery for which an idle worker is unprotected.
+// guardRest is the fraction of GuardEvery for which an idle worker is unprotected.
 const guardRest = 5
 
 // admission admits receivers to the queue while the worker is protected.
 //
-// A worker is protected before it receives, as it cannot know when a job comes.
-// Then an idle one would be protected for ever, and scaling in would never end it.
-// So it receives in rounds of GuardEvery, and after a round that left nothing in
-// flight it rests unprotected for a fifth of that time and takes no job. A job may
-// have to wait for that rest, but none is ended with a worker. (A worker that is
-// ended all the same, by a spot interruption or a deploy, releases its jobs.)
+// A worker is protected before it receives, because it does not know when a job comes. If an idle
+// worker were always protected, scaling in would never stop it. So it receives in rounds of
+// GuardEvery. After a round that left nothing in flight, it rests unprotected for a fifth of that
+// time and takes no job. A job may have to wait for that rest, but none is lost with a worker. (A
+// worker that is stopped anyway, by a spot interruption or a deploy, releases its jobs.)
 type admission struct {
 	inflight *inflight
 
 	mu sync.Mutex
-	// opened is closed when receivers are admitted; nil when nobody waits for that.
+	// opened is closed when receivers are admitted; nil without waiters.
 	opened chan struct{}
-	// round ends when no more is to be received; nil while nobody is admitted.
+	// round ends when receiving must stop; nil while no receiver is admitted.
 	round context.Context
-	// inside counts the receivers that are receiving; left is closed when the last
-	// of them has left, nil when nobody waits for that.
+	// inside counts the receivers. left is closed when the last of them has left; nil without a
+	// waiter.
 	inside int
 	left   chan struct{}
 }
 
-// enter waits until jobs may be received, and returns the context to do so with.
-// The caller calls leave when what it received is in flight.
-//
-// Errors: the context's.
+// enter waits until jobs may be received, and returns the context for it. The caller must call
+// leave when the received job is in flight.
 func (a *admission) enter(ctx context.Context) (round context.Context, leave func(), err error) {
 	for {
 		a.mu.Lock()
@@ -79,7 +74,6 @@ func (a *admission) leave() {
 	}
 }
 
-// open admits receivers until the context ends.
 func (a *admission) open(round context.Context) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,7 +84,7 @@ func (a *admission) open(round context.Context) {
 	}
 }
 
-// close waits until nobody receives any more in a round that has ended.
+// close waits until all receivers of an ended round have left.
 func (a *admission) close() {
 	a.mu.Lock()
 	a.round = nil
@@ -107,8 +101,7 @@ func (a *admission) close() {
 
 // guard opens and closes the admission until the context ends.
 //
-// A guard that does not answer costs no job its run: the worker then works
-// unprotected.
+// If the guard does not answer, the worker works unprotected, so that no job loses a run.
 func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)

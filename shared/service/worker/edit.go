@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// edit does the work of a run and returns the stored result. It records in
-// stages how long each took.
+// edit does the work of a run and returns the stored result. stages gets the time of each stage.
 func (l *lane) edit(
 	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
 	stages map[string]time.Duration,
@@ -64,8 +63,7 @@ func (l *lane) edit(
 	return result, err
 }
 
-// inputs returns the job's fetched inputs: those that were prefetched, unless
-// that failed.
+// inputs returns the job's fetched inputs: the prefetched ones, unless that failed.
 func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparation, error) {
 	if lease.prefetched != nil {
 		if lease.prefetched.wait(ctx) == nil || ctx.Err() != nil {
@@ -77,7 +75,7 @@ func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparatio
 	return lease.prefetched, lease.prefetched.wait(ctx)
 }
 
-// runEngine runs the engine and returns what it tells of the edit.
+// runEngine runs the engine and returns its outcome.
 func (l *lane) runEngine(
 	ctx context.Context, spec engine.Spec, slot slot, progress func(engine.Progress), stages map[string]time.Duration,
 ) (told engine.Outcome, err error) {
@@ -107,8 +105,8 @@ func (l *lane) runEngine(
 	})
 }
 
-// explain returns why a run failed that the engine gave up: if its video was not probed
-// before, and a probe refuses it, then the probe's reason.
+// explain returns why the engine failed a run. If the video was not probed before and a probe now
+// refuses it, it returns the probe's reason.
 func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
 	if !inputs.described || ctx.Err() != nil {
 		return failed
@@ -119,9 +117,8 @@ func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error)
 	return failed
 }
 
-// lingering returns a context that outlives a drain for a while, so that
-// minutes of an engine's work are not thrown away for the second that storing
-// the result takes. A lost lease and the deadline end it at once.
+// lingering returns a context that outlives a drain for a while, so that minutes of work are not
+// lost for the second that storing the result takes. A lost lease and the deadline end it at once.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
@@ -136,7 +133,6 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// resultMIME returns the type of the results of a kind of model.
 func resultMIME(kind catalog.Kind) string {
 	if kind == catalog.Image {
 		return "image/png"

@@ -8,25 +8,21 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Enhancer expands prompts (docs/contract/media.md#forms).
 type Enhancer interface {
 	// Enhance returns a more detailed prompt, of 1 to maxLength code points.
 	Enhance(ctx context.Context, prompt string, maxLength int) (string, error)
 }
 
 const (
-	// enhanceTime is how long a run waits for its prompt to be expanded.
-	enhanceTime = 10 * time.Second
-	// enhanceField is the form field that asks for it.
+	// enhanceTime is how long a run waits for its expanded prompt.
+	enhanceTime  = 10 * time.Second
 	enhanceField = "enhance_prompt"
-	// maxPrompt is how long an expanded prompt may be, in code points, unless
-	// the form has a limit.
+	// maxPrompt limits an expanded prompt in code points, unless the form has a limit.
 	maxPrompt = 4000
 )
 
-// enhance returns the expanded prompt of a job, or "" when the prompt is to be
-// used as it was sent: there is no enhancer, the job does not ask for it, or
-// expanding fails, which must not fail the job.
+// enhance returns the expanded prompt of a job, or "" to use the original: without an enhancer, if
+// the job does not ask for it, or if expanding fails, which must not fail the job.
 func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) string {
 	if w.config.Enhancer == nil || j.Request.Prompt == "" || !j.Request.Flag(enhanceField) {
 		return ""
@@ -41,7 +37,7 @@ func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) strin
 	prompt, err := w.config.Enhancer.Enhance(ctx, j.Request.Prompt, longest)
 	end(err)
 	if err != nil {
-		w.config.Logger.Warn("a prompt is used as it was sent", "job", j.ID, "error", err)
+		w.config.Logger.Warn("expanding a prompt failed; the original is used", "job", j.ID, "error", err)
 		return ""
 	}
 	return prompt

@@ -16,26 +16,25 @@ import (
 )
 
 const (
-	// estimateEvery is how often an engine is asked how long its edits take: each edit
-	// corrects what it tells.
+	// estimateEvery is how often an engine is asked for estimates, which each edit corrects.
 	estimateEvery = time.Minute
-	// publishEvery is how often what has not changed is published again.
+	// publishEvery is how often unchanged estimates are published again.
 	publishEvery = 6 * time.Hour
 )
 
-// Estimating publishes how long the engine's edits take, for those who accept jobs.
+// Estimating publishes the engine's estimates for the processes that accept jobs.
 type Estimating struct {
 	Engine    engine.Engine
 	Catalog   *catalog.Catalog
 	Publisher job.EstimatePublisher
-	// Every is how often the engine is asked; 0 is a minute.
+	// Every is how often the engine is asked; 0 means a minute.
 	Every  time.Duration
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Run publishes until the context ends: none at once if the engine does not tell, so that
-// nobody goes by those of the engine before.
+// Run publishes until the context ends. If the engine gives no estimates, it removes the published
+// ones at once, because they belong to another engine.
 func (e Estimating) Run(ctx context.Context) {
 	estimator := engine.EstimatorOf(e.Engine)
 	asked := questions(e.Catalog)
@@ -47,7 +46,7 @@ func (e Estimating) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		estimates, err := e.ask(ctx, estimator, asked)
 		if err != nil && !failing && ctx.Err() == nil {
-			// It may be starting; what it told last stands.
+			// It may be starting; its last estimates stay.
 			e.Logger.Warn("ask the engine how long edits take", "error", err)
 		}
 		failing = err != nil
@@ -67,8 +66,8 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// worthPublishing is the share by which a time must change to be published at once: each
-// edit corrects the estimates a little, and each write has a cost.
+// worthPublishing is the relative change of a time from which it is published at once: each edit
+// corrects the estimates a little, and each write costs money.
 const worthPublishing = 0.05
 
 // nearly reports whether the estimates are of the same edits, and about the same.
@@ -81,7 +80,7 @@ func nearly(a, b job.Estimates) bool {
 	})
 }
 
-// ask returns what the engine knows.
+// ask returns the engine's estimates.
 func (e Estimating) ask(
 	ctx context.Context, estimator engine.Estimator, asked []engine.Question,
 ) (known job.Estimates, err error) {
@@ -98,11 +97,11 @@ func (e Estimating) ask(
 	return known, err
 }
 
-// estimatedLengths are the lengths of clips that an engine is asked about, in seconds, as
-// far as the catalog allows: between them the times of edits grow nearly evenly.
+// estimatedLengths are the lengths of clips, in seconds, that an engine is asked about, as far as
+// the catalog allows. Between them run times grow nearly linearly.
 var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
 
-// questions returns one for every kind of edit that the catalog offers.
+// questions returns one for every kind of edit in the catalog.
 func questions(c *catalog.Catalog) []engine.Question {
 	var asked []engine.Question
 	for _, m := range c.Models() {

@@ -9,19 +9,18 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// lane runs the jobs of one lane. It has a number of slots, in which jobs run,
-// and as many receivers, which feed them.
+// lane runs the jobs of one lane. It has slots, in which jobs run, and as many receivers, which
+// feed them.
 //
-// A slot requests each of its jobs, and a receiver takes one off the queue for
-// each request. Without Prefetch a slot requests a job when it is free; with it,
-// when it is about to be. A received job belongs to the lane and not to the slot
-// that requested it: whichever slot is free first takes it, so that no slot is
-// idle while a job waits for another.
+// A slot requests each of its jobs, and a receiver takes one from the queue for each request.
+// Without Prefetch a slot requests a job when it is free; with it, when it is about to be. A
+// received job belongs to the lane: the first free slot takes it, so that no slot is idle while a
+// job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane
 	admission *admission
-	// requests holds what slots have requested: at most one job for each.
+	// requests holds the slots' requests, at most one for each.
 	requests chan struct{}
 	// received hands jobs to slots.
 	received chan *lease
@@ -34,12 +33,11 @@ func newLane(w *Worker, name job.Lane, slots int, admission *admission) *lane {
 	}
 }
 
-// work runs jobs in one slot, one after the other.
+// work runs jobs in one slot, one after another.
 func (l *lane) work(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
-	// One result is stored at a time: otherwise they would pile up behind a slow
-	// store.
+	// Store one result at a time: otherwise they would pile up behind a slow store.
 	storing := make(chan struct{}, 1)
 	requestNext := l.newRequest()
 	for {
@@ -55,31 +53,29 @@ func (l *lane) work(ctx context.Context) {
 		slot := slot{requestNext: requestNext, free: sync.OnceFunc(func() { close(freed) }), storing: storing}
 		jobs.Go(func() {
 			defer slot.free()
-			defer lease.stop() // whatever happened: nobody would settle a lease that is still extended
+			defer lease.stop() // in every case: otherwise the lease would be extended forever
 			contain.Run(lease.logger, "job", func() { l.handle(lease, slot) })
 		})
 		<-freed
 	}
 }
 
-// newRequest returns a function that requests one job, however often it is
-// called.
+// newRequest returns a function that requests one job, even if it is called repeatedly.
 func (l *lane) newRequest() func() {
-	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // has room for all slots
+	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // has capacity for all slots
 }
 
 // slot is a job's use of one of its lane's slots.
 type slot struct {
-	// requestNext requests the slot's next job.
 	requestNext func()
 	// free lets the next job have the slot, even while this one's result is still
 	// being stored. The end of the job does so too.
 	free func()
-	// storing is held by the job of the slot whose result is being stored.
+	// storing is held by the slot's job whose result is being stored.
 	storing chan struct{}
 }
 
-// receive serves requests, one after the other.
+// receive serves requests, one after another.
 func (l *lane) receive(ctx context.Context) {
 	for {
 		select {
@@ -95,8 +91,7 @@ func (l *lane) receive(ctx context.Context) {
 	}
 }
 
-// receiveOne takes a job off the queue and hands it to a slot, and reports
-// whether it did.
+// receiveOne takes a job from the queue and hands it to a slot. It reports whether it did.
 func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	lease := l.take(ctx)
 	if lease == nil {
@@ -126,9 +121,8 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	}
 }
 
-// take waits for admission and takes a job off the queue. It returns nil when the
-// context or the round of receiving has ended, and after a pause when the queue
-// failed.
+// take waits for admission and takes a job from the queue. It returns nil when the context or the
+// round has ended, and after a pause if the queue failed.
 func (l *lane) take(ctx context.Context) *lease {
 	round, leave, err := l.admission.enter(ctx)
 	if err != nil {
@@ -148,7 +142,7 @@ func (l *lane) take(ctx context.Context) *lease {
 	return l.worker.hold(ctx, delivery)
 }
 
-// engineHealth returns nil when the engine takes runs.
+// engineHealth returns nil if the engine takes runs.
 func (l *lane) engineHealth(ctx context.Context) error {
 	if l.worker.config.EngineHealth == nil {
 		return nil
@@ -156,7 +150,6 @@ func (l *lane) engineHealth(ctx context.Context) error {
 	return l.worker.config.EngineHealth(ctx)
 }
 
-// awaitEngine waits until the engine takes runs.
 func (l *lane) awaitEngine(ctx context.Context) {
 	for clock.Wait(ctx, troublePause) {
 		if l.engineHealth(ctx) == nil {

@@ -12,19 +12,18 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// lease is a job that the worker has received and not yet settled. Whoever has
-// the lease stops it, settles its delivery and removes it from those in flight.
+// lease is a received job that is not settled yet. Its holder must stop it, settle its delivery and
+// remove it from those in flight.
 type lease struct {
 	delivery Delivery
 	logger   *slog.Logger
 	// ctx ends with the worker's drain, and with errLost when the lease is lost.
 	ctx context.Context
-	// prefetched is what was fetched before the run; nil when nothing was.
+	// prefetched has the inputs fetched before the run, or nil.
 	prefetched *preparation
-	// thumbnails are those of the run's result; nil until it has one, and where none
-	// are made.
+	// thumbnails are the pictures of the run's result, or nil.
 	thumbnails *thumbnails
-	// previews are those of the run, nil where there are none.
+	// previews are the run's, or nil.
 	previews *previews
 
 	end context.CancelCauseFunc
@@ -40,7 +39,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 		ctx: ctx, end: end, stopped: make(chan struct{}),
 	}
 	w.inflight.add(l, w.config.Now())
-	// The lease's own logger learns of the run meanwhile.
+	// The lease's logger gets the run's fields later.
 	logger := l.logger
 	go func() {
 		defer close(l.stopped)
@@ -51,8 +50,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	return l
 }
 
-// keep extends the lease, each time by its whole length, until it is stopped or
-// lost.
+// keep extends the lease by its whole length each time, until it is stopped or lost.
 func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
@@ -82,9 +80,8 @@ func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	}
 }
 
-// stop ends the extensions and whatever was being prefetched, and waits for both:
-// nothing may touch a delivery that is being settled, or a folder that is being
-// removed.
+// stop ends the extensions and a prefetch, and waits for both: they must not touch a delivery that
+// is being settled, or a folder that is being removed.
 func (l *lease) stop() {
 	l.end(nil)
 	<-l.stopped
@@ -97,7 +94,7 @@ var errLost = errors.New("the job is no longer this worker's")
 
 func lost(cause error) error { return fmt.Errorf("%w: %w", errLost, cause) }
 
-// inflight is the set of jobs that a worker has received and not yet settled.
+// inflight is the set of received jobs that are not settled yet.
 type inflight struct {
 	mu    sync.Mutex
 	since map[*lease]time.Time
@@ -123,8 +120,7 @@ func (f *inflight) empty() bool {
 	return len(f.since) == 0
 }
 
-// oldest returns when the job that has been in flight longest was received; ok is
-// false when there is none.
+// oldest returns when the oldest job in flight was received. ok is false without any.
 func (f *inflight) oldest() (since time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

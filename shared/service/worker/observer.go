@@ -10,17 +10,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Observer receives what a worker does, for metrics. Its method is called from
-// many goroutines and must not block.
+// Observer receives events for metrics. Its method is called concurrently and must not block.
 type Observer interface {
 	// Ran is called when a run has ended.
 	Ran(Run)
 }
 
-// Observers calls each of its observers.
 type Observers []Observer
 
-// Ran calls Ran of each observer.
 func (o Observers) Ran(r Run) {
 	for _, each := range o {
 		each.Ran(r)
@@ -30,41 +27,38 @@ func (o Observers) Ran(r Run) {
 // Outcome is how a run ended.
 type Outcome string
 
-// The outcomes.
 const (
 	Completed Outcome = "completed"
 	// Failed runs ended their jobs.
 	Failed Outcome = "failed"
 	// Repeated runs failed too, but their jobs run again.
 	Repeated Outcome = "repeated"
-	// HandedBack runs were released by a drain or in a shortage of the machine.
+	// HandedBack runs were released by a drain or by a shortage of the machine.
 	HandedBack Outcome = "handed_back"
 	// Lost runs found at their end that the job belonged to another worker or
 	// had ended.
 	Lost Outcome = "lost"
 )
 
-// Run is a run that has ended.
 type Run struct {
 	Lane job.Lane
 	// Model is the canonical id.
 	Model string
-	// Number counts the job's runs, from 1.
+	// Number counts the job's runs from 1.
 	Number  int
 	Outcome Outcome
-	// Code is why the run failed; empty if it did not.
+	// Code is why the run failed, or empty.
 	Code job.Code
 	// Waited is the time from the job's creation to the run's start, Took the
 	// time from there to its end.
 	Waited, Took time.Duration
-	// Stages maps each of the worker's stages that the run reached (fetch,
-	// probe, enhance, engine, sign, store) to how long it took, and engine.NAME to
-	// the times of those stages that the engine reported. Inputs that were
-	// prefetched took their time before the run.
+	// Stages has the time of each stage that the run reached (fetch, probe, enhance, engine, sign,
+	// store), and of the engine's reported stages as engine.NAME. Prefetched inputs took their time
+	// before the run.
 	Stages map[string]time.Duration
 }
 
-// stages returns how long the stages took, sorted by name, for the log.
+// stages returns the times sorted by name, for the log.
 func (r Run) stages() slog.Attr {
 	var took []any
 	for _, name := range slices.Sorted(maps.Keys(r.Stages)) {
@@ -73,7 +67,6 @@ func (r Run) stages() slog.Attr {
 	return slog.Group("stages", took...)
 }
 
-// The worker's own stages.
 const (
 	stageFetch   = "fetch"
 	stageProbe   = "probe"
@@ -83,19 +76,17 @@ const (
 	stageStore   = "store"
 )
 
-// Load is what the slots of a lane are doing.
+// Load is the load of a lane's slots.
 type Load struct {
 	Lane job.Lane
-	// Slots is how many jobs may run at once, Busy how many are with an engine
-	// now, and Prefetched how many more have been received and wait for a slot.
+	// Slots is the number of slots, Busy how many have a job with an engine, and Prefetched how
+	// many more received jobs wait for a slot.
 	Slots, Busy, Prefetched int
-	// BusyTime is the sum over all slots of how long each had a job with an
-	// engine, since the worker was created. Divided by the elapsed time and the
-	// slots it is the utilization.
+	// BusyTime is the sum over all slots of the time with a job in an engine, since the worker was
+	// created. Divided by the elapsed time and the slots it is the utilization.
 	BusyTime time.Duration
 }
 
-// Loads returns the load of each lane.
 func (w *Worker) Loads() []Load {
 	loads := make([]Load, 0, len(w.loads))
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
@@ -106,7 +97,7 @@ func (w *Worker) Loads() []Load {
 	return loads
 }
 
-// load counts what the slots of a lane do.
+// load measures the load of a lane's slots.
 type load struct {
 	slots int
 
@@ -117,7 +108,7 @@ type load struct {
 	counted time.Time
 }
 
-// count adds the time since the last count; the caller holds the lock.
+// count adds the time since the last count. The lock must be held.
 func (l *load) count(now time.Time) {
 	if l.busy > 0 {
 		l.total += time.Duration(l.busy) * now.Sub(l.counted)

@@ -17,15 +17,14 @@ const (
 	// reports no progress, its slot requests the next job when the engine is
 	// done.
 	prefetchAhead = 20 * time.Second
-	// prefetchLimit bounds what is prefetched for one job, in bytes. A job with
-	// larger inputs is received early all the same, but fetches them in its
-	// run.
+	// prefetchLimit limits the prefetched bytes of one job. A job with larger inputs is still
+	// received early, but fetches them in its run.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch keeps a job until a slot takes it, and fetches its inputs meanwhile.
-// It reports whether a slot took it. It starts no run of the job, so a failure
-// here costs none: what cannot be fetched is left to the run.
+// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports
+// whether a slot took it. It starts no run, so a failure costs none: the run fetches the missing
+// inputs.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle
@@ -76,12 +75,12 @@ type estimate struct {
 	timer *time.Timer
 }
 
-// newEstimate starts when the engine starts; the caller stops it.
+// newEstimate starts when the engine starts. The caller must stop it.
 func newEstimate(ask func()) *estimate {
 	return &estimate{begun: time.Now(), timer: time.AfterFunc(math.MaxInt64, ask)}
 }
 
-// report assumes that the run goes on as fast as it did so far.
+// report assumes that the run continues at its average speed.
 func (e *estimate) report(fraction float64) {
 	if fraction <= 0 {
 		return

@@ -16,17 +16,15 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// preparation gets ready what the engine needs for a job: it fetches and probes
-// the inputs into a folder of the job's own, and expands the prompt, in the
-// background. Whoever started it must discard it, and with it the folder.
+// preparation fetches and probes the inputs of a job into a separate folder, and expands the
+// prompt, in the background. The caller must discard it, which removes the folder.
 type preparation struct {
 	spec engine.Spec
-	// enhanced is the expanded prompt, empty when the prompt is used as it was
-	// sent.
+	// enhanced is the expanded prompt, or empty to use the original.
 	enhanced string
-	// stages say how long each stage took.
+	// stages has the time of each stage.
 	stages map[string]time.Duration
-	// described is true if the edited video was not probed, but described by its header.
+	// described means that the input video's header was used instead of a probe.
 	described bool
 
 	job    job.Job
@@ -46,7 +44,7 @@ func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	go func() {
 		defer close(p.done)
 		if p.err = p.do(ctx, w); p.err != nil {
-			// A part of an input may fill the disk, whose room the job that runs needs.
+			// A partial input may fill the disk, which the running job needs.
 			p.remove()
 		}
 	}()
@@ -63,7 +61,6 @@ func (p *preparation) wait(ctx context.Context) error {
 	}
 }
 
-// discard stops the preparation and removes its folder.
 func (p *preparation) discard() {
 	p.cancel()
 	<-p.done
@@ -85,7 +82,6 @@ func (p *preparation) remove() {
 	}
 }
 
-// errModelGone returns the error for a job whose model has left the catalog.
 func errModelGone() error {
 	return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
 }
@@ -110,7 +106,6 @@ func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 	return nil
 }
 
-// makeSpec fetches and probes the inputs and fills in the engine's spec.
 func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model) error {
 	scratch := filepath.Join(p.folder, "engine")
 	if err := os.Mkdir(scratch, 0o700); err != nil {
@@ -147,11 +142,11 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// lengthSlack is how much longer a clip may be than its header says, as frames and sound
+// lengthSlack is how much longer a clip may be than its header says, because frames and sound
 // rarely end at once.
 const lengthSlack = time.Second
 
-// checkLength refuses a clip that is longer than what was reserved of a budget for it.
+// checkLength refuses a clip that is longer than its budget reservation.
 func checkLength(j job.Job, length time.Duration) error {
 	if len(j.Holds) == 0 || j.Request.Length <= 0 || length <= j.Request.Length+lengthSlack {
 		return nil
@@ -159,7 +154,7 @@ func checkLength(j job.Job, length time.Duration) error {
 	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header says."}
 }
 
-// input fetches and probes one input file. It returns nil if the job has none.
+// input fetches and probes one input file. It returns nil if the job lacks it.
 func (p *preparation) input(
 	ctx context.Context, w *Worker, field string, want catalog.FieldType,
 ) (*engine.Input, error) {

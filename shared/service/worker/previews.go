@@ -13,9 +13,8 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// previews stores the previews of a run while its engine works, the latest in the place of
-// the one before (docs/contract/jobs.md#previews). A failure costs the preview, never the
-// run.
+// previews stores the latest preview of a run while its engine works
+// (docs/contract/jobs.md#previews). A failure costs the preview, never the run.
 type previews struct {
 	worker *Worker
 	blob   string
@@ -25,14 +24,14 @@ type previews struct {
 
 	mu     sync.Mutex
 	latest []byte
-	// fresh holds a value when there is a latest one that was not taken.
+	// fresh holds a value while the latest preview was not taken.
 	fresh chan struct{}
-	// stored is true once a blob may be there.
+	// stored means that a blob may exist.
 	stored bool
 }
 
-// startPreviews starts to store previews. The caller stops them, and removes them when
-// the job has ended. It returns nil where none are wanted.
+// startPreviews starts to store previews. The caller must stop them, and remove them when the job
+// has ended. It returns nil if previews are off.
 func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
 	if w.config.PreviewEvery <= 0 {
 		return nil
@@ -49,7 +48,7 @@ func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.J
 	return p
 }
 
-// report notes an engine's preview, if there is one.
+// report records an engine's preview, if any.
 func (p *previews) report(progress engine.Progress) {
 	if p == nil || progress.Preview == nil {
 		return
@@ -63,10 +62,10 @@ func (p *previews) report(progress engine.Progress) {
 	}
 }
 
-// keep stores the latest preview, again and again. The first waits as long as the others: a
-// run that is done by then has none, and costs no write.
+// keep stores the latest preview at intervals, also before the first one: a run that is faster has
+// no preview and costs no write.
 func (p *previews) keep(ctx context.Context) {
-	failing := false // a disk that is full is told once
+	failing := false // log a full disk once
 	for clock.Wait(ctx, p.worker.config.PreviewEvery) {
 		select {
 		case <-ctx.Done():
@@ -89,7 +88,6 @@ func (p *previews) keep(ctx context.Context) {
 	}
 }
 
-// previewTime bounds the write of a preview.
 const previewTime = 30 * time.Second
 
 func (p *previews) store(ctx context.Context, picture []byte) error {
@@ -107,7 +105,7 @@ func (p *previews) stop() {
 	}
 }
 
-// remove deletes what was stored, once previews are stopped.
+// remove deletes the stored preview. Call it after stop.
 func (p *previews) remove(ctx context.Context) {
 	if p == nil || !p.stored {
 		return
@@ -115,7 +113,7 @@ func (p *previews) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if err := p.worker.config.Blobs.Delete(ctx, p.blob); err != nil {
-		// It goes with the job's other blobs.
+		// It is deleted with the job's other blobs.
 		p.logger.Warn("remove a preview", "error", err)
 	}
 }

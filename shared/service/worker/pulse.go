@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// pulse records a run's progress, and cancels the run when the job is no longer
-// the run's own.
+// pulse records a run's progress, and cancels the run when it is no longer the job's current one.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64
@@ -25,7 +24,7 @@ type pulse struct {
 	done chan struct{}
 }
 
-// startPulse starts recording; the caller stops it.
+// startPulse starts recording. The caller must stop it.
 func (w *Worker) startPulse(
 	ctx context.Context, stopRun context.CancelCauseFunc, logger *slog.Logger, j job.Job,
 ) *pulse {
@@ -47,11 +46,11 @@ func (p *pulse) stop() {
 	<-p.done
 }
 
-// report notes the engine's progress; it never falls.
+// report records the engine's progress, which never falls.
 func (p *pulse) report(progress engine.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// To the thousandth: nobody needs more digits.
+	// Round to thousandths, which is enough.
 	p.fraction = max(p.fraction, math.Floor(min(progress.Fraction, 1)*1000)/1000)
 }
 
@@ -75,12 +74,11 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			return
 		case <-progress.C:
 		case <-check.C:
-			// A write of progress has shown the record's state already, and
-			// each costs the same.
+			// A write of progress has also shown the record's state, and a read costs the same.
 			look = time.Since(looked) >= checkEvery/2
 		}
-		// Progress is called even when there is nothing to record: that is how
-		// a run learns that its job was cancelled or taken over.
+		// Call Progress even without news, so that a run notices that its job was cancelled or
+		// taken over.
 		fraction := p.reported()
 		if fraction <= recorded && !look {
 			continue

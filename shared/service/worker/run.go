@@ -16,7 +16,6 @@ import (
 // deadline.
 var errOverdue = errors.New("the job's deadline is near")
 
-// handle runs a leased job and settles it.
 func (l *lane) handle(lease *lease, slot slot) {
 	defer l.worker.inflight.remove(lease)
 	defer func() { lease.thumbnails.end() }()
@@ -51,7 +50,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	}
 }
 
-// run does one run of a job, settles its delivery, and returns how it ended.
+// run does one run of a job, settles its delivery, and returns the outcome.
 func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	started := l.worker.config.Now()
 	ended := Run{
@@ -65,8 +64,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	lease.logger.Info("run started", "waited", ended.Waited)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// A timer rather than a context's deadline, so that the cause differs from
-	// that of a drain or a lost lease.
+	// A timer, not a context's deadline, so that the cause differs from a drain or a lost lease.
 	overdue := time.AfterFunc(j.Deadline.Sub(started)-deadlineSlack, func() { stop(errOverdue) })
 	defer overdue.Stop()
 
@@ -89,8 +87,8 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger = lease.logger.With(ended.stages())
 		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Another worker has the job now, or the job has ended. The delivery is
-		// left alone: to settle it could take it from that worker.
+		// Another worker has the job now, or the job has ended. Do not settle the delivery, which
+		// could take it from that worker.
 		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
@@ -123,8 +121,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 		lease.logger.Info("job completed", "bytes", result.Size)
 		return Completed
 	case fault.Is(err, fault.Conflict):
-		// The job has already ended, or belongs to another run: nobody will
-		// read this result.
+		// The job has already ended, or belongs to another run, so this result is useless.
 		l.worker.settle(
 			lease.ctx, lease.logger, "delete the result",
 			func(ctx context.Context) error { return l.worker.config.Blobs.Delete(ctx, result.Blob) },
@@ -133,7 +130,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 	return Lost
 }
 
-// fail ends the job. If there is no nonce, it ends whatever the run.
+// fail ends the job. An empty nonce ends it in any run.
 func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
 	lease.stop()
 	l.worker.settle(
@@ -141,8 +138,8 @@ func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
 	)
 }
 
-// failOrRepeat settles a run that failed by itself: the job runs again if
-// another run may succeed and it has one left, else it fails.
+// failOrRepeat settles a failed run: the job runs again if another run may succeed and it has one
+// left, otherwise it fails.
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {
@@ -156,21 +153,19 @@ func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Co
 	return Failed, reason.Code
 }
 
-// drop settles a job that needs nothing more.
 func (l *lane) drop(lease *lease) {
 	lease.stop()
 	l.worker.settle(lease.ctx, lease.logger, "drop", lease.delivery.Drop)
 }
 
-// requeue puts the job back on the queue for another worker.
+// requeue returns the job to the queue for another worker.
 func (l *lane) requeue(lease *lease, delay time.Duration) {
 	l.worker.settle(lease.ctx, lease.logger, "return", func(ctx context.Context) error {
 		return lease.delivery.Nack(ctx, delay)
 	})
 }
 
-// release undoes the start of a run, so that it does not count, and puts the
-// job back on the queue.
+// release undoes the start of a run, so that it does not count, and returns the job to the queue.
 func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	lease.stop()
 	l.worker.settle(lease.ctx, lease.logger, "release", func(ctx context.Context) error {
@@ -179,8 +174,8 @@ func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	l.requeue(lease, delay)
 }
 
-// nack puts a job whose run has not started back on the queue, unless its lease
-// is lost: it then belongs to another worker already.
+// nack returns a job without a run to the queue, unless its lease is lost: it then belongs to
+// another worker.
 func (l *lane) nack(lease *lease, delay time.Duration) {
 	gone := errors.Is(context.Cause(lease.ctx), errLost)
 	lease.stop()
@@ -189,9 +184,9 @@ func (l *lane) nack(lease *lease, delay time.Duration) {
 	}
 }
 
-// asFailure returns what a run's error means for its job.
+// asFailure converts a run's error to the job's failure.
 func asFailure(err error) *engine.Error {
-	// The engine's own files report a full disk as the system's error.
+	// The engine's files report a full disk as the system's error.
 	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &engine.Error{Code: job.EngineError, Message: "There is no room left to store the result.", Err: err}
 	}

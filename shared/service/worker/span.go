@@ -12,19 +12,18 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// The spans of a job, as children of that of its submission: the wait for a
-// worker, and each run, which has one for each of its stages.
+// The spans of a job, as children of the submission's span: the wait for a worker, and each run,
+// which has one for each of its stages.
 const (
 	queueSpan = "job.queue"
 	runSpan   = "job.run"
 )
 
-// submitted returns a context whose spans are children of that of the job's
-// submission.
+// submitted returns a context whose spans are children of the submission's span.
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun starts the span of a run, and records the wait before the first run
-// as one. The caller ends it with endRun.
+// beginRun starts the span of a run, and records the wait before the first run as one. endRun must
+// end it.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
 	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(
@@ -47,8 +46,7 @@ func endRun(span api.Span, ended *Run) {
 	span.End()
 }
 
-// beginStage starts the span of a stage; the caller ends it with the stage's
-// error.
+// beginStage starts the span of a stage. The caller ends it with the stage's error.
 func (w *Worker) beginStage(ctx context.Context, name string) (_ context.Context, end func(error)) {
 	ctx, span := trace.OrNoop(w.config.Tracer).Start(ctx, name)
 	return ctx, func(err error) {

@@ -14,19 +14,17 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Posters makes pictures of media files.
 type Posters interface {
-	// Posters returns a picture of each file, for a video one of its first, as a
-	// JPEG. It may write into the folder.
+	// Posters returns a picture of each file as a JPEG, of a video from its first frames. It may
+	// write into the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
-// thumbnails are the pictures of a run's result, its poster among them, and input
-// (docs/contract/jobs.md#thumbnails), and of the stored files that the inputs are copies
-// of (docs/contract/media.md#thumbnails-of-files). They are made while the result is stored and
-// reported, and stored after that, so that the job's end waits for neither. The
-// run's scratch folder is theirs from then on. A failure costs the pictures, never
-// the job.
+// thumbnails are the pictures of a run's result, with its poster, and input
+// (docs/contract/jobs.md#thumbnails), and of the stored files that the inputs were copied from
+// (docs/contract/media.md#thumbnails-of-files). They are made while the result is stored and
+// reported, and stored after that, so that the job's end waits for neither. They take over the
+// run's scratch folder. A failure costs the pictures, never the job.
 type thumbnails struct {
 	worker *Worker
 	job    job.Job
@@ -38,14 +36,12 @@ type thumbnails struct {
 	// made is closed when the pictures are made, or could not be.
 	made     chan struct{}
 	pictures job.Thumbnails
-	// files are the pictures of the stored files that the inputs are copies of, by the
-	// files' blobs.
+	// files are the pictures of the inputs' stored files, by the files' blobs.
 	files map[string][]byte
 }
 
-// beginThumbnails starts to make the pictures of a run whose engine is done. The
-// caller ends them. Those that the engine made on the way are taken. It returns nil where
-// no pictures are made.
+// beginThumbnails starts to make the pictures of a run whose engine is done, and reuses the
+// engine's. The caller must end them. It returns nil if thumbnails are off.
 func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made func() engine.Thumbnails) *thumbnails {
 	if w.config.Posters == nil {
 		return nil
@@ -67,7 +63,7 @@ func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made f
 	return t
 }
 
-// wanted is a picture that is to be made of a file, and where it goes.
+// wanted is a picture to make of a file, and its destination.
 type wanted struct {
 	of  engine.Depicted
 	use func(picture []byte)
@@ -105,7 +101,7 @@ func (t *thumbnails) missing(spec engine.Spec) []wanted {
 	return all
 }
 
-// make makes the missing pictures when it is the account's turn.
+// make makes the missing pictures at the account's turn.
 func (t *thumbnails) make(spec engine.Spec) {
 	missing := t.missing(spec)
 	if len(missing) == 0 {
@@ -137,8 +133,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of the stored file that an input is a copy of, if that file has
-// no thumbnail yet; otherwise it is empty.
+// file returns the blob of an input's stored file if that has no thumbnail yet, or "".
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {
@@ -154,15 +149,14 @@ func (t *thumbnails) file(field string) string {
 	return ""
 }
 
-// store stores the pictures, once they are made. It is called when the job is
-// completed.
+// store stores the pictures once they are made. Call it when the job is completed.
 func (t *thumbnails) store() {
 	if t == nil {
 		return
 	}
 	<-t.made
 	for of, picture := range t.files {
-		// A file that was deleted since has none.
+		// A deleted file gets no thumbnail.
 		err := file.StoreThumbnail(t.ctx, t.worker.config.Blobs, of, picture)
 		if err != nil && !fault.Is(err, fault.NotFound) {
 			t.logger.Warn("store the thumbnail of a file", "error", err)
@@ -176,8 +170,8 @@ func (t *thumbnails) store() {
 		t.logger.Warn("store the thumbnails", "error", err)
 		return
 	}
-	// The job may have been deleted since its end, when there was no picture to delete. A
-	// deletion looks again once the record is gone, so that whichever is later finds it.
+	// The job may have been deleted since its end, before the picture existed. A deletion also
+	// deletes pictures after the record, so one of the two sees the other.
 	_, err := t.worker.config.Runs.Get(t.ctx, t.job.ID)
 	if fault.Is(err, fault.NotFound) {
 		err = t.worker.config.Blobs.Delete(t.ctx, name)

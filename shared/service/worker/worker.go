@@ -1,11 +1,9 @@
-// Package worker runs queued jobs: it leases a job, starts a run, fetches and
-// probes the inputs, lets the engine work while it records progress and extends
-// the lease, stores the result and reports it. The same loop runs inside the
-// one-machine server and in the worker's container.
+// Package worker runs queued jobs. It leases a job, starts a run, fetches and probes the inputs,
+// and runs the engine while it records progress and extends the lease. Then it stores the result
+// and reports it. The same loop runs inside the one-machine server and in the worker's container.
 //
-// A worker is never trusted to stay alive, or to be the only one: every write
-// is conditional on the run's nonce (see job.Runs), so that one that has lost
-// its lease changes nothing.
+// A worker may die, and others may run: every write is conditional on the run's nonce (see
+// job.Runs), so that a worker that has lost its lease changes nothing.
 package worker
 
 import (
@@ -28,11 +26,11 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Runs is what a worker does to the records of jobs.
+// Runs are a worker's operations on the records of jobs.
 type Runs interface {
 	job.Runs
-	// Get returns the job. It is read before its run starts when its inputs are
-	// prefetched, and after its thumbnails are stored, because it may have been deleted.
+	// Get returns the job. It is read before its run starts if its inputs are prefetched, and after
+	// its thumbnails are stored, because it may have been deleted.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
@@ -40,27 +38,25 @@ type Runs interface {
 
 // Prober probes media files.
 //
-// Errors: *engine.Error with the code invalid_input when the file cannot be
-// decoded, or is beyond the catalog's limits.
+// Errors: *engine.Error with the code invalid_input if the file cannot be decoded, or exceeds the
+// catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
 	ProbeImage(ctx context.Context, path, mime string) (media.Info, error)
 }
 
-// Describer tells of a video what its header says, and whether that is all that a probe
-// would find (see [Prober]).
+// Describer describes a video from its header, and reports whether that is as complete as a probe
+// (see [Prober]).
 type Describer interface {
 	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
 }
 
-// Signer puts Content Credentials into results.
 type Signer interface {
-	// Sign copies spec.Output, of the MIME type, to the path with credentials that say how
-	// it was made, and returns what they say. It may use the path's folder.
+	// Sign copies spec.Output, of the MIME type, to the path with Content Credentials, and returns
+	// their summary. It may use the path's folder.
 	Sign(ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string) (job.Credentials, error)
 }
 
-// Config is what a [Worker] needs.
 type Config struct {
 	Queue   Queue
 	Runs    Runs
@@ -68,52 +64,45 @@ type Config struct {
 	Engine  engine.Engine
 	Prober  Prober
 	Catalog *catalog.Catalog
-	// Describer spares plain videos the probe, unless a run fails; nil where each is
-	// probed before its run.
+	// Describer replaces the probe of plain videos, unless a run fails. nil probes each.
 	Describer Describer
 	// Posters makes the thumbnails of results and inputs; nil makes none.
 	Posters Posters
-	// Signer puts Content Credentials into results; nil leaves them as the engine made
-	// them.
+	// Signer puts Content Credentials into results; nil turns that off.
 	Signer Signer
 	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
 	Enhancer Enhancer
-	// EngineHealth returns nil while the engine takes runs. While it returns an
-	// error, the worker leaves jobs to others, which costs the jobs no run. If
-	// it is nil, the engine is taken to be healthy.
+	// EngineHealth returns nil while the engine takes runs. While it fails, the worker leaves jobs
+	// to others, which costs the jobs no run. nil means always healthy.
 	EngineHealth func(ctx context.Context) error
-	// Free returns how many more bytes the result of an engine's server may put on the disk;
-	// nil means any number.
+	// Free returns how many more bytes the result of an engine's server may put on the disk; nil
+	// means no limit.
 	Free func() (int64, error)
 	// Folder is where runs get their scratch folders.
 	Folder string
 	// Slots is how many jobs of a lane run at once.
 	Slots map[job.Lane]int
-	// Prefetch keeps the engine busy: a slot's next job is received and its
-	// inputs are fetched shortly before the engine is done with the current one
-	// (see prefetchAhead), whose result is then stored while the engine works
-	// on the next.
+	// Prefetch keeps the engine busy: a slot's next job is received and its inputs are fetched
+	// shortly before the engine is done (see prefetchAhead). The current result is then stored
+	// while the engine works on the next job.
 	Prefetch bool
-	// Lease is how long a job stays with a worker that has gone silent. It is
-	// extended every third of that time.
+	// Lease is how long a job stays with a silent worker. It is extended every third of that time.
 	Lease time.Duration
 	// ProgressEvery is the least time between two writes of progress.
 	ProgressEvery time.Duration
-	// PreviewEvery is the least time between two previews of a run that are stored, and
-	// until the first; 0 stores none.
+	// PreviewEvery is the least time between two stored previews of a run, and before the first; 0
+	// turns them off.
 	PreviewEvery time.Duration
-	// CheckEvery is how often a run reads its job's record when it has nothing
-	// to write, and so how long a cancelled run may go on; 0 means as often as
-	// the lease is extended.
+	// CheckEvery is how often a run reads its job's record when it has nothing to write, and so how
+	// long a cancelled run may continue. 0 means as often as the lease is extended.
 	CheckEvery time.Duration
-	// Guard keeps the platform from ending the worker while it has a job; nil
-	// where no platform would. GuardEvery is how often it is renewed.
+	// Guard keeps the platform from stopping the worker while it has a job; nil if the platform
+	// does not. GuardEvery is how often it is renewed.
 	Guard      Guard
 	GuardEvery time.Duration
-	// Tracer starts the spans of runs, as children of those of the jobs'
-	// submissions; nil starts none.
+	// Tracer starts the spans of runs, as children of the submissions' spans; nil starts none.
 	Tracer trace.Tracer
-	// Observer is told of every run; it may be nil.
+	// Observer receives every run; it may be nil.
 	Observer Observer
 	Now      func() time.Time
 	// Random is the source of runs' nonces.
@@ -122,27 +111,25 @@ type Config struct {
 }
 
 const (
-	// settleTime bounds the reports that follow a run, also while draining.
+	// settleTime limits the reports after a run, even while draining.
 	settleTime = 10 * time.Second
 	// deadlineSlack is how long before its job's deadline a run is stopped, so
 	// that its end is recorded in time.
 	deadlineSlack = 3 * time.Second
-	// troublePause is how long a lane waits after its queue failed, and how long a job
-	// waits that was handed back because of trouble.
+	// troublePause is how long a lane waits after its queue failed, and how long a job waits that
+	// was returned because of trouble.
 	troublePause = time.Second
 )
 
-// Worker runs jobs. Create it with [New] and run it with Run.
 type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
-	// posing are the turns of the accounts whose thumbnails are being made. Two are made at
-	// once, so that one account's slow files do not delay all others.
+	// posing limits concurrent thumbnails to two, by accounts' turns, so that one account's slow
+	// files do not delay all others.
 	posing *ratelimit.Turns
 }
 
-// New returns a worker; call Run to run it.
 func New(c Config) *Worker {
 	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, posing: ratelimit.NewTurns(2, 1)}
 	for lane, n := range c.Slots {
@@ -151,10 +138,9 @@ func New(c Config) *Worker {
 	return w
 }
 
-// Run works until the context ends. Then it drains: engines are stopped and the
-// jobs in flight are released at once, which costs them none of their runs. A
-// result that is being stored is stored, if that takes no longer than
-// settleTime. Run returns when everything is settled.
+// Run works until the context ends. Then it drains: engines are stopped and the jobs in flight are
+// released at once, without counting their runs. A result that is being stored is stored, if that
+// takes no longer than settleTime. Run returns when everything is settled.
 func (w *Worker) Run(ctx context.Context) {
 	admission := &admission{inflight: w.inflight}
 	var running sync.WaitGroup
@@ -173,17 +159,15 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job is in flight that should have ended by its
-// deadline and a minute: its engine does not react, or the worker has a defect.
-// Whoever watches the worker then replaces it.
+// Stuck reports whether a job in flight is more than a minute past its deadline: its engine does
+// not react, or the worker has a defect. Then the worker must be replaced.
 func (w *Worker) Stuck() bool {
 	oldest, ok := w.inflight.oldest()
 	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute
 }
 
-// settle sends a report, even while draining, and repeats it while the store
-// fails. A definite refusal is returned at once and not logged, as it means
-// that somebody else has settled the job.
+// settle sends a report, even while draining, and repeats it while the store fails. It returns a
+// definite refusal at once without logging it, because another worker has settled the job.
 func (w *Worker) settle(
 	ctx context.Context, logger *slog.Logger, what string, report func(context.Context) error,
 ) error {

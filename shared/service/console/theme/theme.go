@@ -1,5 +1,5 @@
-// Package theme is the look that all pages for people share: colours of the light
-// and the dark scheme, type, and the form of controls.
+// Package theme is the common style of all pages: colours of the light and the dark scheme, type,
+// and controls.
 package theme
 
 import _ "embed"
@@ -7,5 +7,5 @@ import _ "embed"
 //go:embed theme.css
 var css string
 
-// CSS is the style sheet that stands before a page's own.
+// CSS returns the style sheet to put before a page's own.
 func CSS() string { return css }
