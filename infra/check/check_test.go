@@ -224,7 +224,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 		options: options{only: with.only, uploadSize: 1 << 20, receiver: receiver.URL},
 		deploy: deploy{stage: "test", mediaURL: media, inferenceURL: front(t, d.server.InferenceURL(), true, &cold, with.breaks,
 			with.rewrite), realtimeURL: "ws" + strings.TrimPrefix(media, "http") + "/v1/stream"},
-		cloud: cloud, keys: d.keys, out: &printed, poll: 50 * time.Millisecond,
+		cloud: cloud, keys: d.keys, out: &printed, poll: 50 * time.Millisecond, wakeTime: 10 * time.Second,
 	}
 	if with.receiver < 0 {
 		v.receiver = ""
@@ -374,7 +374,7 @@ func testBroken(t *testing.T, d deployment) {
 		trial
 	}{
 		{"a job fails", "job", "failed", trial{rewrite: replacing(oneJob, `"completed"`, `"failed"`)}},
-		{"no worker is woken", "job", "no worker", trial{
+		{"no worker is woken", "job", "no worker was wanted", trial{
 			cloud: func(c *stubCloud) { c.fleet = func(int) (int, int) { return 0, 0 } }}},
 		{"an image edit is not refused while no worker runs", "job", "want 503", trial{warm: true}},
 		{"a lost worker's job is lost", "lost-worker", "worker_lost", trial{only: []string{"job", "lost-worker"},

@@ -66,7 +66,6 @@ func describe(job client.Job) string {
 // checkJob follows the first job from its acceptance to its end. If no worker runs, one must be
 // started for it, and an image edit must be refused until then.
 func checkJob(ctx context.Context, v *visit) (string, error) {
-	const wakeTime = 30 * time.Second // until a worker must be wanted
 	if !v.local {
 		_, running, err := v.cloud.workers(ctx)
 		if err != nil {
@@ -94,8 +93,8 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 		if run > 0 {
 			running = passed
 		}
-		if woken == 0 && passed > wakeTime {
-			err = fmt.Errorf("no worker was wanted within %s after a job was accepted", wakeTime)
+		if woken == 0 && passed > v.wakeTime {
+			err = fmt.Errorf("no worker was wanted within %s after a job was accepted", v.wakeTime)
 		}
 		if err != nil || running == 0 && !pause(ctx, v.poll) {
 			return "", cmp.Or(err, errors.New("no worker runs"))

@@ -133,7 +133,8 @@ func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer
 	deploy.mediaURL = strings.TrimRight(cmp.Or(o.media, deploy.mediaURL), "/")
 	deploy.inferenceURL = strings.TrimRight(cmp.Or(o.inference, deploy.inferenceURL), "/")
 	v := &visit{
-		options: o, deploy: deploy, cloud: newCloud(settings, deploy), out: out, poll: 2 * time.Second,
+		options: o, deploy: deploy, cloud: newCloud(settings, deploy), out: out,
+		poll: 2 * time.Second, wakeTime: 30 * time.Second,
 		keys: dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(deploy.stage, "credentials"),
 			dynamo.TableName(deploy.stage, "usage")),
 	}

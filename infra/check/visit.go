@@ -45,9 +45,9 @@ type visit struct {
 	// video needs only a prompt, and image edits images. live has realtime sessions; nil if no model has.
 	video, image, live *catalog.Model
 	out                io.Writer
-	// poll is the pause between two looks at something that takes long.
-	poll       time.Duration
-	own, other account
+	// poll is the pause between two reads. A worker must be wanted wakeTime after a job.
+	poll, wakeTime time.Duration
+	own, other     account
 	// made are the ids of keys that the checks made.
 	made  []string
 	count map[string]int
