@@ -1,7 +1,6 @@
-// Package platform has no code of its own. This wing holds what would serve any other
-// program as well: an HTTP server with its limits, traces, the Lambda runtime's requests
-// and answers, how AWS clients are made.
+// Package platform contains packages that any other program could use: an HTTP server with limits,
+// traces, the Lambda runtime's requests and answers, AWS clients.
 //
-// A platform package imports nothing from the wings above it. Code that knows about jobs,
+// A platform package does not import service, domain, adapter or app packages. Code about jobs,
 // files or models does not belong here.
 package platform

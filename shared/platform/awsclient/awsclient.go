@@ -1,5 +1,5 @@
-// Package awsclient holds the retry policy and the timeouts that every AWS client with
-// short calls shares. calls.tsv in the testdata of awstest lists the calls.
+// Package awsclient has the common retry policy and timeouts of AWS clients with short calls.
+// calls.tsv in the testdata of awstest lists the calls.
 package awsclient
 
 import (
@@ -13,13 +13,11 @@ import (
 )
 
 const (
-	// Attempts is how often a call is tried that is throttled, fails inside AWS or gets
-	// no answer.
+	// Attempts limits the attempts of a call that is throttled, fails inside AWS or gets no answer.
 	Attempts = 4
-	// AttemptTime bounds the wait for the answer of one attempt.
+	// AttemptTime limits the wait for the answer of one attempt.
 	AttemptTime = 3 * time.Second
-	// CallTime bounds an operation with all its calls and their attempts; a caller's
-	// context may end it earlier.
+	// CallTime limits an operation with all its calls and attempts.
 	CallTime = 15 * time.Second
 
 	// firstBackoff is the longest wait before the second attempt. The wait doubles with
@@ -27,9 +25,9 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer returns the retryer of one client. It bounds the attempts of each call, and
-// those of the whole client by a budget of tokens that failed attempts use up, so that
-// trouble in AWS is not met with four times the load.
+// Retryer returns the retryer of one client. It limits the attempts of each call. It also limits
+// the whole client's by a budget of tokens, so that trouble in AWS does not meet four times the
+// load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -39,15 +37,14 @@ func Retryer() aws.Retryer {
 
 func backoff(attempt int, _ error) (time.Duration, error) { return rand.N(LongestWait(attempt)), nil }
 
-// LongestWait returns the longest wait after an attempt, of which the first is 1, before the
-// next one.
+// LongestWait returns the longest wait after an attempt; the first attempt is 1.
 func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the transport of one client: the configuration's own, such as one that
-// trusts the certificates of AWS_CA_BUNDLE, or else one that bounds attempts. The wait is how
-// long a call is expected to take by itself, such as a long poll; AttemptTime is added to it.
+// HTTPClient returns the transport of one client: the configuration's, such as one with the
+// certificates of AWS_CA_BUNDLE, or else one that limits attempts to wait plus AttemptTime. wait is
+// the expected time of a call, such as a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient
@@ -55,7 +52,7 @@ func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	return buildable(wait)
 }
 
-// Transport returns the same transport for calls of AWS that no client of its SDK makes.
+// Transport returns the same transport for AWS calls without a client of the SDK.
 func Transport(wait time.Duration) *http.Transport { return buildable(wait).GetTransport() }
 
 func buildable(wait time.Duration) *awshttp.BuildableClient {

@@ -7,11 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Endpoint returns the address of a service in the region, without a slash at the end, for
-// calls that no client of the SDK makes; unless the configuration has another: one for the
-// service, by its id in the SDK, such as "Lambda", or one for all services.
-//
-// Errors: those of the configuration's sources.
+// Endpoint returns a service's address in the region, without a trailing slash, for calls without a
+// client of the SDK. It prefers a configured endpoint of the service, by its id in the SDK such as
+// "Lambda", or of all services.
 func Endpoint(ctx context.Context, config aws.Config, id string) (string, error) {
 	for _, source := range config.ConfigSources {
 		if own, ok := source.(interface {

@@ -32,10 +32,8 @@ func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 // uses only names that the SDK defines, because a call's parameters hold users' data.
 type spans struct{ tracer api.Tracer }
 
-// ID names the middleware.
 func (spans) ID() string { return "CutroomSpan" }
 
-// HandleInitialize wraps a call in a span.
 func (s spans) HandleInitialize(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {

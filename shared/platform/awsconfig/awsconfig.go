@@ -1,8 +1,7 @@
-// Package awsconfig configures the AWS clients of functions. Lambda puts the region and
-// the role's credentials into the environment, and nothing else is read here. The SDK's
-// own loader also looks for profiles, metadata services and single sign-on, which a
-// function never has: it doubles the start time of a function, and adds a quarter to the
-// size of its program.
+// Package awsconfig configures the AWS clients of functions. Lambda puts the region and the role's
+// credentials into the environment, and this package reads nothing else. The SDK's loader also
+// looks for profiles, metadata services and single sign-on, which a function never has: it doubles
+// a function's start time, and adds a quarter to the size of its program.
 package awsconfig
 
 import (
@@ -13,11 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// FromEnvironment reads the configuration of AWS clients: AWS_REGION,
-// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, and the
-// endpoints of a local AWS, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>.
-//
-// Errors: the region or the credentials are not set.
+// FromEnvironment reads AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN,
+// and the endpoints of a local AWS, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It fails
+// without a region or credentials.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
 		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),

@@ -1,6 +1,6 @@
-// Package boundedjson decodes JSON of programs and callers that are not trusted. A text
-// of many small values takes 40 times its length and more once it is decoded, so their
-// number is limited as well as the number of bytes.
+// Package boundedjson decodes JSON from untrusted programs and callers. A text of many small values
+// takes 40 times its length or more once it is decoded, so it limits their number as well as the
+// bytes.
 package boundedjson
 
 import (
@@ -10,7 +10,6 @@ import (
 	"io"
 )
 
-// LimitError is the error for a text with too many bytes or values.
 type LimitError struct {
 	Most int
 	What string
@@ -20,10 +19,10 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the JSON has more than %d %s", e.Most, e.What)
 }
 
-// Read reads to the end and decodes the first text, as json.Decoder does.
+// Read reads to the end and decodes the first text, like json.Decoder.
 //
-// Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of
-// json.Decoder, such as io.ErrUnexpectedEOF for a text that is cut off.
+// Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of json.Decoder,
+// such as io.ErrUnexpectedEOF for a truncated text.
 func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
 	if err != nil {
@@ -38,7 +37,7 @@ func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	return json.NewDecoder(bytes.NewReader(text)).Decode(into)
 }
 
-// Unmarshal decodes a text with json.Unmarshal. The names of members count as values.
+// Unmarshal is json.Unmarshal with a limit. The names of members count as values.
 //
 // Errors: LimitError for more than maxValues; errors of json.Unmarshal.
 func Unmarshal(text []byte, maxValues int, into any) error {
@@ -48,9 +47,9 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether a text, which need not be JSON, has more than most values.
-// All but the first value of an array or object follow a comma, the first an opening
-// bracket, and values of members a colon.
+// hasMore reports whether a text, which need not be JSON, has more than most values. The first
+// value of an array or object follows a bracket, others follow a comma, and values of members a
+// colon.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {

@@ -1,11 +1,11 @@
-// Package c2pa writes and verifies Content Credentials, the signed record of where a
-// picture or a video comes from (C2PA, c2pa.org), by the library libc2pa_c of the
-// Content Authenticity Initiative.
+// Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a
+// video's origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity
+// Initiative.
 //
-// That library parses files of strangers. So every call has a helper, this program run
-// again within a [fence.Fence], that loads the library, is given open files, and ends.
-// The key that signs stays in the server: a helper asks for one signature by a pipe, and
-// one is all that it gets. Nothing here uses a network.
+// That library parses untrusted files. So every call starts a helper, this program run again within
+// a [fence.Fence], that loads the library, receives open files, and ends. The signing key stays in
+// the server: a helper requests one signature by a pipe, and gets only one. This package never uses
+// a network.
 package c2pa
 
 import (
@@ -23,19 +23,18 @@ import (
 	"cutroom/shared/platform/fence"
 )
 
-// The errors of a call.
 var (
 	// ErrNone means that a file has no Content Credentials.
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means that a file only names a server that has its Content Credentials,
-	// which is not asked: whoever made the file chose the address.
+	// ErrElsewhere means that a file only names a server with its Content Credentials. The server
+	// is not asked, because the maker of the file chose the address.
 	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, and no server is asked")
 	// ErrLost means that the helper ended while it worked: the file made it crash, or
 	// took too much memory or time.
 	ErrLost = errors.New("c2pa: the helper ended")
 )
 
-// Refusal is what the library says of files that it does not take.
+// Refusal is the library's message about a file that it does not accept.
 type Refusal struct{ Problem string }
 
 func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
@@ -45,14 +44,12 @@ type Library struct {
 	fenced *fence.Fence
 	self   fence.Program
 	found  helper.Found
-	// spare is the address space that a helper has for its work, in bytes.
+	// spare is the address space for a helper's work, in bytes.
 	spare int64
 }
 
-// Find loads the library from the path, or, if that is "", from the folder of this
-// program, the folder lib beside that, or wherever the system has libraries.
-//
-// Errors: the context's; what is wrong with the library.
+// Find loads the library from the path. If that is "", it searches this program's folder, the
+// folder lib next to that, and the system's library folders.
 func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -83,8 +80,8 @@ func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, erro
 	return l, nil
 }
 
-// beside returns the path of a library beside this program, and else its name, by which
-// the system finds it.
+// beside returns the path of a library next to this program, or else its name, by which the system
+// finds it.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
@@ -100,24 +97,23 @@ func beside(executable func() (string, error)) string {
 	return libc2pa.Name()
 }
 
-// String returns the library's version.
 func (l *Library) String() string { return l.found.Version }
 
-// Within returns the library with another bound on the address space that a helper has for
-// its work, in bytes, where the machine has less memory.
+// Within returns the library with another limit of a helper's address space in bytes, for machines
+// with less memory.
 func (l *Library) Within(spare int64) *Library {
 	bounded := *l
 	bounded.spare = spare
 	return &bounded
 }
 
-// environment is that of helpers, with a folder for temporary files.
+// environment is the environment of helpers, with a folder for temporary files.
 func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// settings returns the library's settings: what it reads is verified, what it wrote too,
-// and it asks nobody. Anchors are certificates in PEM, "" for none.
+// settings returns the library's settings: it verifies inputs and outputs, and uses no network.
+// Anchors are certificates in PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{
 		"version": 1,
@@ -135,12 +131,11 @@ func settings(anchors string) string {
 	return string(text)
 }
 
-// Read verifies a file's Content Credentials and returns the library's report on them, a
-// JSON object of reports.md of c2pa-rs. A signer whose chain ends at one of the anchors,
-// certificates in PEM, is trusted. Bytes that were changed are no error: the report says
-// it.
+// Read verifies a file's Content Credentials and returns the library's report, a JSON object as in
+// reports.md of c2pa-rs. A signer whose chain ends at one of the anchors, certificates in PEM, is
+// trusted. Changed bytes are not an error; the report shows them.
 //
-// Errors: the context's; ErrNone; ErrElsewhere; ErrLost; *Refusal; what keeps the helper from its work.
+// Errors: ErrNone; ErrElsewhere; ErrLost; *Refusal.
 func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string) ([]byte, error) {
 	told, err := l.run(ctx, call{
 		order: helper.Order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
@@ -153,17 +148,16 @@ type Ingredient struct {
 	// JSON describes it, as c2pa-rs's documentation of its manifest definition says.
 	JSON string
 	MIME string
-	// File is open for reading. Its own Content Credentials become part of those that are
-	// written.
+	// File is open for reading. Its Content Credentials become part of the new ones.
 	File *os.File
 }
 
-// Signing is a file that is to get Content Credentials.
+// Signing is a file to write with Content Credentials.
 type Signing struct {
 	// Manifest is a manifest definition of c2pa-rs, in JSON.
 	Manifest string
 	MIME     string
-	// From is open for reading, To for reading and writing and empty.
+	// From is open for reading. To is empty, and open for reading and writing.
 	From, To    *os.File
 	Ingredients []Ingredient
 	// Folder is an empty folder for the helper's temporary files.
@@ -173,20 +167,20 @@ type Signing struct {
 
 // Signer signs. Its key never leaves the process.
 type Signer interface {
-	// Algorithm is the name that C2PA has for it, such as "es256".
+	// Algorithm is C2PA's name of the algorithm, such as "es256".
 	Algorithm() string
-	// Chain are its certificates in PEM, the signer's first.
+	// Chain has its certificates in PEM, the signer's first.
 	Chain() string
 	// Sign returns the signature of bytes in the form of COSE (RFC 9053).
 	Sign(data []byte) ([]byte, error)
 }
 
-// algorithms are the numbers that the library has for the algorithms.
+// algorithms are the library's numbers of algorithms.
 var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
 
-// Sign copies a file with Content Credentials that it verifies afterwards.
+// Sign copies a file with Content Credentials and verifies them.
 //
-// Errors: the context's; ErrLost; *Refusal; what keeps the helper from its work.
+// Errors: ErrLost; *Refusal.
 func (l *Library) Sign(ctx context.Context, s Signing) error {
 	algorithm, known := algorithms[s.Signer.Algorithm()]
 	if !known {

@@ -17,35 +17,34 @@ import (
 )
 
 const (
-	// spareSpace is the address space that a helper has for its work, in bytes, unless
-	// [Library.Within] says it.
+	// spareSpace is the default of [Library.Within], in bytes.
 	spareSpace = 2 << 30
-	// processorTime is what a helper may use. Hashing 2 GB three times takes some 15 s.
+	// processorTime limits a helper's processor time. Hashing 2 GB three times takes about 15 s.
 	processorTime = 2 * time.Minute
-	// workTime bounds all of it. A disk that is busy may take a minute for 2 GB.
+	// workTime limits a helper's total time. A busy disk may take a minute for 2 GB.
 	workTime = 5 * time.Minute
-	// MaxGrowth is how much larger than the file the signed one may be, in bytes: the
+	// MaxGrowth limits how much larger than the file the signed one may be, in bytes: the
 	// credentials of inputs are copied.
 	MaxGrowth = 32 << 20
-	// maxTold bounds what it tells, in bytes.
+	// maxTold limits a helper's output in bytes.
 	maxTold = 16 << 20
-	// maxSigned bounds what it asks to be signed, which is the claim alone, in bytes.
+	// maxSigned limits the bytes that a helper asks to sign, which are only the claim.
 	maxSigned = 1 << 20
-	// drainTime is how long the pipes of a helper that has ended may stay open.
+	// drainTime is how long the pipes of an ended helper may stay open.
 	drainTime = 5 * time.Second
 )
 
-// call is what one helper does.
+// call is one helper's task.
 type call struct {
 	order  helper.Order
 	files  []*os.File
 	folder string
-	// most is what it may write to a file, in bytes.
+	// most limits the bytes that it may write to a file.
 	most int64
 	sign func([]byte) ([]byte, error)
 }
 
-// run starts a helper, answers what it asks, and returns what it tells in the end.
+// run starts a helper, answers its requests, and returns its last answer.
 func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	// The process dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()
@@ -91,7 +90,7 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	return told, c.outcome(ctx, told, talked, ended(cmd, start, &said))
 }
 
-// ended waits for the end of a helper and returns why it ended, nil if it was done.
+// ended waits for the end of a helper and returns why it ended, or nil if it succeeded.
 func ended(cmd *exec.Cmd, start *fence.Start, said *head) error {
 	err := cmd.Wait()
 	if ran, why := start.Ended(); !ran {
@@ -103,7 +102,6 @@ func ended(cmd *exec.Cmd, start *fence.Start, said *head) error {
 	return nil
 }
 
-// outcome returns the error of a call.
 func (c call) outcome(ctx context.Context, told helper.Answer, talked, ended error) error {
 	switch {
 	case ctx.Err() != nil:
@@ -122,7 +120,7 @@ func (c call) outcome(ctx context.Context, told helper.Answer, talked, ended err
 	return nil
 }
 
-// converse sends the order, answers one wish for a signature, and returns the last answer.
+// converse sends the order, answers one request for a signature, and returns the last answer.
 func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxTold))
 	if err := to.Encode(c.order); err != nil {
@@ -149,10 +147,9 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	}
 }
 
-// head keeps the first bytes written to it.
 type head struct{ kept []byte }
 
-// keptLog is how much of the beginning of a helper's messages is kept.
+// keptLog is how many bytes of a helper's messages are kept.
 const keptLog = 2 << 10
 
 func (h *head) Write(p []byte) (int, error) {
@@ -160,5 +157,5 @@ func (h *head) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what was kept, in one line.
+// String returns the kept bytes on one line.
 func (h *head) String() string { return strings.Join(strings.Fields(string(h.kept)), " ") }

@@ -1,11 +1,10 @@
-// Package clock keeps the time of day by elapsed time, and follows the machine's clock
-// with care. People and networks set that clock, briefly or for good, and what a service
-// writes at a wrong time stays wrong.
+// Package clock keeps the time of day by elapsed time, and follows the machine's clock with care.
+// People and networks may set that clock, briefly or permanently, and a wrong time in records stays
+// wrong.
 //
-// A clock continues from where it was. A step of the machine's clock is logged at once,
-// but followed only once it has lasted for Hold. A step of more than Absurd is never
-// followed. For Quiet after a step a clock is not settled: nothing should be deleted by
-// it.
+// A clock continues from its last time. A step of the machine's clock is logged at once, but
+// followed only once it has lasted for Hold. A step of more than Absurd is never followed. For
+// Quiet after a step a clock is not settled: nothing should be deleted because of its age.
 package clock
 
 import (
@@ -22,24 +21,21 @@ const (
 	Hold = 10 * time.Minute
 	// Quiet is how long nothing should be deleted after a step.
 	Quiet = 10 * time.Minute
-	// Absurd is the largest step that is believed.
+	// Absurd is the largest step that is followed.
 	Absurd = 366 * 24 * time.Hour
 	// drift is the largest difference that is not a step. It is followed at once.
 	drift = time.Second
-	// longAway is how long a machine may have been off for its clock to be believed at
-	// once.
+	// longAway is how long a machine may have been off for its clock to be trusted at once.
 	longAway = 24 * time.Hour
-	// lookEvery is how often the clock looks for steps, keepEvery how often it saves the
-	// time for the next start.
+	// lookEvery is how often the clock checks for steps, keepEvery how often it saves the time for
+	// the next start.
 	lookEvery, keepEvery = time.Second, time.Minute
 )
 
-// Config holds what a clock depends on.
 type Config struct {
-	// Wall is the machine's clock.
 	Wall func() time.Time
-	// Elapsed is the time since the start of the machine that Boot identifies. Nobody can
-	// set it, and it continues while the machine sleeps.
+	// Elapsed is the time since the machine's start, which Boot identifies. It cannot be set, and
+	// it continues while the machine sleeps.
 	Elapsed func() time.Duration
 	Boot    string
 	// Path is the file in which the time is saved for the next start.
@@ -47,29 +43,25 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// Clock is a clock. Its times have no monotonic reading, so their differences are those
-// of this clock.
+// Clock is a clock. Its times have no monotonic reading, so their differences follow this clock.
 type Clock struct {
 	Config
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time at the moment when elapsed was start.
+	// base is the time when elapsed was start.
 	base  time.Time
 	start time.Duration
-	// step is how far the machine's clock is ahead, 0 if it is right; stepped is when a
-	// step was last noticed or followed.
-	step    time.Duration
-	stepped time.Duration
-	quiet   bool
-	// complained is when an absurd step was last logged.
+	// step is how far the machine's clock is ahead, or 0. stepped is when a step was last noticed
+	// or followed.
+	step       time.Duration
+	stepped    time.Duration
+	quiet      bool
 	complained time.Duration
 }
 
-// Open returns a clock that continues from where the previous one stopped.
-//
-// Errors: the machine's clock is far from when it was last looked at, or before
-// anything could be; the file cannot be read.
+// Open returns a clock that continues from the previous one. It fails if the machine's clock is far
+// from its last time, or impossibly early, or if the file cannot be read.
 func Open(c Config) (*Clock, error) {
 	k := &Clock{Config: c}
 	k.start, k.base = k.read()
@@ -87,7 +79,7 @@ func Open(c Config) (*Clock, error) {
 		}
 	}
 	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-		// A full disk, for one: the next start knows less, and that is all.
+		// For example, the disk is full. The next start then knows less, which is harmless.
 		c.Logger.Warn("the time is not kept for the next start", "error", err)
 		k.file = nil
 	}
@@ -98,7 +90,6 @@ func Open(c Config) (*Clock, error) {
 // earliest is a time before this program was written.
 var earliest = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// resume continues from the saved time.
 func (k *Clock) resume(last last, wall time.Time) error {
 	expected := last.time
 	if last.boot == k.Boot {
@@ -129,8 +120,8 @@ func (k *Clock) Now() time.Time {
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks at one moment: if the process was held up between the two reads,
-// it reads again.
+// read reads both clocks at one moment: if the process was delayed between the two reads, it reads
+// again.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {
@@ -145,8 +136,8 @@ func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 
 func (k *Clock) at(elapsed time.Duration) time.Time { return k.base.Add(elapsed - k.start) }
 
-// Settled reports whether the clock can be trusted to say what is old: the machine's
-// clock was not set recently.
+// Settled reports whether the clock can be trusted for expiry: the machine's clock was not set
+// recently.
 func (k *Clock) Settled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -157,10 +148,10 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run looks for steps until the context ends, and then saves the time. To follow a step
-// it calls follow: before the clock moves forward, and after it moved back, so that
-// records that follow moves along never look older than they are. The clock follows a
-// step only once follow returns nil.
+// Run checks for steps until the context ends, and then saves the time. To follow a step it calls
+// follow: before the clock moves forward, and after it moved back, so that records that follow
+// moves along never look older than they are. The clock follows a step only once follow returns
+// nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(lookEvery), time.NewTicker(keepEvery)
 	defer look.Stop()
@@ -202,7 +193,7 @@ func (k *Clock) Look(ctx context.Context, follow func(ctx context.Context, by ti
 	return nil
 }
 
-// compare looks for a step, and returns it once it is to be followed.
+// compare checks for a step, and returns it once it must be followed.
 func (k *Clock) compare() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -229,7 +220,6 @@ func (k *Clock) compare() time.Duration {
 	return 0
 }
 
-// notice records a step and logs it.
 func (k *Clock) notice(ahead, elapsed time.Duration) {
 	k.step, k.stepped, k.quiet = ahead, elapsed, true
 	direction := "forward"
@@ -240,7 +230,6 @@ func (k *Clock) notice(ahead, elapsed time.Duration) {
 		"by", ahead.Round(time.Millisecond).Abs(), "machine", k.Wall().UTC(), "server", k.at(elapsed).UTC())
 }
 
-// move follows a step.
 func (k *Clock) move(by time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

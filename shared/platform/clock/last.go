@@ -8,19 +8,18 @@ import (
 	"time"
 )
 
-// last is what a clock saves for the next one.
+// last is the saved state of a clock.
 type last struct {
 	time time.Time
-	// elapsed is the time since the start of the machine that boot names.
+	// elapsed is the time since the machine's start, which boot identifies.
 	elapsed time.Duration
 	boot    string
 }
 
-// lastForm has a fixed length for a machine, so that writing over it needs no free disk
-// space.
+// lastForm has a fixed length for a machine, so that overwriting it needs no free disk space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
-// readLast returns what was saved; kept is false if nothing was.
+// readLast returns the saved state. kept is false without one.
 func readLast(path string) (l last, kept bool, err error) {
 	// Opening a pipe would wait for a writer.
 	info, err := os.Stat(path)
@@ -42,8 +41,8 @@ func readLast(path string) (l last, kept bool, err error) {
 	return l, true, nil
 }
 
-// keep writes the time over what was saved. If it fails the next start knows less;
-// nothing else depends on it.
+// keep overwrites the saved time. If it fails, the next start knows less; nothing else depends on
+// it.
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -1,10 +1,8 @@
 // Package contain keeps a panic within the work that caused it.
 //
-// A goroutine that panics ends the whole process, and with it everybody else's
-// work. Every goroutine that works on untrusted data is therefore started with
-// a function of this package at its root. The process's own loops, which touch
-// no such data, are not: after a fault there a restart is better than hiding
-// it.
+// A goroutine that panics ends the whole process, and with it all other work. Every goroutine that
+// works on untrusted data therefore starts with a function of this package. The process's own
+// loops, which touch no such data, do not: after a fault there a restart is better than hiding it.
 package contain
 
 import (
@@ -15,14 +13,12 @@ import (
 	"sync/atomic"
 )
 
-// Panic is the error that a panic becomes.
 type Panic struct {
 	Value any
-	// Stack is that of the goroutine that panicked, for the log.
+	// Stack is the stack of the goroutine that panicked, for the log.
 	Stack string
 }
 
-// Error returns the value and the stack.
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
 // newPanic returns the error of a recovered value. A panic that a [Group] passed on
@@ -44,8 +40,7 @@ func Error(err *error) {
 	}
 }
 
-// Run calls do, and reports whether it returned. A panic is logged under the
-// name, with the stack.
+// Run calls do, and reports whether it returned. It logs a panic under the name, with the stack.
 func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -57,14 +52,13 @@ func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	return true
 }
 
-// Group is a group of goroutines that do parts of one piece of work. A panic in
-// one of them becomes a panic of the goroutine that waits for them.
+// Group is a group of goroutines for parts of one piece of work. A panic in one of them becomes a
+// panic of the goroutine that waits for them.
 type Group struct {
 	running  sync.WaitGroup
 	panicked atomic.Pointer[Panic]
 }
 
-// Go calls do in a goroutine.
 func (g *Group) Go(do func()) {
 	g.running.Go(func() {
 		defer func() {

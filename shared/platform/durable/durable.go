@@ -1,4 +1,4 @@
-// Package durable writes files that a crash leaves old or new, never half.
+// Package durable writes files that a crash leaves old or new, never partial.
 package durable
 
 import (
@@ -9,14 +9,12 @@ import (
 	"syscall"
 )
 
-// Write replaces the file at the path by the content, for its owner alone to read. Before
-// the file takes its name, check is called with the path under which it is complete; it
-// may be nil. Once Write returns nil, bytes and name are on the disk. After an error the
-// file that was there is still there.
-//
-// Errors: those of the content and of check, unchanged; others of the file system.
+// Write replaces the file at the path by the content, readable only for its owner. Before the
+// rename it calls check, unless nil, with the path of the complete file. Once Write returns nil,
+// bytes and name are on the disk. After an error the old file still exists. Errors of the content
+// and of check are returned unchanged.
 func Write(path string, content io.Reader, check func(path string) error) error {
-	// A link of that name would lead to a file of others.
+	// A link of that name could lead to another's file.
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err

@@ -1,25 +1,23 @@
-// Package fence starts programs that read untrusted files, such as ffmpeg, so
-// that a program that such a file takes over can do next to nothing.
+// Package fence starts programs that read untrusted files, such as ffmpeg, in a sandbox: a file
+// that takes over such a program can do next to nothing.
 //
-// A fenced program can read itself, its libraries and its inputs, and write to
-// one folder. It can open no socket, start no other program, see no other
-// process and gain no privilege, and its memory, processor time, file size and
-// open files are limited. The layers are:
+// A program in the sandbox can read itself, its libraries and its inputs, and write to one folder.
+// It can open no socket, start no other program, see no other process and gain no privilege. Its
+// memory, processor time, file size and open files are limited. The layers are:
 //
 //   - limits (setrlimit) and no_new_privs, which every machine has;
-//   - seccomp, which leaves it the system calls that decoding takes;
-//   - Landlock, which leaves it the files that it is given;
-//   - namespaces of its own for network, processes and IPC, by a user namespace
-//     where the server is not root;
-//   - a user of its own, where the server is root.
+//   - seccomp, which allows only the system calls that decoding needs;
+//   - Landlock, which allows only the listed files;
+//   - separate namespaces for network, processes and IPC, by a user namespace
+//     if the server is not root;
+//   - a separate user, if the server is root.
 //
-// [New] finds out once which layers a machine lacks, and [Fence.Lacks] returns
-// them. If a layer that the machine has fails for one program, that program is
-// not started: nothing runs with less than was reported.
+// [New] determines once which layers a machine lacks, and [Fence.Lacks] returns them. If a layer
+// that the machine has fails for one program, that program is not started: no program runs with
+// fewer layers than reported.
 //
-// Some layers can only be applied by the process itself before it becomes the
-// program. For that, this program runs itself again under another name: see
-// package launcher.
+// Only the process itself can apply some layers before it becomes the program. For that, this
+// program runs itself again under another name: see package launcher.
 package fence
 
 import (
@@ -37,27 +35,26 @@ import (
 	"cutroom/shared/platform/fence/launcher"
 )
 
-// Layers are the parts of a fence that a machine may lack.
+// Layers are the parts of the sandbox that a machine may lack.
 type Layers struct {
 	Seccomp, Landlock, Namespaces, User bool
 }
 
-// Fence starts fenced programs with the layers that this machine has. Its
-// methods are safe for concurrent use.
+// Fence starts programs in a sandbox with the layers of this machine. Its methods are safe for
+// concurrent use.
 type Fence struct {
 	// self is this program, which becomes the launcher.
 	self   string
 	layers Layers
-	// landlock is the version of the kernel's interface, 0 for none.
+	// landlock is the version of the kernel's interface, or 0.
 	landlock int
 	root     bool
-	// filter is the program of seccomp, none if there is none for this machine.
+	// filter is the seccomp program, or nil.
 	filter []uint64
 }
 
-// Program is a program, with what it needs of the system.
+// Program is a program with its requirements.
 type Program struct {
-	// Path is absolute.
 	Path string
 	// executes and reads are the files and folders of the system that it needs
 	// to run.
@@ -68,27 +65,25 @@ type Program struct {
 type Plan struct {
 	Program Program
 	Args    []string
-	// Folder is where it works and may write; "" for a program that only reads.
+	// Folder is its writable working folder, or "" for a program that only reads.
 	Folder string
 	// Inputs are the files that it may read.
 	Inputs []string
 	// Extra are open files that it inherits, as descriptors 3 and up.
 	Extra []*os.File
-	// Memory bounds its address space, MaxFile each file that it writes; bytes.
+	// Memory limits its address space, MaxFile each file that it writes, in bytes.
 	Memory, MaxFile int64
-	// ProcessorTime is the sum over all threads; it counts whole seconds.
+	// ProcessorTime is the sum over all threads, in whole seconds.
 	ProcessorTime time.Duration
-	// Background makes it yield to programs that somebody waits for, such as the server
-	// itself, where there are not processors for all.
+	// Background lowers its priority below interactive programs, such as the server, if processors
+	// are scarce.
 	Background bool
 	// Reserve makes the start fail if the system could not provide all of
 	// Memory.
 	Reserve bool
 }
 
-// New finds out which layers this machine supports.
-//
-// Errors: the context's; this program cannot run itself.
+// New determines the layers of this machine. It fails if this program cannot run itself.
 func New(ctx context.Context) (*Fence, error) {
 	self, err := ownProgram()
 	if err != nil {
@@ -105,8 +100,7 @@ func New(ctx context.Context) (*Fence, error) {
 	}
 	f.landlock = able.Landlock
 	f.layers.Seccomp, f.layers.Landlock = able.Seccomp, able.Landlock > 0
-	// The user may read the inputs, wherever they are, by a capability that
-	// would show it every file where Landlock did not bound it.
+	// The user may read all files by a capability. Landlock must limit that to the inputs.
 	f.layers.User = able.User && f.layers.Landlock
 	if !f.layers.Landlock && !f.layers.Namespaces {
 		hideProcess()
@@ -114,7 +108,7 @@ func New(ctx context.Context) (*Fence, error) {
 	return f, nil
 }
 
-// ask runs a launcher to find out what it can do.
+// ask runs a launcher that reports its abilities.
 func (f *Fence) ask(ctx context.Context, layers Layers) (able launcher.Ability, err error) {
 	cmd := f.launcher(ctx, launcher.Order{Ask: true, Root: f.root, Filter: f.filter}, nil, layers)
 	answer, err := cmd.Output()
@@ -127,8 +121,7 @@ func (f *Fence) ask(ctx context.Context, layers Layers) (able launcher.Ability, 
 	return able, ctx.Err()
 }
 
-// Lacks returns a line for each layer that this machine lacks and what that
-// means; none if it has all.
+// Lacks returns a line for each missing layer and its effect.
 func (f *Fence) Lacks() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"this system has limits only: a decoder that a file takes over can do what the server's user can"}
@@ -152,15 +145,13 @@ func (f *Fence) Lacks() []string {
 	return lacks
 }
 
-// Tell logs what this machine lacks, once, at a server's start; nothing if it
-// lacks nothing.
+// Tell logs the missing layers, if any, at a server's start.
 func (f *Fence) Tell(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
 		logger.Warn("this machine cannot fence decoders whole", "fenced_by", f.String(), "lacks", strings.Join(lacks, "; "))
 	}
 }
 
-// String returns the fence's layers.
 func (f *Fence) String() string {
 	parts := "limits"
 	for _, layer := range []struct {
@@ -179,7 +170,7 @@ func (f *Fence) String() string {
 	return parts
 }
 
-// Without returns a fence that leaves layers out.
+// Without returns a fence without some layers.
 //
 // It is for tests, which verify which layer refuses something.
 func (f *Fence) Without(out Layers) *Fence {
@@ -191,12 +182,10 @@ func (f *Fence) Without(out Layers) *Fence {
 	return &less
 }
 
-// Command prepares the plan's run. The caller sets standard input, output and
-// error, Cancel and WaitDelay; the environment is empty. The thread that starts
-// it must live as long as the program: on Linux the program dies with that
-// thread. The caller closes the start when the program has ended.
-//
-// Errors: those of opening a pipe and of handing the folder over.
+// Command prepares the plan's run. The caller sets standard input, output and error, Cancel and
+// WaitDelay; the environment is empty. The thread that starts it must live as long as the program:
+// on Linux the program dies with that thread. The caller must close the start when the program has
+// ended.
 func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
@@ -224,7 +213,6 @@ func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, erro
 	return cmd, &Start{read: read, write: write}, nil
 }
 
-// launcher prepares a run of the launcher.
 func (f *Fence) launcher(ctx context.Context, o launcher.Order, files []*os.File, layers Layers) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, f.self)
 	cmd.Args = o.CommandLine()
@@ -234,11 +222,11 @@ func (f *Fence) launcher(ctx context.Context, o launcher.Order, files []*os.File
 	return cmd
 }
 
-// Start knows whether a program was started.
+// Start reports whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended reports, once the launcher has ended or could not be started, whether
-// it had become the program, and if not why, if that is known.
+// Ended reports, after the launcher has ended or failed to start, whether it had become the
+// program. If not, reason says why, if known.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()

@@ -15,32 +15,29 @@ import (
 	"time"
 )
 
-// shown are the files of the system that decoders and their libraries read: how
-// many processors there are, and where the libraries are.
+// shown are files of the system that decoders and their libraries read, such as the number of
+// processors and the places of libraries.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
-// wide are the folders of programs and libraries, for a program whose needs are
-// not known.
+// wide are the folders of programs and libraries, for a program with unknown requirements.
 var wide = []string{
 	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
 	"/snap",
 }
 
-// libraryForm matches a library in the dynamic linker's output for a program. It is compiled
-// when it is first used, because a function starts long before that.
+// libraryForm matches a library in the dynamic linker's output for a program. It is compiled on
+// first use, because few functions need it.
 //
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f...)
 var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`) })
 
-// NewProgram finds out what a program needs to run: its libraries, one by one.
-// The needs of a script are not known, so it may read all folders of the
-// system's programs and libraries.
-//
-// Errors: the program does not exist; the context's.
+// NewProgram determines a program's requirements: its libraries, one by one. A script's
+// requirements are unknown, so it may read all folders of the system's programs and libraries. It
+// fails if the program does not exist.
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -71,9 +68,8 @@ func NewProgram(ctx context.Context, path string) (Program, error) {
 	return program, nil
 }
 
-// interpreter returns the dynamic linker of a program, "" if it is not known. A
-// static program is not dynamic; a file that is not an ELF program is taken to
-// be dynamic.
+// interpreter returns the dynamic linker of a program, or "" if unknown. A static program is not
+// dynamic; a file that is not an ELF program counts as dynamic.
 func interpreter(path string) (linker string, dynamic bool) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -93,8 +89,8 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies returns the libraries that a program loads, as the dynamic
-// linker lists them; none if the linker cannot list them, like that of musl.
+// dependencies returns a program's libraries from the dynamic linker. It returns nil if the linker
+// cannot list them, such as musl's.
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -112,10 +108,8 @@ func dependencies(ctx context.Context, path string) []string {
 	return libraries
 }
 
-// Self returns this program, to be run fenced under another name or with other
-// arguments, even after another replaced its file.
-//
-// Errors: those of NewProgram.
+// Self returns this program, to run in the sandbox under another name or with other arguments, even
+// after its file was replaced.
 func Self(ctx context.Context) (Program, error) {
 	path, err := ownProgram()
 	if err != nil {

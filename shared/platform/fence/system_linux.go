@@ -7,16 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownProgram returns the file of this program, even after another replaced it.
+// ownProgram returns the file of this program, even after it was replaced.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 
-// attributes puts the child into a process group of its own, and lets the
-// kernel kill it when this program dies, even by SIGKILL.
+// attributes puts the child into a separate process group, and makes the kernel kill it when this
+// program dies, even by SIGKILL.
 //
-// In namespaces of its own it has no network, sees no IPC of others, and is the
-// first process of its namespace, with which all others end. Only root may
-// create them directly; other users do so within a user namespace, in which
-// they keep their ids.
+// In separate namespaces it has no network, sees no IPC of others, and is the first process of its
+// namespace, with which all others end. Only root may create them directly; other users create a
+// user namespace first and keep their ids there.
 func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespaces {

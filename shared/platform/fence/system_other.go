@@ -7,15 +7,13 @@ import (
 	"syscall"
 )
 
-// ownProgram returns the file of this program.
 func ownProgram() (string, error) { return os.Executable() }
 
-// attributes puts the child into a process group of its own. These systems cannot
-// tie its life to this program's; the limit on processor time bounds a child that
-// is left behind.
+// attributes puts the child into a separate process group. These systems cannot end it with this
+// program; the limit of processor time ends a child that is left behind.
 func attributes(bool, bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func hideProcess() {}
 
-// callFilter returns no filter: there is no seccomp.
+// callFilter returns nil because this system has no seccomp.
 func callFilter() []uint64 { return nil }

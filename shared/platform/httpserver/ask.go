@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// askTime bounds the request of [AskHealth].
+// askTime limits the request of [AskHealth].
 const askTime = 4 * time.Second
 
-// AskHealth fails unless the server that listens at an address answers /healthz with
-// 200. It is the health check of a container that has no other program, so it asks
-// from this machine: an address without a host, or with that of all interfaces, is
-// asked at localhost. No proxy is used.
+// AskHealth fails unless the server at an address answers /healthz with 200. It is the health check
+// of a container without other programs, so it replaces an empty or wildcard host by localhost. It
+// uses no proxy.
 func AskHealth(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {

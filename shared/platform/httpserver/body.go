@@ -8,58 +8,53 @@ import (
 	"time"
 )
 
-// continueGrace is how long a client that asked for "100 Continue", and got an answer
-// instead, may take to begin sending all the same.
+// continueGrace is how long a client that waits for "100 Continue", but got an answer, may take to
+// start sending anyway.
 const continueGrace = time.Second
 
-// smallRestTime is how long the server waits for the small rest of a request before it
-// answers all the same.
+// smallRestTime is how long the server waits for the small rest of a request before it answers.
 const smallRestTime = 100 * time.Millisecond
 
-// steadyRate is the average speed at which a large body must arrive, in bytes per second:
-// 1 Mbit/s. Config.Longest is for bodies that take less time than that at this rate.
+// steadyRate is the average speed at which a large body must arrive, in bytes per second: 1 Mbit/s.
+// Config.Longest applies to bodies that take less time at this rate.
 const steadyRate = 128 << 10
 
-// BodyStalledMessage is what a service answers, with the status 408, if reading a body
-// fails with os.ErrDeadlineExceeded.
+// BodyStalledMessage is a service's answer, with the status 408, if reading a body fails with
+// os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request's body stopped arriving."
 
-// body is a request's body whose sender must keep up a minimum speed, and be done within
-// a maximum time. The sender starts with time to spare, pace.Grace. Waiting for its bytes
-// uses that up, and every byte adds the time that one byte takes at the minimum speed;
-// there is never more to spare than at first. So a sender may pause for a while, or be
-// slow as long as it is fast enough on average, but one that sends a byte now and then is
-// soon cut off.
+// body is a request's body whose sender must keep a minimum speed and a maximum time. The sender
+// starts with spare time, pace.Grace. Waiting for its bytes reduces it, and every byte adds the
+// time that one byte takes at the minimum speed, up to the initial value. So a sender may pause for
+// a while, or be slow at times, but one that sends a byte now and then is soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
 	pace       pace
-	// due is when the spare time is used up, end when the maximum time is.
+	// due is the end of the spare time, end the end of the maximum time.
 	due, end time.Time
-	// returned is when the last read returned: what the handler does in between is not
-	// the sender's time.
+	// returned is when the last read returned: the handler's time in between does not count as the
+	// sender's.
 	returned time.Time
-	// until bounds all reads, unless it is zero.
+	// until limits all reads, unless it is zero.
 	until time.Time
-	// length is what the client declared, -1 if it did not.
+	// length is the declared length, or -1.
 	length int64
 	read   int64
-	// expecting is set while the client waits for "100 Continue", which the first read
-	// sends.
+	// expecting means that the client waits for "100 Continue", which the first read sends.
 	expecting bool
-	// ended is set once nothing more can be read: the body was read to its end, which
-	// complete says, or reading it failed.
+	// ended means that nothing more can be read: the body was read to its end (complete), or
+	// reading it failed.
 	ended, complete bool
 }
 
-// pace is how fast bodies must arrive; see Config.
+// pace has the limits of bodies' speed; see Config.
 type pace struct {
 	slowest int64
 	grace   time.Duration
 	longest time.Duration
 }
 
-// pace returns how fast bodies must arrive.
 func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
 // allowed returns how long a body of the length may take; -1 is an unknown length.
@@ -67,11 +62,10 @@ func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
 
-// newBody wraps the body of a request; it returns nil if there is none.
+// newBody wraps the body of a request, or returns nil without one.
 func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
 	if r.Body == nil || r.Body == http.NoBody {
-		// The server watches the connection for its end, which a deadline would look
-		// like.
+		// The server watches the connection for its end, and a deadline would look like that.
 		controller.SetReadDeadline(time.Time{})
 		return nil
 	}
@@ -81,14 +75,13 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		due: now.Add(pace.grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
-	// The server itself reads what a handler leaves unread, so the deadline applies from
-	// the start.
+	// The server itself reads the rest that a handler leaves, so the deadline applies from the
+	// start.
 	b.limit()
 	return b
 }
 
-// limit sets the deadline for the next bytes. It does nothing where the transport has no
-// deadlines.
+// limit sets the deadline for the next bytes. It does nothing if the transport has no deadlines.
 func (b *body) limit() {
 	limit := b.due
 	if b.end.Before(limit) {
@@ -100,8 +93,7 @@ func (b *body) limit() {
 	b.controller.SetReadDeadline(limit)
 }
 
-// Read reads from the body. If the peer stalls, is too slow or takes too long, the error
-// is os.ErrDeadlineExceeded.
+// Read fails with os.ErrDeadlineExceeded if the peer stalls, is too slow or takes too long.
 func (b *body) Read(p []byte) (int, error) {
 	b.expecting = false
 	b.due = b.due.Add(time.Since(b.returned))
@@ -115,14 +107,14 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
-		// From here on the server watches the connection for its end; the deadline would
-		// end the request while it is being worked on.
+		// From here on the server watches the connection for its end. The deadline would end the
+		// request while it is being served.
 		b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// credit adds to the sender's time for bytes that have arrived.
+// credit adds to the sender's time for arrived bytes.
 func (b *body) credit(bytes int) {
 	b.due = b.due.Add(time.Duration(int64(bytes) * int64(time.Second) / b.pace.slowest))
 	if most := b.returned.Add(b.pace.grace); b.due.After(most) {
@@ -130,7 +122,6 @@ func (b *body) credit(bytes int) {
 	}
 }
 
-// received returns the number of bytes that were read.
 func (b *body) received() int64 {
 	if b == nil {
 		return 0
@@ -138,7 +129,7 @@ func (b *body) received() int64 {
 	return b.read
 }
 
-// drain reads and drops the rest, within bounds.
+// drain reads and drops the rest, within limits.
 func (b *body) drain(bytes int64, within time.Duration) {
 	if b.expecting {
 		b.until = time.Now().Add(continueGrace)
@@ -147,7 +138,6 @@ func (b *body) drain(bytes int64, within time.Duration) {
 		}
 	}
 	b.until = time.Now().Add(within)
-	// How it ends does not matter: the answer is out, and the connection is
-	// closed next.
+	// How it ends does not matter: the answer was sent, and the connection is closed next.
 	_, _ = io.CopyN(io.Discard, b, bytes)
 }

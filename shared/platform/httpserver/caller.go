@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// Caller returns the address that a request comes from; of an IPv6 address the /64
-// network, which belongs to one customer. It is "" if the address is unknown.
-// X-Forwarded-For counts only if the request comes from a trusted proxy. Then the caller
-// is the last address in it that is not a trusted proxy's: the addresses before that one
-// are only what the caller claims.
+// Caller returns the address of a request's sender, or the /64 network of an IPv6 address, which
+// belongs to one customer. It is "" if the address is unknown. X-Forwarded-For counts only from a
+// trusted proxy. Then the caller is the last address in it that is not a trusted proxy's: the
+// caller may have invented earlier ones.
 func Caller(r *http.Request, trusted []netip.Prefix) string {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil {

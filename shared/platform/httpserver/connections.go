@@ -8,26 +8,26 @@ import (
 )
 
 const (
-	// maxConnections is how many connections a server has open at once.
+	// maxConnections limits a server's open connections.
 	maxConnections = 2048
-	// maxPerAddress is how many of them one address has, so that others find a place. IPv6
+	// maxPerAddress limits the connections of one address, so that others find a place. IPv6
 	// addresses count by their /64 network.
 	maxPerAddress = maxConnections / 2
 )
 
-// connections limits the open connections of a server. A new connection beyond a limit takes
-// the place of the one that has been idle longest; if none is idle it is closed.
+// connections limits the open connections of a server. At a limit, a new connection replaces the
+// longest idle one, or is closed if none is idle.
 type connections struct {
 	mu      sync.Mutex
 	most    int
 	perHost int
 	open    map[netip.Prefix]int
 	total   int
-	// idle contains the *watchedConn that wait for a request, the longest idle first.
+	// idle has the *watchedConn that wait for a request, the longest idle first.
 	idle *list.List
 }
 
-// newConnections leaves three quarters of the process's file descriptors to everything else.
+// newConnections leaves three quarters of the process's file descriptors for other uses.
 func newConnections() *connections {
 	most := maxConnections
 	var limit syscall.Rlimit
@@ -37,7 +37,7 @@ func newConnections() *connections {
 	return &connections{most: most, perHost: min(maxPerAddress, most/2), open: map[netip.Prefix]int{}, idle: list.New()}
 }
 
-// networkOf returns the address that a connection counts for.
+// networkOf returns the network that a connection counts for.
 func networkOf(address netip.Addr) netip.Prefix {
 	address = address.Unmap()
 	bits := address.BitLen()
@@ -63,8 +63,7 @@ func (c *connections) admit(conn *watchedConn) bool {
 	return true
 }
 
-// evict closes the connection that has been idle longest of those that fit, and reports
-// whether there was one.
+// evict closes the longest idle connection that fits, and reports whether it found one.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	for at := c.idle.Front(); at != nil; at = at.Next() {
 		if conn := at.Value.(*watchedConn); fits(conn) {
@@ -76,7 +75,7 @@ func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	return false
 }
 
-// forget stops counting a connection. To forget it again changes nothing.
+// forget stops counting a connection. It may be repeated.
 func (c *connections) forget(conn *watchedConn) {
 	c.setBusy(conn)
 	if conn.forgotten {
@@ -89,7 +88,6 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// setBusy removes a connection from the idle ones.
 func (c *connections) setBusy(conn *watchedConn) {
 	if conn.idle != nil {
 		c.idle.Remove(conn.idle)

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// errFraming is a request whose end two readers may see in different places (RFC 9112,
-// sections 6.1 and 11.2), or whose header has more than maxFields fields, or that has a length or
-// the extension of a chunk of more than maxKeptLine bytes. net/http answers with 400 and closes the connection when a read fails
-// with it.
+// errFraming means that the end of a request is ambiguous (RFC 9112, sections 6.1 and 11.2), or
+// that its header has more than maxFields fields, or a chunk's length or extension has more than
+// maxKeptLine bytes. net/http answers with 400 and closes the connection when a read fails with it.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFields is how many fields a header may have. net/http takes 25 times the length of
-// a header of very short ones.
+// maxFields limits a header's fields. net/http takes 25 times the length of a header of very short
+// ones.
 const maxFields = 500
 
-// maxKeptLine is how many bytes of a line are kept that arrives in several reads. What follows
-// does not matter to any line but a start line, of which the end is kept.
+// maxKeptLine is how many bytes are kept of a line that arrives in several reads. The rest matters
+// only for a start line, whose end is kept.
 const maxKeptLine = 1 << 10
 
-// The parts of a stream of requests.
+// part is the current part of a stream of requests.
 type part int
 
 const (
@@ -35,24 +34,23 @@ const (
 	lost
 )
 
-// framing follows the requests on a connection, just far enough to know where each ends.
-// It finds what net/http accepts although a proxy in front may see another end:
-// Transfer-Encoding together with Content-Length, or in HTTP/1.0, and fields that
-// continue on the next line. It accepts only lengths made of digits.
+// framing follows the requests on a connection, just far enough to know where each ends. It refuses
+// requests that net/http accepts although a proxy may see another end: Transfer-Encoding together
+// with Content-Length, or in HTTP/1.0, and folded fields. It accepts only lengths of digits.
 type framing struct {
 	part part
-	// line is the part of a line that came in earlier reads.
+	// line is the part of a line from earlier reads.
 	line []byte
-	// left is how much of a body, or of a chunk, is still to come, in bytes.
+	// left is how many bytes of a body or a chunk are missing.
 	left uint64
-	// What the header says so far.
+	// The header so far.
 	isOld, hasLength, isChunked bool
 	fields                      int
 	length                      uint64
 }
 
-// follow takes the next bytes of the stream and returns how many of them may be passed
-// on: all, or those before a faulty line.
+// follow reads the next bytes of the stream and returns how many of them may be passed on: all, or
+// the ones before a faulty line.
 //
 // Errors: errFraming.
 func (f *framing) follow(read []byte) (int, error) {
@@ -89,7 +87,7 @@ func (f *framing) follow(read []byte) (int, error) {
 	return len(read), nil
 }
 
-// keep stores as much of a line's beginning as matters, and reports whether the line is faulty.
+// keep stores the relevant beginning of a line, and reports whether the line is faulty.
 func (f *framing) keep(text []byte) (fault bool) {
 	const version = len(" HTTP/1.0\r")
 	more := len(f.line) + len(text) - maxKeptLine
@@ -99,7 +97,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	switch f.part {
 	case startLine:
-		// Only the version matters, and that there is a line.
+		// Only the version matters, and that a line exists.
 		if len(text) < version {
 			text = append(f.line[max(0, len(f.line)-version):len(f.line):len(f.line)], text...)
 		}
@@ -114,7 +112,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	colon := bytes.IndexByte(f.line, ':')
 	if colon < 0 {
-		f.line[len(f.line)-1] = ':' // take needs one; so long a name is neither of these
+		f.line[len(f.line)-1] = ':' // take needs one; such a long name is neither of these
 		return false
 	}
 	name := f.line[:colon]
@@ -187,7 +185,7 @@ func (f *framing) field(line []byte) (fault bool) {
 	return f.isChunked && (f.hasLength || f.isOld)
 }
 
-// isField reports whether a name is that of a field, in any case.
+// isField reports whether a name is a field's name, ignoring case.
 func isField(name []byte, field string) bool {
 	return len(name) == len(field) && strings.EqualFold(string(name), field)
 }

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Handler returns the handler with all that this package adds to a request; New serves
-// it. It also suits programs without a listener of their own: where a connection has no
-// deadlines, they are left out.
+// Handler returns the handler with the additions of this package; New serves it. It also works
+// without a listener, for example in a function: deadlines are skipped if the connection does not
+// support them.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
 }
 
-// exchange is what is known about one request and its answer, beside their bytes.
+// exchange has the properties of a request and its answer, without their bytes.
 type exchange struct {
 	id      string
 	account string
@@ -26,7 +26,7 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// RequestID returns the id of the request that the context belongs to, or "".
+// RequestID returns the id of the context's request, or "".
 func RequestID(ctx context.Context) string {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		return e.id
@@ -34,21 +34,20 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records the account that a request is from, for the access log. The
-// goroutine that handles the request calls it.
+// SetAccount records a request's account for the access log. The goroutine that handles the request
+// must call it.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
 	}
 }
 
-// RefusalKey is the key in the access log of why a request was refused (SetRefusal).
+// RefusalKey is the access log's key for SetRefusal.
 const RefusalKey = "refusal"
 
-// SetRefusal records for the access log that a request is refused for a reason that is
-// no error, though its status says 5xx: one short word, such as for a service that has
-// gone to sleep. Alarms tell it from errors by that. The goroutine that handles the
-// request calls it.
+// SetRefusal records the reason of a refusal that is not an error, although its status is 5xx: one
+// short word, such as for a sleeping service. Alarms ignore such requests. The goroutine that
+// handles the request must call it.
 func SetRefusal(ctx context.Context, reason string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.refusal = reason
@@ -81,7 +80,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 			Duration: took, Received: body.received(), Sent: answer.sent,
 		})
 	}
-	// The route's pattern, never the path or the query: those may hold ids and keys.
+	// The route's pattern, never the path or the query, which may contain ids and keys.
 	attributes := []slog.Attr{
 		slog.String("request_id", e.id),
 		slog.String("account", e.account),
@@ -104,8 +103,8 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// run calls the handler, and answers in its place if it panics. It reports whether the
-// answer must be cut off.
+// run calls the handler, and answers for it if it panics. It reports whether the answer must be cut
+// off.
 func run(c Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {
@@ -128,9 +127,8 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 	return false
 }
 
-// levelOf returns the level that a request is logged at: that of debugging for a probe
-// of the server's health that found it well, as probes come every few seconds for ever,
-// and with QuietReads for every read that went well.
+// levelOf returns the log level of a request: debug for a successful health probe, because probes
+// come every few seconds, and with QuietReads for every successful read.
 func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {

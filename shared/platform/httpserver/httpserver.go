@@ -1,8 +1,6 @@
-// Package httpserver holds what every HTTP surface of the service shares beneath its own
-// rules: request ids, the access log, recovery from panics, time limits on peers that
-// stall, answers that reach a client which is still sending, and a shutdown that lets
-// requests finish. It serves one http.Handler and knows nothing of what that handler
-// does.
+// Package httpserver is the common base of the service's HTTP surfaces: request ids, the access
+// log, recovery from panics, time limits on stalled peers, answers that reach a client which is
+// still sending, and a shutdown that lets requests finish. It serves any http.Handler.
 package httpserver
 
 import (
@@ -19,11 +17,9 @@ import (
 )
 
 const (
-	// headerTime is how long a client may take to send a request's header.
 	headerTime = 10 * time.Second
 	// idleTime is how long an idle connection is kept for its next request.
-	idleTime = 2 * time.Minute
-	// maxHeaderBytes bounds a request's header.
+	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
 	// partingTime is how long handlers that are cut off may still answer, and cutTime how
 	// long they may then take to return.
@@ -31,41 +27,38 @@ const (
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause of a request's context that Shutdown has ended. The client is
-// still connected, and can be told.
+// ErrStopping is the cause of a request's context that Shutdown has ended. The client is still
+// connected and can receive an answer.
 var ErrStopping = errors.New("httpserver: the server is stopping")
 
-// Config says what is served and how. Handler and Logger are required; the other fields'
-// zero values mean their defaults.
+// Config configures a server. Handler and Logger are required; other zero fields mean defaults.
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
-	// QuietReads leaves requests that only read, and went well, to the level of
-	// debugging, for people who read the log along.
+	// QuietReads logs successful reads at the debug level, for people who watch the log.
 	QuietReads bool
-	// Tracer makes a span of every request; nil makes none.
-	Tracer api.Tracer
-	// Observer learns how requests were answered; nil for none.
+	Tracer     api.Tracer
+	// Observer receives the answers; nil for none.
 	Observer Observer
-	// OnPanic answers a request whose handler has panicked, with a status of 500 and in
-	// the surface's error shape. By default the body is empty.
+	// OnPanic answers a request whose handler has panicked, with status 500 in the surface's error
+	// shape. By default the body is empty.
 	OnPanic http.HandlerFunc
-	// NewRequestID returns the id of a request that came without one. By default it is 26
-	// random letters and digits.
+	// NewRequestID returns an id for a request without one. By default it is 26 random letters and
+	// digits.
 	NewRequestID func() string
-	// Stall is how long a peer may take over the next bytes of an answer before the
-	// connection is given up: 60 s by default. A whole answer has no limit.
+	// Stall is how long a peer may take for the next bytes of an answer before the connection is
+	// closed: 60 s by default. A whole answer has no limit.
 	Stall time.Duration
 	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by
 	// default. Grace is how long a sender may fall behind it, by pausing for example: 30
 	// s by default, and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest is how long a request's body may take to arrive: 1 hour by default, and
-	// more for one that takes more at 1 Mbit/s.
+	// Longest is how long a request's body may take to arrive: 1 hour by default, and more if the
+	// body takes more at 1 Mbit/s.
 	Longest time.Duration
-	// DrainBytes and DrainTime bound what is read of a request that was answered before
-	// it was sent to its end: 1 GiB and 30 s by default.
+	// DrainBytes and DrainTime limit reading the rest of a request that was answered early: 1 GiB
+	// and 30 s by default.
 	DrainBytes int64
 	DrainTime  time.Duration
 }
@@ -98,7 +91,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Server serves a surface on listeners of its own.
+// Server serves a surface on its listeners.
 type Server struct {
 	http http.Server
 	cut  context.CancelCauseFunc
@@ -108,7 +101,6 @@ type Server struct {
 	logger       *slog.Logger
 }
 
-// New returns a server that serves nothing yet.
 func New(c Config) *Server {
 	c = c.withDefaults()
 	base, cut := context.WithCancelCause(context.Background())
@@ -124,10 +116,9 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This bounds only what net/http refuses without asking Handler, such as an
-		// unknown expectation, and then reads to its end. Handler lifts it and sets a
-		// deadline for every step instead, because this and a write timeout would bound
-		// whole transfers.
+		// This limits only requests that net/http refuses before Handler, such as an unknown
+		// expectation, and then reads to their end. Handler removes it and sets a deadline for
+		// every step instead, because this and a write timeout would limit whole transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -140,8 +131,8 @@ func New(c Config) *Server {
 	return s
 }
 
-// Serve accepts connections until Shutdown, and then returns nil. It closes the listener.
-// A request whose end is ambiguous is answered with 400, and its connection closed.
+// Serve accepts connections until Shutdown, and then returns nil. It closes the listener. It
+// answers a request with an ambiguous end with 400, and closes its connection.
 func (s *Server) Serve(l net.Listener) error {
 	if err := s.http.Serve(watchedListener{l, s.newRequestID, newConnections()}); !errors.Is(err, http.ErrServerClosed) {
 		return err
@@ -149,11 +140,10 @@ func (s *Server) Serve(l net.Listener) error {
 	return nil
 }
 
-// Shutdown stops accepting connections and waits for the requests in progress. If the
-// context ends first they are cut off: their contexts end with ErrStopping as the cause,
-// handlers have a second to tell their clients, and then their connections are closed.
-// Shutdown returns the context's error once the handlers have returned, or after 6 s at
-// most.
+// Shutdown stops accepting connections and waits for the requests in progress. If the context ends
+// first they are cut off: their contexts end with ErrStopping as the cause, handlers have a second
+// to answer, and then their connections are closed. Shutdown returns the context's error once the
+// handlers have returned, or after 6 s at most.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)
@@ -174,7 +164,6 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// active counts the running handlers.
 type active struct {
 	mu      sync.Mutex
 	count   int
@@ -202,7 +191,7 @@ func (a *active) end() {
 	}
 }
 
-// stop lets no more handlers begin, and returns a channel that is closed when none runs.
+// stop prevents new handlers, and returns a channel that is closed when none runs.
 func (a *active) stop() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -14,23 +14,22 @@ import (
 )
 
 const (
-	// lingerBytes and lingerTime bound what is read of a connection with a faulty
-	// request, so that its client gets the answer before the connection closes.
+	// lingerBytes and lingerTime limit reading a connection with a faulty request, so that its
+	// client gets the answer before the connection closes.
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond
-	// maxRefusal bounds an answer of net/http's own, in bytes.
+	// maxRefusal limits net/http's own answers, in bytes.
 	maxRefusal = 1 << 10
 )
 
-// watchedListener accepts connections and watches their requests. Connections that are
-// not TCP are not watched.
+// watchedListener accepts connections and watches their requests. It does not watch connections
+// other than TCP.
 type watchedListener struct {
 	net.Listener
 	newRequestID func() string
 	connections  *connections
 }
 
-// Accept returns the next connection that the limits admit.
 func (l watchedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -49,8 +48,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// watchedConn is a connection whose faulty requests are refused. One goroutine at a time
-// reads it.
+// watchedConn is a connection whose faulty requests are refused. Only one goroutine at a time may
+// read it.
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
@@ -61,17 +60,16 @@ type watchedConn struct {
 	forgotten   bool
 	framing     framing
 	fault       error
-	// refused is set once net/http has answered without asking a handler, just before it
-	// closes the connection.
+	// refused is set once net/http has answered without calling a handler, just before it closes
+	// the connection.
 	refused atomic.Bool
-	// answering is set while a handler answers: what is written then is its own, and a
-	// body may look like an answer of net/http's.
+	// answering is set while a handler answers: its writes must not be mistaken for net/http's own
+	// answers.
 	answering atomic.Bool
-	// upgraded is set once the connection is no longer HTTP.
-	upgraded atomic.Bool
+	upgraded  atomic.Bool
 }
 
-// Read reads up to a faulty request, at which it fails for good.
+// Read reads up to a faulty request, and then always fails.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fault
@@ -91,14 +89,13 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return 0, fault
 }
 
-// refusalHeader is the header of net/http's own answer to a request that it cannot read.
+// refusalHeader is the header of net/http's own answer to an unreadable request.
 var refusalHeader = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// expectationFailed begins net/http's own answer to an expectation that it does not know.
+// expectationFailed starts net/http's own answer to an unknown expectation.
 var expectationFailed = []byte("HTTP/1.1 417 ")
 
-// Write writes bytes of an answer. An answer of net/http's own gets a request id here,
-// because all answers have one.
+// Write adds a request id to net/http's own answers, because all answers have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	if len(p) > maxRefusal || c.answering.Load() || c.upgraded.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
 		return c.TCPConn.Write(p)
@@ -123,9 +120,9 @@ func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
-// Close closes the connection. If bytes are unread the system resets the connection, and
-// the client loses the part of the answer that it has not read yet. So Close first sends
-// the end of the answer and drops what arrives.
+// Close closes the connection. If bytes are unread, the system resets the connection, and the
+// client loses the unread part of the answer. So Close first sends the end of the answer and drops
+// arriving bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
@@ -151,8 +148,8 @@ func beginAnswer(r *http.Request) {
 	}
 }
 
-// followState is told what becomes of a connection: one whose answer is sent waits for
-// its next request, and one that was taken over is no longer HTTP.
+// followState records a connection's state: after an answer it waits for its next request, and
+// after a hijack it is no longer HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)
 	switch {

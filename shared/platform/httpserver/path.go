@@ -5,17 +5,15 @@ import (
 	"strings"
 )
 
-// version is the first segment of the paths of every surface.
 const version = "/v1/"
 
-// PrefixHeader carries the path below which a proxy, or a stage of API Gateway, serves
-// the service; the path of the request is without it.
+// PrefixHeader has the path below which a proxy, or a stage of API Gateway, serves the service. The
+// request's path does not include it.
 const PrefixHeader = "X-Forwarded-Prefix"
 
-// collapseSlashes returns the request as a client with a tidy base URL would have sent it:
-// a base URL that ends with a slash turns a path into //v1/files or /v1//files. The
-// request is not redirected, because many clients do not follow the redirect of a POST.
-// Elsewhere in a path an empty segment is kept.
+// collapseSlashes removes empty segments at the start of a path: a base URL that ends with a slash
+// makes //v1/files or /v1//files. It does not redirect, because many clients do not follow the
+// redirect of a POST. Other empty segments are kept.
 func collapseSlashes(r *http.Request) *http.Request {
 	path := r.URL.Path
 	if !strings.HasPrefix(path, "//") && !strings.HasPrefix(path, version+"/") {

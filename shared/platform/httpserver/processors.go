@@ -5,13 +5,13 @@ import (
 	"runtime"
 )
 
-// SpareProcessor gives Go's scheduler one processor more than the machine has, for a
-// program that serves and computes. The scheduler looks at the network when one of its
-// processors is idle; while all of them compute, a request waits for up to 10 ms with each
-// of its steps. With one to spare the system decides who runs, by a thread's priority and
-// by who has had little, in well under a millisecond. What computes must leave one idle.
+// SpareProcessor gives Go's scheduler one processor more than the machine has, for a program that
+// serves and computes. The scheduler checks the network when one of its processors is idle. While
+// all of them compute, each step of a request waits for up to 10 ms. With a spare one, the system's
+// scheduler decides, by priority and fairness, in well under a millisecond. The computing
+// goroutines must leave one processor idle.
 //
-// If GOMAXPROCS is set, it stays as it is.
+// A set GOMAXPROCS stays unchanged.
 func SpareProcessor() {
 	if os.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)

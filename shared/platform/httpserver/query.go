@@ -7,7 +7,7 @@ import (
 )
 
 // Parameter returns the value of a query parameter, or "" if it is missing or has an invalid
-// escape. If it occurs twice, the first value counts. Unlike Query of a URL it stores no other
+// escape. The first value of a repeated name counts. Unlike a URL's Query it stores no other
 // parameters, of which a request line may have 20,000.
 func Parameter(r *http.Request, name string) string {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
@@ -24,9 +24,8 @@ func Parameter(r *http.Request, name string) string {
 	return ""
 }
 
-// TrimUpgrade removes header fields that a WebSocket library would split into their elements
-// and that no client of this server needs: extensions, protocols, and long lists in Connection
-// and Upgrade.
+// TrimUpgrade removes header fields that a WebSocket library would split into elements and that no
+// client of this server needs: extensions, protocols, and long lists in Connection and Upgrade.
 func TrimUpgrade(header http.Header) {
 	header.Del("Sec-WebSocket-Extensions")
 	header.Del("Sec-WebSocket-Protocol")
@@ -41,5 +40,4 @@ func TrimUpgrade(header http.Header) {
 	}
 }
 
-// maxUpgrade is the maximum size of the field Connection or Upgrade in bytes.
 const maxUpgrade = 256

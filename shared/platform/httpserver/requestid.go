@@ -5,12 +5,11 @@ import "net/http"
 const (
 	// requestIDHeader is on every answer (docs/contract/README.md#conventions).
 	requestIDHeader = "X-Request-Id"
-	// maxRequestID is the longest id that is taken from a client.
-	maxRequestID = 128
+	maxRequestID    = 128
 )
 
-// requestID returns the id that the client sent if it is 1 to 128 printable ASCII
-// characters, and a new one otherwise.
+// requestID returns the client's id if it has 1 to 128 printable ASCII characters, and a new one
+// otherwise.
 func requestID(header http.Header, newID func() string) string {
 	id := header.Get(requestIDHeader)
 	if id == "" || len(id) > maxRequestID {

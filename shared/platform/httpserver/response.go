@@ -6,21 +6,20 @@ import (
 	"time"
 )
 
-// smallRest is how much of a request is read before it is answered rather than
-// after, so that the connection can be kept.
+// smallRest is how much of a request is read before the answer rather than after, so that the
+// connection can be kept.
 const smallRest = 64 << 10
 
 // response is an answer with a time limit on every write.
 //
-// An answer that is given before the whole request was sent must reach the client all the
-// same (docs/contract/errors.md#order-of-checks). Closing a connection with bytes unread
-// makes the system reset it, and a reset discards what the client has not read yet. So
-// the answer goes out complete, with "Connection: close", and then the rest of the
-// request is read and dropped before the connection closes. A client that waits for "100
-// Continue" gets the answer instead.
+// An answer must reach the client even if the request was not sent to its end
+// (docs/contract/errors.md#order-of-checks). Closing a connection with unread bytes makes the
+// system reset it, and a reset discards bytes that the client has not read yet. So the answer is
+// sent completely, with "Connection: close", and then the rest of the request is read and dropped
+// before the connection closes. A client that waits for "100 Continue" gets the answer instead.
 //
-// Such an answer needs a Content-Length: one without is complete only when the
-// rest of the request has been dropped.
+// Such an answer needs a Content-Length: otherwise it is complete only when the rest of the request
+// has been dropped.
 type response struct {
 	http.ResponseWriter
 	controller *http.ResponseController
@@ -28,23 +27,22 @@ type response struct {
 	stall      time.Duration
 	status     int
 	sent       int64
-	// early is set if the request was not read to its end before the answer.
+	// early means that the request was not read to its end before the answer.
 	early bool
 }
 
 // Unwrap is for http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// extend restarts the peer's time to take the next bytes.
+// extend restarts the peer's time to read the next bytes.
 func (w *response) extend() { w.controller.SetWriteDeadline(time.Now().Add(w.stall)) }
 
-// WriteHeader sends the header.
 func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// The handler that takes the connection over also takes what is unread;
-			// net/http would wait for it. If this fails there is no such connection.
+			// The handler that takes the connection over also takes the unread bytes; net/http
+			// would wait for it. If this fails, the connection does not support it.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()
@@ -54,7 +52,6 @@ func (w *response) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// Write sends bytes of the body.
 func (w *response) Write(p []byte) (int, error) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -65,7 +62,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError sends what was written; http.ResponseController calls it.
+// FlushError sends the written bytes; http.ResponseController calls it.
 func (w *response) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -74,15 +71,15 @@ func (w *response) FlushError() error {
 	return w.controller.Flush()
 }
 
-// beforeAnswer decides what becomes of the unread part of the request.
+// beforeAnswer handles the unread part of the request.
 func (w *response) beforeAnswer() {
 	b := w.body
 	if b == nil || b.ended {
 		return
 	}
 	if rest := b.length - b.read; !b.expecting && rest >= 0 && rest <= smallRest {
-		// Usually it has arrived already, and the connection can be kept. The server does
-		// not wait for a slow client.
+		// Usually it has already arrived, and the connection can be kept. The server does not wait
+		// for a slow client.
 		b.until = time.Now().Add(smallRestTime)
 		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte, to see the end
 		if b.complete {
@@ -96,7 +93,6 @@ func (w *response) beforeAnswer() {
 	w.early = true
 }
 
-// finish sends the rest of the answer, and drops the rest of the request.
 func (w *response) finish(drainBytes int64, drainTime time.Duration) {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)

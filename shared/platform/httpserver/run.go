@@ -8,17 +8,14 @@ import (
 	"time"
 )
 
-// Surface is a server and the listener that it serves.
 type Surface struct {
 	Server   *Server
 	Listener net.Listener
 }
 
-// Run serves surfaces until the context ends or one of them fails. It then calls
-// stopping, which ends what requests would wait for, and lets requests in progress finish
-// for at most shutdownTime. Slower ones are cut off, which is logged.
-//
-// Errors: the one with which a surface failed.
+// Run serves surfaces until the context ends or one of them fails, and returns that error. It then
+// calls stopping, which must end long waits of requests, and lets requests in progress finish for
+// at most shutdownTime. It cuts off slower ones and logs that.
 func Run(ctx context.Context, shutdownTime time.Duration, stopping func(), surfaces ...Surface) error {
 	served := make(chan error, len(surfaces))
 	for _, surface := range surfaces {

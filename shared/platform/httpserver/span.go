@@ -13,16 +13,15 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer learns how requests were answered, for metrics for example. The goroutine that
-// has handled the request calls it.
+// Observer receives answers, for metrics for example. The goroutine that has handled the request
+// calls it.
 type Observer interface {
 	Answered(Answer)
 }
 
-// Answer is how a request was answered.
 type Answer struct {
 	Method string
-	// Route is the pattern of the path, "" if nothing is at the path.
+	// Route is the pattern of the path, or "" for an unknown path.
 	Route    string
 	Status   int
 	Duration time.Duration
@@ -30,13 +29,13 @@ type Answer struct {
 	Received, Sent int64
 }
 
-// watched are the paths that monitoring asks for every few seconds: they would fill the
+// watched are the paths that monitoring requests every few seconds. Their spans would fill the
 // traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span beneath the client's span, which the header names (W3C
-// Trace Context) unless the context has one already. Without a tracer the client's trace
-// is passed on unchanged. The span is nil if nothing is recorded.
+// begin starts a request's span below the client's span in the header (W3C Trace Context), unless
+// the context has one. If tracer is nil, it passes on the client's trace. The span is nil if
+// nothing is recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -69,8 +68,8 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	span.End()
 }
 
-// knownMethod returns a method, or "_OTHER" for one that is not standard (OpenTelemetry,
-// "Semantic conventions for HTTP").
+// knownMethod returns a method, or "_OTHER" for a non-standard one (OpenTelemetry, "Semantic
+// conventions for HTTP").
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

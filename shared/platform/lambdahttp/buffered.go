@@ -13,7 +13,6 @@ import (
 // answers it with 502.
 var errAborted = errors.New("the handler aborted its answer")
 
-// buffer returns a function that answers with whole answers.
 func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse,
 	error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (answer events.APIGatewayProxyResponse,
@@ -25,7 +24,7 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{},
 			bodiless: r.Method == http.MethodHead}
 		defer func() {
-			// Nothing was sent yet: an incomplete answer must not look complete.
+			// Nothing was sent yet, and an incomplete answer must not look complete.
 			if p := recover(); p == http.ErrAbortHandler {
 				err = errAborted
 			} else if p != nil {
@@ -69,5 +68,5 @@ func (w *bufferedWriter) Write(p []byte) (int, error) {
 	return w.answer.Write(p)
 }
 
-// Flush fixes the header; there is nothing to send before the end.
+// Flush fixes the header, because bytes are sent only at the end.
 func (w *bufferedWriter) Flush() { w.WriteHeader(http.StatusOK) }

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// sentHeader returns the header fields of an answer that are sent: no trailers, and no
-// fields of the connection, which API Gateway looks after.
+// sentHeader returns the header fields to send: no trailers, and no fields of the connection, which
+// API Gateway handles.
 func sentHeader(header http.Header) http.Header {
 	sent := header.Clone()
 	for _, declared := range header["Trailer"] {

@@ -1,15 +1,14 @@
-// Package lambdahttp serves an http.Handler from a Lambda function behind an API Gateway
-// REST API: the same handler that a server on a port has, with the same requests.
+// Package lambdahttp serves an http.Handler from a Lambda function behind an API Gateway REST API,
+// with the same requests as on a port.
 //
-// A function answers in one of two modes, which the integration of its methods decides.
-// Buffered, the default of API Gateway: the answer is one JSON object of at most 6 MB.
-// Streaming (response transfer mode STREAM): the answer is sent as the handler writes it,
-// of any size.
+// The integration of a function's methods decides between two modes. Buffered, the default of API
+// Gateway: the answer is one JSON object of at most 6 MB. Streaming (response transfer mode
+// STREAM): the answer is sent while the handler writes it, of any size.
 //
-// A handler must not rely on what a Lambda function cannot do: it does not learn that a
-// client has left, so a stream is written to its end; a request's body arrives whole
-// before the handler runs, at most 6 MB of JSON and so 4.4 MB of binary; time limits of
-// connections cannot be set; trailers are dropped.
+// A handler must not rely on features that a Lambda function lacks: it does not notice that a
+// client has left, so a stream is written to its end; a request's body arrives whole before the
+// handler runs, at most 6 MB of JSON and so 4.4 MB of binary; connections have no deadlines;
+// trailers are dropped.
 package lambdahttp
 
 import (
@@ -20,10 +19,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Mode is how a function answers.
 type Mode int
 
-// The modes.
 const (
 	Buffered Mode = iota
 	Streaming
@@ -39,11 +36,9 @@ func (m Mode) MostSent() int64 {
 	return 100 << 20
 }
 
-// ResponseMode returns the mode of a function whose methods are deployed with the
-// transfer mode STREAM. It is Buffered if CUTROOM_RESPONSE is "buffered", which says that
-// they are not, and under `sam local`, which reads every answer as JSON (docs/local-aws.md).
-//
-// Errors: CUTROOM_RESPONSE has another value.
+// ResponseMode returns the mode of a function whose methods use the transfer mode STREAM. It is
+// Buffered if CUTROOM_RESPONSE is "buffered", for methods that do not, and under `sam local`, which
+// reads every answer as JSON (docs/local-aws.md). It fails for another value of CUTROOM_RESPONSE.
 func ResponseMode(getenv func(string) string) (Mode, error) {
 	switch value := getenv("CUTROOM_RESPONSE"); {
 	case value != "" && value != "buffered":
@@ -54,7 +49,7 @@ func ResponseMode(getenv func(string) string) (Mode, error) {
 	return Streaming, nil
 }
 
-// Start takes invocations until Lambda ends the process; it does not return.
+// Start serves invocations until Lambda ends the process. It does not return.
 func Start(handler http.Handler, mode Mode) {
 	if mode == Streaming {
 		lambda.Start(stream(handler))

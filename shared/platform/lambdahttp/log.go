@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// NewLogger returns a logger that writes JSON, one object a line, which CloudWatch Logs
-// can search. A request's lines carry the ids that API Gateway and Lambda gave it,
-// because a client may have sent an id of its own, and the id of its trace.
+// NewLogger returns a logger that writes one JSON object per line, which CloudWatch Logs can
+// search. A request's lines have API Gateway's and Lambda's ids, because a client may have sent
+// another id, and the trace's id.
 func NewLogger(out io.Writer) *slog.Logger {
 	return slog.New(trace.Logger(invocationHandler{slog.NewJSONHandler(out, nil)}))
 }

@@ -19,13 +19,11 @@ import (
 // requestIDHeader carries the id of a request; see httpserver.
 const requestIDHeader = "X-Request-Id"
 
-// prefixHeader carries what the path of the client's URL has before that of the
-// request; see httpserver.
+// prefixHeader has the part of the client's path before the request's path; see httpserver.
 const prefixHeader = "X-Forwarded-Prefix"
 
-// newRequest returns the request that an event describes. Its path is the one below the
-// stage, or below the base path of a custom domain. Its body is decoded as it is read, so
-// that the bytes are not held twice.
+// newRequest converts an event to a request. Its path is relative to the stage, or to the base path
+// of a custom domain. Its body is decoded when it is read, so that the bytes are not held twice.
 func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http.Request, error) {
 	body, length := bodyOf(event)
 	event.Body, event.IsBase64Encoded = "", false
@@ -41,7 +39,7 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	if length > 0 {
 		r.Body, r.ContentLength = io.NopCloser(body), length
 	}
-	// What a client sends is not this gateway's.
+	// Ignore the client's value.
 	r.Header.Del(prefixHeader)
 	if prefix, found := strings.CutSuffix(event.RequestContext.Path, event.Path); found && prefix != "" {
 		r.Header.Set(prefixHeader, prefix)
@@ -53,8 +51,8 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	return r.WithContext(withInvocation(withTrace(ctx, r.Header), event.RequestContext.RequestID)), nil
 }
 
-// withTrace puts the request beneath the segment that Lambda makes of the invocation. If
-// Lambda does not trace it, the client's own trace, which the header names, is passed on.
+// withTrace puts the request below Lambda's segment of the invocation. If Lambda does not trace it,
+// it passes on the client's trace from the header.
 func withTrace(ctx context.Context, header http.Header) context.Context {
 	segment, _ := ctx.Value("x-amzn-trace-id").(string) // the key that aws-lambda-go uses
 	traced := xray.WithParent(ctx, segment)
@@ -74,9 +72,8 @@ func bodyOf(event events.APIGatewayProxyRequest) (io.Reader, int64) {
 	return base64.NewDecoder(base64.StdEncoding, source), int64(base64.StdEncoding.DecodedLen(len(event.Body)) - padding)
 }
 
-// pathBelow returns the part of a path that matches the resource's pattern. What stands
-// before it is the base path of a custom domain; the path of an event never has the name
-// of a stage.
+// pathBelow returns the part of a path that matches the resource's pattern. The part before it is
+// the base path of a custom domain; the path of an event never has the name of a stage.
 func pathBelow(path, resource string) string {
 	if !strings.HasPrefix(resource, "/") || strings.Contains(resource, "+}") {
 		return path // a greedy pattern matches any number of segments
@@ -91,5 +88,5 @@ func pathBelow(path, resource string) string {
 	return path
 }
 
-// segments counts the segments of a path; a slash at its end begins none.
+// segments counts the segments of a path, ignoring a trailing slash.
 func segments(path string) int { return strings.Count(strings.TrimSuffix(path, "/"), "/") }

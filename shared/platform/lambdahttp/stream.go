@@ -11,14 +11,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is how much of an answer is held before it is sent, in bytes: as much as
-// the runtime's client sends at once.
+// streamBuffer is how many bytes of an answer are collected before they are sent: as many as the
+// runtime's client sends at once.
 const streamBuffer = 32 << 10
 
-// errClosed is what a handler's writes return after the invocation has ended.
+// errClosed is returned by a handler's writes after the invocation has ended.
 var errClosed = errors.New("the invocation has ended")
 
-// stream returns a function that sends its answer as the handler writes it.
+// stream returns a function that sends its answer while the handler writes it.
 func stream(handler http.Handler) func(context.Context,
 	events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse,
@@ -41,8 +41,8 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// The answer was cut off before it began: without a status to send the
-			// invocation fails, and API Gateway answers.
+			// The answer was cut off before it started: without a status to send the invocation
+			// fails, and API Gateway answers.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure
@@ -52,9 +52,9 @@ func stream(handler http.Handler) func(context.Context,
 	}
 }
 
-// streamBody is the body of an answer that is being written. Close, which the runtime's
-// client calls once the answer is sent or could not be, ends the handler and waits for
-// it: no handler outlives its invocation.
+// streamBody is the body of an answer that is being written. The runtime's client calls Close once
+// the answer is sent or has failed. Close ends the handler and waits for it, so that no handler
+// outlives its invocation.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -62,7 +62,6 @@ type streamBody struct {
 	ended chan struct{}
 }
 
-// Close ends the handler; its writes fail from now on.
 func (b *streamBody) Close() error {
 	b.cancel()
 	b.CloseWithError(errClosed)
@@ -70,20 +69,18 @@ func (b *streamBody) Close() error {
 	return nil
 }
 
-// streamWriter is the http.ResponseWriter of a stream. All fields but started belong to
-// the handler's goroutine; those that are set before started is closed may be read after
-// it.
+// streamWriter is the http.ResponseWriter of a stream. All fields but started belong to the
+// handler's goroutine. Fields that are set before started is closed may be read after it.
 type streamWriter struct {
 	header http.Header
 	// started is closed once status and sent are set, by the first status.
-	started chan struct{}
-	status  int
-	// sent is the header that was sent.
+	started  chan struct{}
+	status   int
 	sent     http.Header
 	bodiless bool
 	pipe     *io.PipeWriter
 	buffer   *bufio.Writer
-	// failure says why the answer was cut off; nil if it is complete.
+	// failure is why the answer was cut off, or nil.
 	failure error
 }
 
@@ -109,7 +106,6 @@ func (w *streamWriter) run(handler http.Handler, r *http.Request) {
 
 func (w *streamWriter) Header() http.Header { return w.header }
 
-// WriteHeader starts the answer.
 func (w *streamWriter) WriteHeader(status int) {
 	if w.status != 0 || status < 200 {
 		return
@@ -127,11 +123,11 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	return w.buffer.Write(p)
 }
 
-// FlushError sends what was written; http.ResponseController calls it.
+// FlushError sends the written bytes; http.ResponseController calls it.
 func (w *streamWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return w.buffer.Flush()
 }
 
-// Flush is FlushError for handlers that look for an http.Flusher.
+// Flush is FlushError for handlers that use http.Flusher.
 func (w *streamWriter) Flush() { _ = w.FlushError() } // the next write reports the error

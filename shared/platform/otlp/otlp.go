@@ -20,26 +20,25 @@ import (
 )
 
 const (
-	// queueSize is how many ended spans may wait to be sent, some 4 MB. Beyond that, when
-	// the collector is gone for example, spans are dropped.
+	// queueSize is how many ended spans may wait to be sent, about 4 MB. More are dropped, for
+	// example when the collector is gone.
 	queueSize = 2048
 	// batchSize is how many spans are sent at once, and batchEvery how long a span waits
 	// for others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime bounds the sending of a batch with all its attempts, and stopTime the
-	// sending of what is left when the program ends.
+	// sendTime limits sending a batch with all its attempts, and stopTime sending the rest when the
+	// program ends.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAnswer is how much of a collector's answer is read, in bytes: an error's text goes
-	// into the log.
+	// maxAnswer limits the bytes read from a collector's answer: an error's text goes into the log.
 	maxAnswer = 8 << 10
-	// maxAttributes bounds the attributes of a span, maxText each of their texts.
+	// maxAttributes limits the attributes of a span, maxText the length of each text.
 	maxAttributes, maxText = 32, 256
 )
 
-// The variables that say where traces are sent (OpenTelemetry, "OTLP Exporter
-// Configuration"), and the one that turns everything off.
+// The variables for the traces' receiver (OpenTelemetry, "OTLP Exporter Configuration"), and a
+// switch that turns everything off.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	tracesVariable   = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
@@ -50,20 +49,17 @@ const (
 type Traces struct {
 	provider *sdk.TracerProvider
 	logger   *slog.Logger
-	// abandon ends what is still being sent.
+	// abandon ends running sends.
 	abandon context.CancelFunc
 }
 
-// FromEnvironment returns what the environment asks for: the zero value if neither
-// OTEL_EXPORTER_OTLP_ENDPOINT nor OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. The other
-// variables of the exporter, of the sampler and of the resource are read by
-// OpenTelemetry's SDK from the process's own environment. The service is the name of the
-// program, where OTEL_SERVICE_NAME has no other.
+// FromEnvironment returns the configured Traces: the zero value if neither
+// OTEL_EXPORTER_OTLP_ENDPOINT nor OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set. OpenTelemetry's SDK
+// reads the other variables of the exporter, the sampler and the resource from the process's
+// environment. service is the name of the program unless OTEL_SERVICE_NAME sets another.
 //
-// The caller closes it, after the last span has ended. That the collector cannot
-// be reached is no error, and keeps nobody waiting.
-//
-// Errors: an endpoint that is no URL.
+// The caller must close it after the last span has ended. An unreachable collector is not an error,
+// and delays nothing. It fails for an invalid endpoint.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (Traces, error) {
 	endpoint := ""
@@ -95,12 +91,11 @@ func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.Span
 	}, options...)...)
 }
 
-// New returns Traces that send spans by the exporter, in the background. The caller closes
-// them, after the last span has ended. Spans that cannot be sent are lost; whoever makes
-// them never waits.
+// New returns Traces that send spans by the exporter, in the background. The caller must close them
+// after the last span has ended. Spans that cannot be sent are lost; making spans never waits.
 func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
 	name := attribute.String("service.name", service)
-	// The environment takes precedence over the program's own name.
+	// The environment takes precedence over the program's name.
 	described, err := resource.Merge(resource.NewSchemaless(name), resource.Environment())
 	if err != nil {
 		described = resource.NewSchemaless(name)
@@ -117,7 +112,7 @@ func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces 
 	)}
 }
 
-// Tracer returns the tracer; nil if nothing is traced.
+// Tracer returns the tracer, or nil if tracing is off.
 func (t Traces) Tracer() api.Tracer {
 	if t.provider == nil {
 		return nil
@@ -125,8 +120,7 @@ func (t Traces) Tracer() api.Tracer {
 	return t.provider.Tracer(trace.Scope)
 }
 
-// Close sends what is left, within 3 s, and stops. What cannot be sent by then is
-// abandoned.
+// Close sends the rest within 3 s, and stops.
 func (t Traces) Close() {
 	if t.provider == nil {
 		return
@@ -139,23 +133,21 @@ func (t Traces) Close() {
 	}
 }
 
-// reportEvery is the shortest time between two log lines that say that traces cannot be
-// sent.
+// reportEvery is the shortest time between two log lines about failed sends.
 const reportEvery = time.Minute
 
-// reporter logs the errors of an exporter. OpenTelemetry would pass them to a handler of
-// the whole process, which writes lines of its own to stderr. The batch processor calls
-// one method at a time.
+// reporter logs the errors of an exporter. OpenTelemetry would pass them to a global handler, which
+// writes to stderr. The batch processor calls one method at a time.
 type reporter struct {
 	sdk.SpanExporter
 	logger *slog.Logger
-	// abandoned ends when nothing more is to be sent.
+	// abandoned ends when sending must stop.
 	abandoned context.Context
 	next      time.Time
 	lost      int
 }
 
-// ExportSpans sends a batch. A failure is logged, not returned.
+// ExportSpans sends a batch. It logs a failure and does not return it.
 func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	if r.abandoned.Err() != nil {
 		return nil

@@ -1,5 +1,5 @@
-// Package reserve holds some disk space in a file for what must be written when the disk
-// is full: deleting takes space too.
+// Package reserve holds disk space in a file for writes that must succeed on a full disk: deleting
+// takes space too.
 package reserve
 
 import (
@@ -10,7 +10,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve is disk space that is held by a file.
 type Reserve struct {
 	path string
 	size int64
@@ -19,8 +18,8 @@ type Reserve struct {
 	held bool
 }
 
-// Open takes up the reserve of a file, and fills it if there is space. A lack of space is
-// no error: the reserve is then not held.
+// Open uses the reserve of a file, and fills it if the disk has space. Otherwise the reserve is not
+// held, which is not an error.
 func Open(path string, size int64) *Reserve {
 	r := &Reserve{path: path, size: size}
 	if info, err := os.Stat(path); err == nil && info.Size() == size {
@@ -30,14 +29,13 @@ func Open(path string, size int64) *Reserve {
 	return r
 }
 
-// Held reports whether the space is reserved.
 func (r *Reserve) Held() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.held
 }
 
-// Release frees the space, and reports whether there was any to free.
+// Release frees the space, and reports whether any was held.
 func (r *Reserve) Release() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -54,15 +52,14 @@ func (r *Reserve) ReleaseIfFull() bool {
 	return err == nil && room < r.size/2 && r.Release()
 }
 
-// Restore reserves the space again once there is more than enough, and reports whether it
-// is held.
+// Restore reserves the space again once more than enough is free, and reports whether it is held.
 func (r *Reserve) Restore() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held {
 		return true
 	}
-	// Not all of what is left: the next write would have to release it again.
+	// Do not take all remaining space: the next write would have to release it again.
 	if room, err := r.room(); err == nil && room < r.size+r.size/2 {
 		return false
 	}
@@ -74,7 +71,7 @@ func (r *Reserve) Restore() bool {
 	return r.held
 }
 
-// room returns how much space the disk has left, in bytes.
+// room returns the free space of the disk in bytes.
 func (r *Reserve) room() (int64, error) {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {

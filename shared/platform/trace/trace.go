@@ -1,10 +1,8 @@
-// Package trace carries traces through the service: from a request to the job that it
-// submits, and from that to the worker and the engine that do it. It uses
-// OpenTelemetry's API; shared/platform/otlp sends the traces. Without a receiver, a trace that
-// a client began is still passed on, and shows in the logs.
+// Package trace carries traces through the service: from a request to the submitted job, and then
+// to its worker and engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces. If
+// no receiver is set, it still passes on a client's trace and logs its id.
 //
-// Names and attributes of spans hold no prompt, no key, no file name and no address with
-// a query.
+// Names and attributes of spans contain no prompt, key, file name, or address with a query.
 package trace
 
 import (
@@ -22,13 +20,12 @@ import (
 // instrumentation scope).
 const Scope = "cutroom"
 
-// The names of a trace when it passes from one program to another (W3C Trace Context,
-// "Traceparent Header"). No tracestate is passed on: it belongs to other systems and
-// would have to be kept with every job.
+// The names of a trace when it passes from one program to another (W3C Trace Context, "Traceparent
+// Header"). No tracestate is passed on: it belongs to other systems and would have to be stored
+// with every job.
 const (
 	parentField = "traceparent"
-	// Header is the field of an HTTP request's header.
-	Header = "Traceparent"
+	Header      = "Traceparent"
 )
 
 // OrNoop returns the tracer, or one that records nothing if it is nil.
@@ -39,8 +36,8 @@ func OrNoop(tracer api.Tracer) api.Tracer {
 	return tracer
 }
 
-// WithParent returns a context whose spans are beneath another program's span, which the
-// traceparent names. If it is not valid the context is returned unchanged.
+// WithParent returns a context whose spans are below the span of a traceparent. An invalid one is
+// ignored.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -48,8 +45,7 @@ func WithParent(ctx context.Context, traceparent string) context.Context {
 	return propagation.TraceContext{}.Extract(ctx, propagation.MapCarrier{parentField: traceparent})
 }
 
-// Parent returns the traceparent of the context's span, with which another program
-// continues its trace; "" if there is none.
+// Parent returns the traceparent of the context's span, for another program, or "".
 func Parent(ctx context.Context) string {
 	if !api.SpanContextFromContext(ctx).IsValid() {
 		return ""
@@ -59,7 +55,7 @@ func Parent(ctx context.Context) string {
 	return carrier[parentField]
 }
 
-// ID returns the id of the context's trace, in hex, for the log; "" if there is none.
+// ID returns the id of the context's trace in hex for the log, or "".
 func ID(ctx context.Context) string {
 	if span := api.SpanContextFromContext(ctx); span.HasTraceID() {
 		return span.TraceID().String()
@@ -67,9 +63,9 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Fail marks a span as failed by the error. It does not record the error, whose text may
-// hold a path or a client's data. The reason is one of the service's own codes, such as
-// "engine_error". A nil error marks nothing.
+// Fail marks a span as failed. It does not record the error, whose text may contain a path or a
+// client's data. The reason is one of the service's codes, such as "engine_error". A nil error
+// marks nothing.
 func Fail(span api.Span, reason string, err error) {
 	if err == nil || !span.IsRecording() {
 		return

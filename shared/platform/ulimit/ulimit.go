@@ -1,9 +1,8 @@
-// Package ulimit ends a server that cannot reserve enough address space, with one line
-// that names the limit. Below about 2 GiB the Go runtime would end it with a stack trace before
-// main, while it initializes other packages. Below about 1 GiB the runtime ends even before it
-// runs this package.
+// Package ulimit ends a server that cannot reserve enough address space, with one line that names
+// the limit. Below about 2 GiB the Go runtime would end it with a stack trace before main, while it
+// initializes other packages. Below about 1 GiB the runtime ends even before it runs this package.
 //
-// It imports few packages of the standard library only, so Go initializes it before packages
+// It imports only a few packages of the standard library, so Go initializes it before packages
 // whose paths begin with a host.
 package ulimit
 

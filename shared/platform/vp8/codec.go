@@ -13,36 +13,31 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// Codec decodes one stream of VP8 and encodes another, those of one session. Its
-// methods are safe for concurrent use; one frame is worked on at a time.
+// Codec decodes one stream of VP8 and encodes another, for one session. Its methods are safe for
+// concurrent use; it works on one frame at a time.
 type Codec struct {
 	library *Library
 	starts  *rate.Limiter
 	closed  atomic.Bool
 
-	// mu is held while the helper works.
-	mu sync.Mutex
-	// helper is nil until the next call starts one.
+	mu     sync.Mutex
 	helper *process
-	// begun is true while its decoder has what frames build on.
+	// The decoder has the frames that later ones depend on.
 	begun bool
-	// last is the helper that Close ends, while mu is another's.
+	// last is the helper that Close ends while another goroutine holds mu.
 	last atomic.Pointer[process]
-	// restarts counts the helpers that were started after the first.
+	// restarts counts the helpers started after the first.
 	restarts atomic.Int64
 }
 
-// Decode decodes the stream's next frame into the picture, which it resizes, and
-// whose memory it reuses. It reports whether the frame shows a picture: some only
-// prepare later ones, and leave the picture as it is.
+// Decode decodes the stream's next frame into the picture, resizing it and reusing its memory.
+// shown is false for frames that only prepare later ones, and leave the picture unchanged.
 //
-// Frames are to be given in their order and without gaps. After a gap a decoder
-// shows pictures that are wrong until the next key frame. After an error frames
-// that are no key frames are ErrKeyFrame.
+// Frames must be in order and without gaps. After a gap a decoder shows wrong pictures until the
+// next key frame. After an error, other frames than key frames fail with ErrKeyFrame.
 //
-// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]);
-// ErrFailed, ErrClosed; the context's, after which the next frame has to be a key
-// frame.
+// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed;
+// the context's, after which the next frame must be a key frame.
 func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) (shown bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -70,7 +65,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 		return false, nil
 	}
 	width, height := int(answer.Width), int(answer.Height)
-	// The helper may have been taken over: what it says is verified too.
+	// A frame may have taken over the helper, so verify its answer too.
 	if height < 1 || width > helper.MaxSide || height > helper.MaxSide || width*height > MaxPixels {
 		return false, c.drop(h)
 	}
@@ -82,11 +77,10 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	return true, nil
 }
 
-// Encode encodes the next picture of the stream, 4:2:0, of any size: a picture of
-// another size than the one before becomes a key frame.
+// Encode encodes the next 4:2:0 picture of the stream. A picture of another size than the last
+// becomes a key frame.
 //
-// Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed,
-// ErrClosed; the context's.
+// Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed, ErrClosed.
 func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) (Frame, error) {
 	size := picture.Rect.Size()
 	switch {
@@ -120,11 +114,10 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	return Frame{Data: data, Key: len(data) > 0 && data[0]&1 == 0}, nil
 }
 
-// What the encoder can be asked for, in kbit/s.
+// The limits of the encoder's bitrate, in kbit/s.
 const leastBitrate, mostBitrate = 10, 100_000
 
-// Close ends the helper, also while a call waits for it. It may be called more than
-// once.
+// Close ends the helper, even while a call waits for it. It may be repeated.
 func (c *Codec) Close() {
 	c.closed.Store(true)
 	if h := c.last.Load(); h != nil {
@@ -138,12 +131,11 @@ func (c *Codec) Close() {
 	}
 }
 
-// Restarts returns how many helpers were started after the first.
 func (c *Codec) Restarts() int64 { return c.restarts.Load() }
 
-// running returns the helper, and starts one if there is none. The caller holds mu.
+// running returns the helper, and starts one if necessary. mu must be held.
 //
-// Errors: the context's; ErrFailed, ErrClosed.
+// Errors: ErrFailed, ErrClosed.
 func (c *Codec) running(ctx context.Context) (*process, error) {
 	switch {
 	case c.closed.Load():
@@ -177,8 +169,8 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	return h, nil
 }
 
-// ask has the helper do something and returns its answer. If it does not answer
-// as it should, it is ended.
+// ask sends a request to the helper and returns its answer. It ends the helper after an invalid
+// answer.
 func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (helper.Answer, error) {
 	told, err := h.ask(ctx, order)
 	if err != nil {
@@ -197,7 +189,7 @@ func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (help
 	return told, c.drop(h)
 }
 
-// drop ends the helper, and returns the error that its end is.
+// drop ends the helper and returns the error for that.
 func (c *Codec) drop(h *process) error {
 	h.end()
 	c.helper, c.begun = nil, false
@@ -207,7 +199,7 @@ func (c *Codec) drop(h *process) error {
 	return fmt.Errorf("%w: %s", ErrLost, h.why())
 }
 
-// write writes the planes of a picture one after the other, without padding.
+// write writes the planes of a picture one after another, without padding.
 func write(to []byte, picture *image.YCbCr) {
 	width, height := picture.Rect.Dx(), picture.Rect.Dy()
 	at := 0

@@ -1,19 +1,16 @@
 package vp8
 
-// Header is what the first bytes of a frame say of it (RFC 6386, section 9.1).
+// Header has the fields of a frame's first bytes (RFC 6386, section 9.1).
 type Header struct {
-	// Key is true if the frame builds on no other. The other fields are those of
-	// key frames.
-	Key bool
-	// Width and Height are the picture's size in pixels.
+	// Key is true for a key frame. Only key frames have the other fields.
+	Key           bool
 	Width, Height int
 }
 
 // startCode is in every key frame.
 const startCode = "\x9d\x01\x2a"
 
-// Inspect reads the header of a frame. It reports false for what is no frame of
-// VP8.
+// Inspect reads the header of a frame. It returns false for an invalid frame.
 func Inspect(frame []byte) (Header, bool) {
 	if len(frame) < 3 {
 		return Header{}, false
@@ -24,8 +21,7 @@ func Inspect(frame []byte) (Header, bool) {
 	if len(frame) < 10 || string(frame[3:6]) != startCode {
 		return Header{}, false
 	}
-	// The upper two bits of each side ask for scaling, which is left to whoever
-	// shows the picture.
+	// The upper two bits of each side request scaling, which the viewer does.
 	h := Header{
 		Key:    true,
 		Width:  (int(frame[6]) | int(frame[7])<<8) & 0x3fff,

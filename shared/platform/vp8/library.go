@@ -28,10 +28,8 @@ type Library struct {
 	found  helper.Found
 }
 
-// Find finds libvpx, verifies that it is one that this package knows, and that a
-// helper works within the fence.
-//
-// Errors: the context's; what is wrong, with the package to install.
+// Find finds libvpx, verifies that this package supports it, and that a helper works in the
+// sandbox. Its error names the package to install.
 func Find(ctx context.Context, fenced *fence.Fence) (*Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -62,16 +60,15 @@ func Find(ctx context.Context, fenced *fence.Fence) (*Library, error) {
 	return l, nil
 }
 
-// String returns the library's version.
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
-// environment is that of helpers. One processor is all they use, and a limit on
-// arenas keeps their threads from spreading over the address space.
+// environment is the environment of helpers. They use one processor, and a limit on arenas keeps
+// their threads from spreading over the address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }
 
-// packageOf returns the package that has libvpx on this system.
+// packageOf returns the package with libvpx on this system.
 func packageOf(read func(string) ([]byte, error)) string {
 	if runtime.GOOS == "darwin" {
 		return "libvpx (brew install libvpx)"
@@ -98,10 +95,10 @@ const (
 	restartEvery   = 10 * time.Second
 )
 
-// Open starts the codec of one session. The caller closes it. The context is that
-// of the start alone.
+// Open starts the codec of one session. The caller must close it. The context limits only the
+// start.
 //
-// Errors: the context's; ErrFailed.
+// Errors: ErrFailed.
 func (l *Library) Open(ctx context.Context) (*Codec, error) {
 	c := &Codec{library: l, starts: rate.NewLimiter(rate.Every(restartEvery), restartsAtOnce)}
 	c.mu.Lock()

@@ -18,21 +18,21 @@ import (
 )
 
 const (
-	// spareSpace is the address space that a helper has for frames, in bytes. A
-	// stream of the largest pictures takes a quarter of it.
+	// spareSpace is the address space of a helper for frames, in bytes. A stream of the largest
+	// pictures takes a quarter of it.
 	spareSpace = 512 << 20
-	// processorTime is what a helper may use in its life. That is several hours of
-	// live video; then a new one goes on from a key frame.
+	// processorTime limits a helper's processor time: several hours of live video. Then a new
+	// helper continues from a key frame.
 	processorTime = time.Hour
-	// startTime bounds a helper's start.
+	// startTime limits a helper's start.
 	startTime = 20 * time.Second
-	// keptLog is how much of the beginning of a helper's messages is kept.
+	// keptLog is how many bytes of a helper's messages are kept.
 	keptLog = 2 << 10
-	// drainTime is how long the pipes of a helper that has ended may stay open.
+	// drainTime is how long the pipes of an ended helper may stay open.
 	drainTime = 5 * time.Second
 )
 
-// process is a helper, as the server sees it.
+// process is a helper process.
 type process struct {
 	frameTime time.Duration
 	shared    []byte
@@ -40,8 +40,8 @@ type process struct {
 	out       *os.File // answers
 	cmd       *exec.Cmd
 	log       head
-	// ended is closed once the process is no more; reason says why, and cause is
-	// why it was ended, if it was.
+	// ended is closed once the process has ended. reason is why, and cause is why the server ended
+	// it, if it did.
 	ended  chan struct{}
 	reason string
 
@@ -49,7 +49,6 @@ type process struct {
 	cause error
 }
 
-// start starts a helper.
 func (l *Library) start() (*process, error) {
 	memory, shared, err := newShared(helper.SharedSize)
 	if err != nil {
@@ -118,15 +117,14 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	close(h.ended)
 }
 
-// ask sends a request and waits for its answer: the time of a frame at most, and until the
-// context ends.
+// ask sends a request and waits for its answer, at most for the time of a frame.
 func (h *process) ask(ctx context.Context, order helper.Request) (told helper.Answer, err error) {
 	limit := h.frameTime
 	if order.Do == helper.DoNothing {
 		limit = startTime
 	}
 	until := time.Now().Add(limit)
-	// A helper that was taken over may leave the requests where they are.
+	// A helper that was taken over may not read its requests.
 	if err := errors.Join(h.in.SetWriteDeadline(until), h.out.SetReadDeadline(until)); err != nil {
 		return told, err
 	}
@@ -151,12 +149,12 @@ func (h *process) ask(ctx context.Context, order helper.Request) (told helper.An
 	return told, err
 }
 
-// kill ends the process, whatever it does. It cannot have started others.
+// kill ends the process. It cannot have started others.
 func (h *process) kill() {
 	_ = h.cmd.Process.Kill() // fails if it has ended
 }
 
-// end ends the process and frees what it had. No other call follows but why.
+// end ends the process and frees its resources. Only why may be called after it.
 func (h *process) end() {
 	h.in.Close()
 	h.kill()
@@ -180,7 +178,6 @@ func (h *process) why() string {
 	return h.reason
 }
 
-// head keeps the first bytes written to it.
 type head struct{ kept []byte }
 
 func (h *head) Write(p []byte) (int, error) {

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newShared makes memory that a helper can share. Its size is fixed: a helper that
-// made it smaller would end the server, which reads it.
+// newShared makes memory that a helper can share. Its size is fixed, because a helper that shrank
+// it would crash the server.
 func newShared(size int) (*os.File, []byte, error) {
 	fd, err := unix.MemfdCreate("cutroom-vp8", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
 	if err != nil {

@@ -4,10 +4,8 @@ package vp8
 
 import "golang.org/x/sys/unix"
 
-// mapShared maps memory that newShared made.
 func mapShared(fd, size int) ([]byte, error) {
 	return unix.Mmap(fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 }
 
-// release unmaps it.
 func release(memory []byte) error { return unix.Munmap(memory) }

@@ -2,11 +2,10 @@ package xray
 
 import "fmt"
 
-// Variable says whether a program in AWS is traced by X-Ray.
+// Variable turns tracing by X-Ray on.
 const Variable = "CUTROOM_TRACING"
 
-// Enabled reports whether the environment asks for X-Ray, by CUTROOM_TRACING=xray. It
-// fails if the variable has another value.
+// Enabled reports whether CUTROOM_TRACING is xray. It fails for other values.
 func Enabled(getenv func(string) string) (bool, error) {
 	switch value := getenv(Variable); value {
 	case "":

@@ -9,9 +9,8 @@ import (
 	api "go.opentelemetry.io/otel/trace"
 )
 
-// WithParent returns a context whose spans are beneath the segment that an X-Ray tracing
-// header names, for example Root=1-…;Parent=…;Sampled=1. If the header is not valid the
-// context is returned unchanged.
+// WithParent returns a context whose spans are below the segment of an X-Ray tracing header, for
+// example Root=1-…;Parent=…;Sampled=1. An invalid header is ignored.
 func WithParent(ctx context.Context, header string) context.Context {
 	var config api.SpanContextConfig
 	for part := range strings.SplitSeq(header, ";") {
@@ -37,8 +36,8 @@ func WithParent(ctx context.Context, header string) context.Context {
 	return api.ContextWithRemoteSpanContext(ctx, parent)
 }
 
-// Header returns the tracing header with which AWS continues the trace of the context's
-// span; "" if the span is not sampled, so that AWS does not decide again.
+// Header returns the tracing header with which AWS continues the context's trace. It is "" if the
+// span is not sampled, so that AWS does not decide again.
 func Header(ctx context.Context) string {
 	span := api.SpanContextFromContext(ctx)
 	if !span.IsValid() || !span.IsSampled() {

@@ -1,6 +1,5 @@
-// Package helper is what this program is while it is run as a helper of package c2pa, or as
-// the search for the library. It imports little, so that it is initialized before most of
-// the program: see package launcher.
+// Package helper makes this program a helper of package c2pa, or the search for the library. It
+// imports little, so that Go initializes it before most of the program: see package launcher.
 package helper
 
 import (
@@ -13,16 +12,14 @@ import (
 	"cutroom/shared/platform/fence/loaded"
 )
 
-// The arguments by which this program is a helper, or the search for the library. Both
-// have the library's path as their second.
+// The arguments for a helper and for the search. Both are followed by the library's path.
 const (
 	Name       = "cutroom-c2pa-helper"
 	SearchName = "cutroom-c2pa-search"
 )
 
-// A program that is run with one of these names as its first argument is a helper,
-// whichever program of the service it is, including tests: see package launcher, which does
-// the same for the same reasons.
+// A program with one of these names as its first argument is a helper, even a test: see package
+// launcher, which does the same for the same reasons.
 func init() {
 	if len(os.Args) != 3 {
 		return
@@ -43,7 +40,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search loads the library and finds out what that takes.
+// search loads the library and measures what that needs.
 func search(path string) Found {
 	library, err := libc2pa.Load(path)
 	if err != nil {
@@ -56,7 +53,7 @@ func search(path string) Found {
 	return f
 }
 
-// help does the one thing that the server asks for on standard input.
+// help does the one task that the server requests on standard input.
 func help(path string) error {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	var do Order
@@ -81,10 +78,10 @@ func help(path string) error {
 	return out.Encode(told)
 }
 
-// descriptor returns an inherited file by its number among them.
+// descriptor returns an inherited file by its number.
 func descriptor(number int) *os.File { return os.NewFile(uintptr(3+number), "inherited") }
 
-// sign signs a file. The signature is asked for on standard output.
+// sign signs a file. It requests the signature on standard output.
 func sign(library *libc2pa.Library, do Order, in *json.Decoder, out *json.Encoder) error {
 	s := libc2pa.Signing{
 		Settings: do.Settings, Manifest: do.Manifest, MIME: do.MIME, From: descriptor(0), To: descriptor(1),

@@ -2,18 +2,18 @@ package helper
 
 import "cutroom/shared/platform/fence/loaded"
 
-// Found is what this program, run as the search, tells of the library.
+// Found is the result of the search.
 type Found struct {
 	Path    string
 	Version string
-	// Loaded is what loading it takes.
+	// Loaded describes the loaded libraries.
 	Loaded loaded.Libraries
-	// Problem is why there is no library that can be used.
+	// Problem is why no library can be used.
 	Problem string
 }
 
-// Order is what a helper is to do, the first line that it reads. Its files are the
-// descriptors from 3 on: what is read or signed, what is written, the ingredients.
+// Order is a helper's task, the first line that it reads. Its files are the descriptors from 3 on:
+// the file to read or sign, the file to write, the ingredients.
 type Order struct {
 	Sign            bool
 	Settings, MIME  string
@@ -22,11 +22,11 @@ type Order struct {
 	Ingredients     []Ingredient `json:",omitempty"`
 }
 
-// Ingredient is a file that another was made of, as c2pa.Ingredient describes it.
+// Ingredient is a file that another was made of, see c2pa.Ingredient.
 type Ingredient struct{ JSON, MIME string }
 
-// Answer is a line that a helper writes. One with ToSign asks for a signature, the next
-// line that it reads; any other is the last.
+// Answer is a line that a helper writes. One with ToSign requests a signature, the next line that
+// it reads; any other is the last.
 type Answer struct {
 	ToSign    []byte `json:",omitempty"`
 	Done      bool   `json:",omitempty"`

@@ -1,8 +1,7 @@
-// Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity
-// Initiative, without cgo. A file that it reads may take over the process: package
-// c2pa calls it where that harms nobody.
+// Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity Initiative, without
+// cgo. A file that it reads may take over the process, so package c2pa calls it in a sandbox.
 //
-// A process that calls it does one thing and ends. So nothing of the library is freed.
+// A process that calls it does one task and ends, so it frees nothing of the library.
 package libc2pa
 
 import (
@@ -24,7 +23,6 @@ var (
 	ErrElsewhere = errors.New("libc2pa: the file's Content Credentials are on a server")
 )
 
-// Name returns the library's file name on this system.
 func Name() string {
 	if runtime.GOOS == "darwin" {
 		return "libc2pa_c.dylib"
@@ -32,10 +30,10 @@ func Name() string {
 	return "libc2pa_c.so"
 }
 
-// Library are the functions of a library that was loaded.
+// Library has the functions of a loaded library.
 type Library struct {
 	path, version string
-	// files are those of the streams, by their numbers.
+	// files are the streams' files, by number.
 	files []*os.File
 	// sign makes the signature of the one signer.
 	sign func([]byte) ([]byte, error)
@@ -61,7 +59,6 @@ type Library struct {
 	signStream    func(builder unsafe.Pointer, mime string, from, to, signer, manifest unsafe.Pointer) int64
 }
 
-// Load loads the library from the path.
 func Load(path string) (*Library, error) {
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {
@@ -95,10 +92,10 @@ func Load(path string) (*Library, error) {
 	return l, nil
 }
 
-// Version returns what the library says of its version, such as "c2pa-c-ffi/0.91.3".
+// Version returns the library's version text, such as "c2pa-c-ffi/0.91.3".
 func (l *Library) Version() string { return l.version }
 
-// problem returns the library's last error, which says what failed.
+// problem returns the library's last error, with the failed operation.
 func (l *Library) problem(what string) error {
 	said := l.lastError()
 	switch kind, _, _ := strings.Cut(said, ":"); kind {
@@ -123,13 +120,12 @@ func (l *Library) context(settings string) (unsafe.Pointer, error) {
 	return context, nil
 }
 
-// stream returns a stream of a file.
 func (l *Library) stream(file *os.File) unsafe.Pointer {
 	l.files = append(l.files, file)
 	return l.newStream(uintptr(len(l.files)), l.read, l.seek, l.write, l.flush)
 }
 
-// failed is what a callback answers when it fails.
+// failed is a callback's result for a failure.
 const failed = -1
 
 func (l *Library) readFile(number uintptr, to unsafe.Pointer, size int) int {
@@ -166,10 +162,9 @@ func (l *Library) signBytes(_ uintptr, data unsafe.Pointer, size int, to unsafe.
 	return copy(unsafe.Slice((*byte)(to), room), signature)
 }
 
-// Read verifies a file's Content Credentials and returns the library's report on them, a
-// JSON object.
+// Read verifies a file's Content Credentials and returns the library's report, a JSON object.
 //
-// Errors: ErrNone; ErrElsewhere; what the library says of a file that it cannot read.
+// Errors: ErrNone; ErrElsewhere; the library's error for an unreadable file.
 func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 	context, err := l.context(settings)
 	if err != nil {
@@ -194,21 +189,21 @@ type Ingredient struct {
 	File *os.File
 }
 
-// Signing is a file that is to get Content Credentials.
+// Signing is a file to write with Content Credentials.
 type Signing struct {
 	// Settings and Manifest are JSON objects, as the library's documentation says.
 	Settings, Manifest string
 	MIME               string
 	From, To           *os.File
 	Ingredients        []Ingredient
-	// Algorithm is the number that the library has for it, Chain the certificates in
-	// PEM, the signer's first, and Sign makes the signature of bytes.
+	// Algorithm is the library's number of the algorithm. Chain has the certificates in PEM, the
+	// signer's first. Sign makes the signature of bytes.
 	Algorithm int32
 	Chain     string
 	Sign      func([]byte) ([]byte, error)
 }
 
-// Sign copies a file with Content Credentials, of which it is the first caller.
+// Sign copies a file with Content Credentials. It may be called once.
 func (l *Library) Sign(s Signing) error {
 	context, err := l.context(s.Settings)
 	if err != nil {

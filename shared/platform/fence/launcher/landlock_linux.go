@@ -5,8 +5,7 @@ import (
 	"unsafe"
 )
 
-// The rights of Landlock that are used, and which of them a kernel's version
-// supports.
+// The used rights of Landlock, and the ones that a kernel's version supports.
 const (
 	readFolder = accessReadFile | accessReadFolder
 	write      = accessWriteFile | accessTruncate | accessMakeRegular | accessRemoveFile | accessMakeDir | accessRemoveDir
@@ -14,7 +13,6 @@ const (
 	ofFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate
 )
 
-// landlockVersion returns the version of the kernel's interface.
 func landlockVersion() (int, error) {
 	version, _, errno := syscall.Syscall(sysLandlockCreateRuleset, 0, 0, landlockCreateRulesetVersion)
 	return int(version), fails(errno)
@@ -80,7 +78,7 @@ func restrictFiles(o Order) error {
 	return fails(errno)
 }
 
-// allow adds a path to a ruleset, with those of the rights that it handles.
+// allow adds a path to a ruleset, with the rights that the ruleset handles.
 func allow(ruleset int, handled uint64, path string, rights uint64) error {
 	fd, err := syscall.Open(path, oPath|syscall.O_CLOEXEC, 0)
 	if err == syscall.ENOENT {

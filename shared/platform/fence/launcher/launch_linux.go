@@ -9,7 +9,7 @@ import (
 	"unsafe"
 )
 
-// tryLayers finds out what this process can do, by trying it.
+// tryLayers determines the abilities of this process by trying them.
 func tryLayers(o Order) Ability {
 	var able Ability
 	if version, err := landlockVersion(); err == nil {
@@ -22,18 +22,17 @@ func tryLayers(o Order) Ability {
 	return able
 }
 
-// launch applies the fence and becomes the program. It returns only if that
-// fails. It runs on the main thread, to which the settings made here apply.
+// launch applies the sandbox and becomes the program. It returns only if that fails. It runs on the
+// main thread, to which the settings made here apply.
 func launch(o Order) error {
 	runtime.LockOSThread()
-	// First of all, so that nothing of the launcher takes the processor from the server.
+	// First, so that the launcher takes no processor time from the server.
 	if o.Background {
 		if err := yield(); err != nil {
 			return failed("priority", err)
 		}
 	}
-	// The status is the last descriptor that is meant to be open: nothing that
-	// the server's own parent left open reaches the program.
+	// The status is the last descriptor that stays open, so that no other one reaches the program.
 	const last = 1<<32 - 1
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, uintptr(o.Status), last, closeRangeCloexec); errno != 0 {
 		syscall.CloseOnExec(o.Status) // before Linux 5.11
@@ -55,9 +54,8 @@ func launch(o Order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// The kernel resets it when a process changes its user. If the server
-		// has died meanwhile, nobody reads the status, and the write to it
-		// fails.
+		// The kernel resets it when a process changes its user. If the server has just died, the
+		// write of the status fails.
 		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
 			return failed("death signal", err)
 		}
@@ -70,9 +68,8 @@ func launch(o Order) error {
 	return become(o)
 }
 
-// backgroundNice is how much nicer programs in the background are than the server: a
-// thread of theirs has a third of the share of one of the server's, which seldom waits for
-// it.
+// backgroundNice is the niceness of background programs relative to the server: their threads get a
+// third of the share of a server's thread, which rarely waits for them.
 const backgroundNice = 5
 
 // yield lowers the priority of this thread, and of the program that it becomes.
@@ -89,8 +86,7 @@ func yield() error {
 // system refuses a request for more than it has in total.
 const reserveStep = 256 << 20
 
-// reserve finds out whether the system would provide the memory, without using
-// it.
+// reserve checks whether the system could provide the memory, without using it.
 func reserve(memory int64) error {
 	for got := int64(0); got < memory; got += reserveStep {
 		_, err := syscall.Mmap(
@@ -102,8 +98,8 @@ func reserve(memory int64) error {
 	return nil
 }
 
-// filterCalls restricts this thread, and the program that it becomes, to the calls
-// that a filter allows, and to what it may execute without set-user-ID.
+// filterCalls restricts this thread, and the program that it becomes, to the system calls of a
+// filter, and to execution without set-user-ID.
 func filterCalls(filter []uint64) error {
 	if len(filter) == 0 {
 		return errors.New("no filter")
@@ -125,10 +121,9 @@ func filterCalls(filter []uint64) error {
 	return fails(errno)
 }
 
-// dropRights drops all of root's capabilities but the one to read, as the
-// inputs belong to whichever user the server was when it stored them: Landlock
-// restricts what is read. Root of a container may lack that one too: then it reads what is
-// its own, and no other user can read that in its place.
+// dropRights drops all of root's capabilities except reading, because the server may have stored
+// the inputs as another user. Landlock limits its reading. Root of a container may lack that
+// capability too: then it reads only its own files, and no other user can read them instead.
 func dropRights(own bool) error {
 	const kept = capDACReadSearch
 	header := capabilityHeader{version: capabilityVersion3}
@@ -138,7 +133,7 @@ func dropRights(own bool) error {
 	}
 	bits := held[0].permitted & (1 << kept)
 	if own && bits == 0 {
-		return errors.New("there is no right to read for another user")
+		return errors.New("no right to read another user's files")
 	}
 	for number := range uintptr(64) {
 		if number == kept {
@@ -175,9 +170,8 @@ func dropRights(own bool) error {
 	return nil
 }
 
-// become sets the limits, reports success, and becomes the program. Once the
-// address space is limited nothing may be allocated: Go's runtime takes more of
-// it than some programs may have.
+// become sets the limits, reports success, and becomes the program. Once the address space is
+// limited, nothing may be allocated: Go's runtime takes more of it than some programs may have.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {
@@ -218,7 +212,7 @@ func become(o Order) error {
 	return errno
 }
 
-// atMost returns a limit, or this process's own limit if that is lower.
+// atMost returns a limit, or this process's limit if that is lower.
 func atMost(resource int, limit int64) syscall.Rlimit {
 	now := syscall.Rlimit{Max: ^uint64(0)}
 	_ = syscall.Getrlimit(resource, &now)

@@ -9,8 +9,8 @@ import (
 
 func tryLayers(Order) Ability { return Ability{} }
 
-// launch sets limits and becomes the program. A limit that the system does not
-// support (macOS has none on an address space) is left out rather than fatal.
+// launch sets limits and becomes the program. It skips limits that the system does not support,
+// such as the address space on macOS.
 func launch(o Order) error {
 	syscall.CloseOnExec(o.Status)
 	for resource, limit := range map[int]int64{

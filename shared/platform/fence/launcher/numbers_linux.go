@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// What package syscall lacks, by the names and numbers of the kernel's headers in
-// include/uapi. These are the same on all architectures that Go and Landlock have in
-// common; a test compares them with golang.org/x/sys/unix.
+// Constants that package syscall lacks, with the names and numbers of the kernel's headers in
+// include/uapi. They are the same on all architectures of Go and Landlock; a test compares them
+// with golang.org/x/sys/unix.
 const (
 	// asm-generic/unistd.h
 	sysCloseRange            = 436
@@ -34,7 +34,7 @@ const (
 	capDACReadSearch   = 2
 )
 
-// What a ruleset of Landlock handles, linux/landlock.h.
+// Rights of a Landlock ruleset, linux/landlock.h.
 const (
 	landlockCreateRulesetVersion = 1 << 0
 	landlockRulePathBeneath      = 1
@@ -62,22 +62,21 @@ const (
 // rulesetAttr is struct landlock_ruleset_attr.
 type rulesetAttr struct{ files, net, scoped uint64 }
 
-// pathBeneathAttr is struct landlock_path_beneath_attr, which is packed: nothing of what
-// is after its descriptor is read.
+// pathBeneathAttr is struct landlock_path_beneath_attr, which is packed: the kernel does not read
+// bytes after its descriptor.
 type pathBeneathAttr struct {
 	access uint64
 	parent int32
 }
 
-// capabilityHeader is struct __user_cap_header_struct, and capabilities one of the two
-// struct __user_cap_data_struct that belong to it.
+// capabilityHeader is struct __user_cap_header_struct. capabilities is one of its two struct
+// __user_cap_data_struct.
 type capabilityHeader struct {
 	version uint32
 	pid     int32
 }
 type capabilities struct{ effective, permitted, inheritable uint32 }
 
-// fails returns the error of a call.
 func fails(errno syscall.Errno) error {
 	if errno != 0 {
 		return errno
@@ -85,13 +84,11 @@ func fails(errno syscall.Errno) error {
 	return nil
 }
 
-// control calls prctl.
 func control(option, first, second, third uintptr) error {
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, first, second, third, 0, 0)
 	return fails(errno)
 }
 
-// capability calls capget or capset.
 func capability(call uintptr, header *capabilityHeader, data *[2]capabilities) error {
 	_, _, errno := syscall.RawSyscall(call, uintptr(unsafe.Pointer(header)), uintptr(unsafe.Pointer(data)), 0)
 	return fails(errno)

@@ -5,7 +5,6 @@ import (
 	"strconv"
 )
 
-// The names of an order's parts on the command line.
 const (
 	ask        = "ask"
 	executes   = "executes"
@@ -21,14 +20,14 @@ const (
 	reserved   = "reserve"
 	background = "background"
 	status     = "status"
-	// end is before the program and its arguments.
+	// end precedes the program and its arguments.
 	end = "--"
 )
 
-// digits are those of an instruction of a filter, hexadecimal.
+// digits is the length of a filter instruction, in hex digits.
 const digits = 16
 
-// CommandLine returns the arguments that give a launcher the order, its name first.
+// CommandLine returns the launcher's arguments for the order, its name first.
 func (o Order) CommandLine() []string {
 	line := []string{Name}
 	for _, of := range []struct {
@@ -63,7 +62,7 @@ func (o Order) CommandLine() []string {
 	return append(append(line, end, o.Program), o.Args...)
 }
 
-// parse reads the arguments that follow the launcher's name.
+// parse reads the arguments after the launcher's name.
 func parse(line []string) (o Order, err error) {
 	for i, argument := range line {
 		name, value, _ := cut(argument, '=')

@@ -1,5 +1,5 @@
-// Package loaded finds out which libraries a process has loaded. It is apart from package
-// fence because helpers need it, and not what that imports.
+// Package loaded lists the libraries that a process has loaded. It is separate from package fence
+// because helpers need it without fence's imports.
 package loaded
 
 import (
@@ -9,16 +9,16 @@ import (
 	"strings"
 )
 
-// Libraries are those of a process, with what it takes to load them: the fence.Plan of
-// another run of the same program has to allow it.
+// Libraries are a process's libraries and their address space. The fence.Plan of another run of the
+// same program must allow them.
 type Libraries struct {
-	// Files are the libraries. None on systems other than Linux.
+	// Files are the libraries, or nil on systems other than Linux.
 	Files []string
-	// Space is the largest address space so far, in bytes; 0 if the system does not tell.
+	// Space is the largest address space so far, in bytes, or 0 if unknown.
 	Space int64
 }
 
-// Now returns what this process has taken so far.
+// Now returns the current state of this process.
 func Now() Libraries {
 	var l Libraries
 	maps, err := os.ReadFile("/proc/self/maps")
@@ -46,10 +46,10 @@ func Now() Libraries {
 	return l
 }
 
-// Find returns the path of the library whose file name begins so, "" for none.
+// Find returns the path of the library whose file name starts with name, or "".
 func (l Libraries) Find(name string) string {
 	for _, path := range l.Files {
-		// Package path/filepath would be initialized after much else.
+		// Package path/filepath would be initialized late.
 		if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], name) {
 			return path
 		}

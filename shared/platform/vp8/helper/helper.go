@@ -1,6 +1,6 @@
-// Package helper is what this program is while it is run as a helper of package vp8, or as
-// the search for libvpx. It imports little, so that it is initialized before most of the
-// program, which would take time and memory of every session: see package launcher.
+// Package helper makes this program a helper of package vp8, or the search for libvpx. It imports
+// little, so that Go initializes it before most of the program, which would take time and memory of
+// every session: see package launcher.
 package helper
 
 import (
@@ -18,16 +18,15 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// The arguments by which this program is a helper, or the search for libvpx.
+// The arguments for a helper and for the search.
 const (
 	Name       = "cutroom-vp8-helper"
 	SearchName = "cutroom-vp8-search"
 )
 
-// A program that is run with one of these names as its first argument is a helper,
-// whichever program of the service it is, including tests. As in package launcher this
-// is a case for init: what the rest of the program needs would be prepared for every
-// session, and take the memory of each.
+// A program with one of these names as its first argument is a helper, even a test. Like package
+// launcher it needs init: the rest of the program would be initialized for every session, and take
+// the memory of each.
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:
@@ -45,7 +44,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search finds the library and what loading it takes.
+// search finds the library and measures what loading it needs.
 func search() Found {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -58,24 +57,24 @@ func search() Found {
 	return f
 }
 
-// Found is what this program, run as the search, tells of the library.
+// Found is the result of the search.
 type Found struct {
 	Path    string
 	Version string
-	// Loaded is what loading it takes.
+	// Loaded describes the loaded libraries.
 	Loaded loaded.Libraries
-	// Problem is why there is no library that can be used.
+	// Problem is why no library can be used.
 	Problem string
 }
 
-// worker is what a helper works with.
+// worker is the state of a helper.
 type worker struct {
 	shared  []byte
 	decoder *libvpx.Decoder
 	encoder *libvpx.Encoder
 }
 
-// help does what the server asks for on standard input, until that ends.
+// help serves the server's requests on standard input until that ends.
 func help(path string) error {
 	shared, err := syscall.Mmap(
 		descriptor, 0, SharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
@@ -89,7 +88,7 @@ func help(path string) error {
 	w := &worker{shared: shared, decoder: libvpx.NewDecoder(library), encoder: libvpx.NewEncoder(library)}
 	var buffer [max(RequestSize, AnswerSize)]byte
 	for {
-		// The plain calls of the system, which block: there is nothing else to do.
+		// The system's plain blocking calls, because a helper does nothing else.
 		if err := readAll(buffer[:RequestSize]); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -129,7 +128,7 @@ func readAll(to []byte) error {
 	return nil
 }
 
-// do does what the server asks for. An error ends the helper.
+// do serves one request. An error ends the helper.
 func (w *worker) do(order Request) (Answer, error) {
 	switch order.Do {
 	case DoDecode:
@@ -170,7 +169,7 @@ func (w *worker) encode(order Request) (Answer, error) {
 	return Answer{Size: uint32(len(frame))}, nil
 }
 
-// planes returns the picture of a size that lies in memory.
+// planes returns the picture of a size in memory.
 func planes(memory []byte, size image.Point) *image.YCbCr {
 	picture := image.YCbCr{Y: memory[:0:len(memory)]}
 	libvpx.Resize(&picture, size)

@@ -9,22 +9,20 @@ import (
 	"unsafe"
 )
 
-// ErrBroken means that a frame cannot be decoded. The decoder begins anew.
+// ErrBroken means that a frame cannot be decoded. The decoder starts over.
 var ErrBroken = errors.New("libvpx: the frame cannot be decoded")
 
-// Decoder decodes one stream.
 type Decoder struct {
 	library *Library
 	context memory
 }
 
-// NewDecoder returns a decoder of one stream.
 func NewDecoder(l *Library) *Decoder { return &Decoder{library: l} }
 
-// Decode decodes a frame into the picture, 4:2:0, that to returns for its size. It
-// reports whether the frame shows a picture: some only prepare later ones.
+// Decode decodes a frame into the 4:2:0 picture that to returns for its size. shown is false for
+// frames that only prepare later ones.
 //
-// Errors: ErrBroken; what keeps the decoder from being opened.
+// Errors: ErrBroken.
 func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (shown bool, err error) {
 	if len(frame) == 0 {
 		return false, ErrBroken
@@ -33,7 +31,7 @@ func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (
 		return false, errors.New("libvpx: the decoder cannot be opened")
 	}
 	if d.library.decode(d.context.at(0), unsafe.Pointer(&frame[0]), uint32(len(frame)), 0, 0) != codecOK {
-		// What the decoder keeps of a broken frame is nothing to build on.
+		// Later frames must not depend on a broken frame.
 		d.Close()
 		return false, ErrBroken
 	}
@@ -76,7 +74,7 @@ func (d *Decoder) open() bool {
 	return true
 }
 
-// Close frees what the decoder holds. It can be used again, from a key frame.
+// Close frees the decoder's memory. It can be used again, from a key frame.
 func (d *Decoder) Close() {
 	if d.context != nil {
 		d.library.destroy(d.context.at(0))
@@ -84,19 +82,17 @@ func (d *Decoder) Close() {
 	}
 }
 
-// Encoding is how a picture is to be encoded.
+// Encoding has the parameters of a picture's encoding.
 type Encoding struct {
-	// At is when the picture is shown, on the stream's own clock. It only grows.
+	// At is when the picture is shown, on the stream's clock. It must increase.
 	At time.Duration
-	// Bitrate is what the stream may take, in kbit/s. It may change with every
-	// picture.
+	// Bitrate is the bitrate of the stream, in kbit/s. It may change with every picture.
 	Bitrate int
-	// Key makes it a key frame.
-	Key bool
+	Key     bool
 }
 
-// Encoder encodes one stream as live video wants it: every picture at once, at a
-// constant bitrate, and key frames only when they are asked for.
+// Encoder encodes one stream of live video: every picture at once, at a constant bitrate, and key
+// frames only on request.
 type Encoder struct {
 	library *Library
 	context memory
@@ -108,15 +104,14 @@ type Encoder struct {
 	out     []byte
 }
 
-// NewEncoder returns an encoder of one stream.
 func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
 
-// ticks is the encoder's clock, in ticks a second.
+// ticks is the encoder's clock, in ticks per second.
 const ticks = 90000
 
-// Encode encodes a picture whose planes follow one another, as [Resize] lays them out.
-// One of another size than the one before becomes a key frame. The frame is valid until
-// the next call; it is empty if the encoder left the picture out.
+// Encode encodes a picture whose planes follow one another, as [Resize] lays them out. A change of
+// size makes a key frame. The frame is valid until the next call; it is empty if the encoder
+// dropped the picture.
 func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if size := picture.Rect.Size(); e.context == nil || size != e.size {
 		e.Close()
@@ -159,7 +154,6 @@ func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	}
 }
 
-// open opens the encoder.
 func (e *Encoder) open(size image.Point, bitrate int) error {
 	l := e.library
 	config := make(memory, sizeOfConfig)
@@ -194,7 +188,7 @@ func (e *Encoder) open(size image.Point, bitrate int) error {
 	return nil
 }
 
-// Close frees what the encoder holds.
+// Close frees the encoder's memory.
 func (e *Encoder) Close() {
 	if e.context != nil {
 		e.library.destroy(e.context.at(0))
@@ -202,8 +196,8 @@ func (e *Encoder) Close() {
 	}
 }
 
-// Resize makes the picture have the size, 4:2:0, its planes one after the other, and
-// reuses the memory of its luma if that is enough.
+// Resize changes the picture to the size, 4:2:0, its planes one after another. It reuses the memory
+// of its luma if that is enough.
 func Resize(picture *image.YCbCr, size image.Point) {
 	across, down := (size.X+1)/2, (size.Y+1)/2
 	luma, chroma := size.X*size.Y, across*down

@@ -1,6 +1,5 @@
-// Package libvpx calls the VP8 decoder and encoder of the system's libvpx, without
-// cgo. What it decodes may take over the process: package vp8 calls it where that
-// harms nobody.
+// Package libvpx calls the VP8 decoder and encoder of the system's libvpx, without cgo. A decoded
+// frame may take over the process, so package vp8 calls it in a sandbox.
 package libvpx
 
 import (
@@ -14,9 +13,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// names are those under which libvpx is looked for, the newest first. The number is
-// that of its binary interface; of what is used here nothing changed between
-// them, which check verifies.
+// names are the file names of libvpx, the newest first. The number is its binary interface. The
+// parts used here never changed, which check verifies.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -26,8 +24,8 @@ func names() []string {
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
 
-// The members of libvpx's structures that are used, by their offsets on systems
-// with pointers of 64 bits, and the sizes of the structures with room to spare.
+// The used members of libvpx's structures, by their offsets on 64-bit systems, and the sizes of the
+// structures with space to spare.
 const (
 	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
 
@@ -55,16 +53,15 @@ const (
 	setPartitions, setMostKeyFrames = 18, 26
 )
 
-// The versions of the interfaces of the oldest library that is known, libvpx.so.7:
-// newer ones accept the callers of older ones. That they do is no proof that nothing
-// has moved, so check looks at more.
+// The interface versions of the oldest known library, libvpx.so.7: newer ones accept the callers of
+// older ones. That does not prove that nothing has moved, so check verifies more.
 const decoderABI, encoderABI = 12, 25
 
 // speed is how much quality the encoder gives up for time, 0 to 16. Live video is
 // encoded at 4 to 12.
 const speed = 8
 
-// Library are the functions of a library that was loaded.
+// Library has the functions of a loaded library.
 type Library struct {
 	path, version string
 
@@ -83,8 +80,8 @@ type Library struct {
 	control       func(context unsafe.Pointer, id, value int32) int32
 }
 
-// Load loads the library from the path, or, if that is "", from where the system has
-// it, and verifies that it is what this package knows.
+// Load loads the library from the path, or, if that is "", from the system, and verifies that this
+// package supports it.
 func Load(path string) (*Library, error) {
 	candidates := names()
 	if path != "" {
@@ -157,9 +154,8 @@ func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int
 	return call
 }
 
-// check finds out whether the library's structures are those that this package
-// knows, by the values that its documentation says are the defaults, and whether
-// its encoder and decoder agree.
+// check verifies that the library's structures are as expected, by their documented default values,
+// and that its encoder and decoder agree.
 func (l *Library) check() error {
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
@@ -217,14 +213,13 @@ func (l *Library) tryPicture() error {
 	return nil
 }
 
-// Path returns what the library was loaded from.
+// Path returns the path that the library was loaded from.
 func (l *Library) Path() string { return l.path }
 
 // Version returns the library's version, such as v1.12.0.
 func (l *Library) Version() string { return l.version }
 
-// memory is a structure of the library. It has 8-byte alignment, as Go's allocator
-// aligns what is larger than that.
+// memory is a structure of the library. It has 8-byte alignment, like Go's larger allocations.
 type memory []byte
 
 func (m memory) at(offset int) unsafe.Pointer { return unsafe.Pointer(&m[offset]) }
