@@ -167,7 +167,7 @@ func TestDevelopmentKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		key := strings.TrimSpace(string(content))
-		// Logs keep what is printed, and a printed key would stay in them.
+		// A printed key would stay in logs.
 		if told := server.Printed(); strings.Contains(told, key) || strings.Contains(server.Log(), key) ||
 			!strings.Contains(told, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
 			t.Errorf("it prints\n%s", told)
@@ -293,8 +293,8 @@ func TestListingKeysMakesNoFolder(t *testing.T) {
 	}
 }
 
-// Keys of a deploy are managed with the deployer's own access to AWS. What is missing of
-// it is reported in one line.
+// Keys of a deploy are managed with the deployer's own access to AWS. Missing access is reported in one
+// line.
 func TestKeysOfADeployWithoutAccess(t *testing.T) {
 	nowhere := []string{
 		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=",

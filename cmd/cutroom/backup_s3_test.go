@@ -12,14 +12,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A backup in a bucket is made and restored like one in a folder: killed in between, the one
-// before stays whole, a second one adds only what is new, and what was saved is there.
+// A backup in a bucket is made and restored like one in a folder. A killed backup leaves the previous
+// one whole, and a second backup adds only new data.
 func TestBackupInBucket(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
 	kept := "s3://" + cloud.MakeBucket(t) + "/cutroom/home"
 	v := newVault(t, nil)
-	// runs reports whether the program has ended by itself within the time.
+	// runs reports whether the program ended without a kill within the time.
 	runs := func(within time.Duration, args ...string) (string, bool) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(bounded(t), within)

@@ -15,10 +15,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A server is backed up while it takes files and jobs. Backups and restores are killed
-// in between, over and over: the backup that was made before stays whole, no server
-// starts with half of one, and in the end what was acknowledged before the backup is
-// there, and jobs go on.
+// A server is backed up while it takes files and jobs. Backups and restores are killed repeatedly. Each
+// earlier backup stays whole, and no server starts with half of one. After the restore all data
+// acknowledged before the backup exists, and jobs continue.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -62,8 +61,8 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		return err == nil
 	}
-	// Each is killed later than the one before, until one ends by itself. Where the machine
-	// stands still one ends too early to prove anything, and there are more rounds.
+	// Each is killed later than the previous one, until one ends unkilled. On a stalled machine one may
+	// end too early to prove anything; more rounds follow.
 	const rounds = 20
 	killed := 0
 	var acknowledged map[string][]byte
@@ -98,7 +97,7 @@ func TestBackupAndRestore(t *testing.T) {
 				if _, err := os.Stat(filepath.Join(into, "cutroom.db")); err == nil {
 					break // it was done, and killed before it could say so
 				}
-				continue // it had not begun
+				continue // it was not started
 			}
 			server, err := program.Launch(into)
 			if err != nil {

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// batchUpstream is a model server that answers with what it was asked, and remembers it.
+// batchUpstream is a model server that echoes and records requests.
 type batchUpstream struct {
 	*httptest.Server
 	// release is a file: calls of the model "held" wait until it is there.
@@ -75,7 +75,7 @@ func (u *batchUpstream) count() (answers, different int) {
 	return len(sorted), len(slices.Compact(sorted))
 }
 
-// settings are those of a server with the upstream's models.
+// settings configure a server with the upstream's models.
 func (u *batchUpstream) settings(t *testing.T) []string {
 	t.Helper()
 	catalog := string(defaultCatalog(t))
@@ -87,7 +87,7 @@ func (u *batchUpstream) settings(t *testing.T) []string {
 	return []string{"CUTROOM_CATALOG=" + save(t, []byte(catalog))}
 }
 
-// batches runs the program that makes batches, and returns what it prints.
+// batches runs the Python program that makes batches, and returns its output.
 func batches(t *testing.T, server *servertest.Server, variables []string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), pythonProgram(t, "python"),
@@ -137,7 +137,7 @@ func TestBatchOutlivesKills(t *testing.T) {
 	stop(t, server)
 }
 
-// What else the client's batches and files do.
+// The remaining calls of the client's batches and files.
 func TestBatchesForPython(t *testing.T) {
 	t.Parallel()
 	upstream, data := newBatchUpstream(t), t.TempDir()

@@ -25,8 +25,7 @@ func withPrices(catalog string) string {
 	return catalog
 }
 
-// sums are what an account has had done: jobs that were accepted, those of them that completed, and what
-// these cost together, exactly.
+// sums are an account's totals: accepted jobs, completed jobs, and their exact cost.
 type sums struct {
 	jobs, completed int
 	cost            big.Rat
@@ -97,7 +96,7 @@ func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all su
 	return all
 }
 
-// Ten edits are ten edits in the usage, with what they cost together.
+// Ten edits count as ten in the usage, with their total cost.
 func TestUsageCountsEdits(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t))

@@ -21,8 +21,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// browser returns a browser on an address, with a profile of its own. The browser and its
-// children end with the context.
+// browser returns a browser on an address, with its own profile. The browser and its children end with
+// the context.
 func browser(ctx context.Context, t *testing.T, address string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := programtest.Browser()
@@ -42,7 +42,7 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 	return command
 }
 
-// pageReport is what the page of testdata/page.html has seen.
+// pageReport is the report of testdata/page.html.
 type pageReport struct {
 	Failure string
 	Steps   []struct {
@@ -101,8 +101,7 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is a field of the body, with its value as it is printed; header is one
-		// that the page must be able to read.
+		// field is a body field with its printed value; header must be readable by the page.
 		field, value, header string
 	}{
 		{"no key", 401, "detail", "An API key is required in the header x-api-key.", "x-request-id"},
@@ -200,7 +199,7 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var document struct {
-		// A path of the gateway has its servers beside its operations.
+		// A path of the gateway lists servers next to its operations.
 		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(answer.Body, &document); err != nil {

@@ -156,7 +156,7 @@ type budgetView struct {
 	WarnURL   string      `json:"warn_url,omitempty"`
 }
 
-// printBudgets prints budgets with what is used of them now.
+// printBudgets prints budgets with their current use.
 func printBudgets(out *command.Session, states []budget.State) error {
 	table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
 	if !out.JSON {

@@ -75,11 +75,11 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 // scratchName is the folder of the data folder in which engines work.
 const scratchName = "scratch"
 
-// parts are what the stages of a server share.
+// parts are shared by the stages of a server.
 type parts struct {
 	live        *catalog.Live
 	catalogFile catalog.File
-	// catalog is that of the start: media models do not change while a server runs.
+	// catalog is read once at the start.
 	catalog    *catalog.Catalog
 	tiers      credential.Tiers
 	enhancer   worker.Enhancer
@@ -143,7 +143,7 @@ func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts
 	return p, err
 }
 
-// openData takes the data folder and opens what it keeps.
+// openData locks the data folder and opens its stores.
 func (s *server) openData(ctx context.Context, c *devCommand, machine machineClocks, p *parts) error {
 	if err := s.openFolder(ctx, c, machine, p); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
@@ -176,7 +176,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	// Even a full disk then has room to start and to delete.
+	// The server can then start and delete files even on a full disk.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
@@ -330,8 +330,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	}
 }
 
-// buildMedia makes the surface of the media service: the API, with the console and
-// realtime sessions beside it.
+// buildMedia makes the media service: the API, the console and realtime sessions.
 func (s *server) buildMedia(c *devCommand, p *parts) error {
 	pages, err := newConsole(p.catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
 	if err != nil {

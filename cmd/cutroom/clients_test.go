@@ -63,7 +63,7 @@ func (w *clientWorkshop) source(name string) string {
 	return path
 }
 
-// run runs a program in the folder, which must succeed, and returns what it printed.
+// run runs a program in the folder, which must succeed, and returns its output.
 func (w *clientWorkshop) run(name string, arguments ...string) string {
 	w.Helper()
 	command := exec.CommandContext(bounded(w.T), name, arguments...)
@@ -85,9 +85,8 @@ func (w *clientWorkshop) node(script string, arguments ...string) string {
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// A generator accepts the whole document, and its client compiles with the program that
-// uses it, strictly, and does what clients do. The other two generators are those of the
-// client packages.
+// A generator accepts the whole document. Its client compiles in strict mode together with a program
+// that uses it, and makes the usual calls. The client packages cover the other two generators.
 func TestGeneratedTypeScriptClient(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
@@ -126,7 +125,7 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 func TestOpenAPILint(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	// What is served, and what is written.
+	// Both the served and the written document.
 	for _, document := range []string{w.document, writtenDocument(t)} {
 		w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", document, "--config",
 			w.source("redocly.yaml"), "--max-problems", "50")
@@ -136,7 +135,7 @@ func TestOpenAPILint(t *testing.T) {
 // exampleDocument is the part of the document that examples need.
 type exampleDocument struct {
 	Paths map[string]map[string]json.RawMessage
-	// Components are those of the document.
+	// Components are the document's.
 	Components struct {
 		Schemas map[string]struct{ Examples []any }
 	}

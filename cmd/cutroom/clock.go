@@ -26,8 +26,7 @@ func clocksOfMachine() (machineClocks, error) {
 	return machineClocks{time.Now, started.Now, started.Boot()}, nil
 }
 
-// openClock returns the server's clock, which continues from where it was at the
-// last stop.
+// openClock returns the server's clock. It continues from the time of the last stop.
 func openClock(f dataFlag, m machineClocks, logger *slog.Logger) (*clock.Clock, error) {
 	return clock.Open(clock.Config{
 		Wall: m.wall, Elapsed: m.elapsed, Boot: m.boot, Path: filepath.Join(f.Data, "clock"), Logger: logger,

@@ -152,7 +152,7 @@ func (w *stepped) completes(id any) {
 	})
 }
 
-// sweep does at once what the server does periodically.
+// sweep runs the server's periodic cleanup at once.
 func (w *stepped) sweep() {
 	w.Helper()
 	if err := w.server.files.Sweep(w.Context()); err != nil {

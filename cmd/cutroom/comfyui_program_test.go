@@ -118,7 +118,7 @@ func smallWorkflows(t *testing.T) string {
 		}
 		return strings.Replace(string(content), steps, instead, 1)
 	}
-	// A caller of the image's edit waits for a minute at the most.
+	// A caller of the image's edit waits at most a minute.
 	quick := stepped("edit-image.json", `"steps": 20`, `"steps": 4`)
 	long := stepped("text-to-video.json", `"steps": 30`, `"steps": 200`)
 	// 4 TiB: no machine's.

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestComfyUI tests a ComfyUI server beside the program from end to end: what it shows while
-// it works is the job's preview, and what it saves the result.
+// TestComfyUI tests a ComfyUI server with the program from end to end. Its preview images become the
+// job's preview, and its saved file becomes the result.
 func TestComfyUI(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer

@@ -42,8 +42,8 @@ const (
 	load = 6
 )
 
-// TestCrash kills the server by SIGKILL at random points under load, over and over. Then
-// it checks every job whose id was returned, and what is left in the data folder.
+// TestCrash repeatedly kills the server by SIGKILL at random points under load. Then it checks every
+// job whose id was returned, and the files in the data folder.
 func TestCrash(t *testing.T) {
 	t.Parallel()
 	seed := *crashSeed
@@ -124,7 +124,7 @@ func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 	}
 }
 
-// setBudgets sets budgets that are never used up, of what the jobs cost and of their number.
+// setBudgets sets budgets, by cost and by number of jobs, that are never used up.
 func (c *crash) setBudgets() (all []budget.Budget) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		var failed error
@@ -140,8 +140,8 @@ func (c *crash) setBudgets() (all []budget.Budget) {
 	return all
 }
 
-// checkBudgets checks that exactly what the jobs did cost is used of the budgets: nothing
-// stays reserved by jobs that have ended, whatever was killed.
+// checkBudgets checks that the budgets' use equals the jobs' cost: no reservation of an ended job
+// remains.
 func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		ofCost, err := budgettest.UsedSince(bounded(c.t), b, all[0], since)
@@ -172,7 +172,7 @@ type crash struct {
 	jobs map[string]*crashJob
 }
 
-// crashJob is what is known of a job whose id was returned.
+// crashJob is a job whose id was returned.
 type crashJob struct {
 	valid bool
 	// interruptions counts the runs that a kill ended, nonce names the last one.
@@ -308,8 +308,8 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads the dead server's records from a copy, so that the next server
-// finds exactly what the crash left.
+// countInterruptions reads the dead server's records from a copy, so that the next server finds them
+// unchanged.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
 	folder := c.t.TempDir()

@@ -29,7 +29,7 @@ const (
 	failing = "fail"
 )
 
-// finding is what a check found.
+// finding is the outcome of a check.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
@@ -41,7 +41,7 @@ type finding struct {
 // checkTime bounds a check.
 const checkTime = 10 * time.Second
 
-// examination is what the checks work with.
+// examination is the input of the checks.
 type examination struct {
 	settings *devCommand
 	session  *command.Session
@@ -50,7 +50,7 @@ type examination struct {
 // check checks one thing and returns its findings.
 type check func(context.Context, examination) []finding
 
-// checks are in the order in which they are shown.
+// checks are in display order.
 var checks = []check{
 	checkFFmpeg, checkLiveVideo, checkSigning, checkData, checkRecords, checkAddresses, checkNetwork, checkSecrets,
 	checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,

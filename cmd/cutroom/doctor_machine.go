@@ -57,8 +57,7 @@ func checkLiveVideo(ctx context.Context, _ examination) []finding {
 	return []finding{{Check: "live video", State: fine, Detail: "VP8 is decoded and encoded by " + library.String()}}
 }
 
-// checkSigning checks that results can be signed, if they are to be. It signs a picture to
-// know, and keeps nothing.
+// checkSigning checks that results can be signed, if signing is on. It signs a picture and discards it.
 func checkSigning(ctx context.Context, e examination) []finding {
 	fail := func(err error) []finding { return []finding{{"signing", failing, err.Error(), ""}} }
 	fenced, err := fence.New(ctx)
@@ -96,9 +95,9 @@ func checkSigning(ctx context.Context, e examination) []finding {
 	return []finding{found}
 }
 
-// makeTrialFolder makes a folder to try things in, which the caller removes: where the server
-// itself works, or before its first start in its data folder, as in a container nothing else may
-// be writable; where neither is, where the system keeps what is temporary.
+// makeTrialFolder makes a folder for trials, which the caller removes. It uses the server's work
+// folder. Before the first start it uses the data folder, because in a container nothing else may be
+// writable. If neither exists, it uses the system's temporary folder.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
 	// Absolute, because the programs that are tried run in other folders.
@@ -120,7 +119,7 @@ const (
 	littleRoom, noRoom = 5 << 30, 256 << 20
 )
 
-// checkData checks that the data folder can be written and has room.
+// checkData checks that the data folder is writable and has free space.
 func checkData(_ context.Context, e examination) []finding {
 	folder := e.settings.Data
 	detail := folder + " can be written"
@@ -159,7 +158,7 @@ func checkData(_ context.Context, e examination) []finding {
 // be checked while a server runs.
 func checkRecords(ctx context.Context, e examination) []finding {
 	if _, err := os.Stat(e.settings.Data); err != nil {
-		return nil // checkData says what there is to say
+		return nil // checkData reports this
 	}
 	whole, err := checkStorage(ctx, e.settings.dataFlag, func(int64) time.Duration { return checkTime - time.Second })
 	var refused *refusal

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// answered is what an answer says of a server.
+// answered is the part of an answer that identifies a server.
 type answered struct {
 	status int
 	// at is the server's time; zero if the answer has no Date.
@@ -67,7 +67,7 @@ func checkEngine(ctx context.Context, e examination) []finding {
 	return append(findings, checkServers(ctx, "live engine", "CUTROOM_LIVE_ENGINE", live)...)
 }
 
-// inspectServers checks that ComfyUI servers have what the catalog's models need.
+// inspectServers checks that ComfyUI servers have the nodes and files of the catalog's models.
 func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	known, err := e.settings.catalog()
 	if err != nil {

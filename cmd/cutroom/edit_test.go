@@ -94,7 +94,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// video is what a result must be.
+// video holds the properties that a result must have.
 type video struct {
 	width, height, fps int
 	// seconds is the duration of the input.
@@ -178,7 +178,7 @@ func TestEveryModel(t *testing.T) {
 	}
 
 	ctx := steps(t)
-	// What has no input to take its length from takes the catalog's.
+	// Without an input the length comes from the catalog.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}
@@ -190,7 +190,7 @@ func TestEveryModel(t *testing.T) {
 		for i, name := range c.names {
 			prompt := "golden hour"
 			if strings.HasPrefix(c.names[0], "gen-vton") {
-				prompt = "keep the clothes" // there is no face above them
+				prompt = "keep the clothes" // no faces above
 			}
 			form := servertest.Form{servertest.Text("prompt", prompt)}
 			switch {
@@ -206,7 +206,7 @@ func TestEveryModel(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if i > 1 || i == 1 && turned[c.landscape.width] {
-				// A job knows its model alone, and not by which name it was asked for.
+				// A job records its model's main name, not the alias in the request.
 				if job, err = client.Job(ctx, job.ID); err != nil || job.Model != c.names[0] {
 					t.Errorf("%s: %+v, %v", name, job, err)
 				}

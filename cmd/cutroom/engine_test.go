@@ -28,8 +28,8 @@ func newPreview(t *testing.T) engine.Engine {
 	return preview.New(tools)
 }
 
-// TestEngineServer tests an engine server beside the program from end to end: HTTP in, a
-// worker, another program's edit, a video out.
+// TestEngineServer tests the program with an engine server from end to end: HTTP request, worker,
+// another program's edit, result video.
 func TestEngineServer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))

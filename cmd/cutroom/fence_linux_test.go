@@ -19,9 +19,8 @@ var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 // launcher: some have less to wait for than the launcher itself.
 const launcherShare = 0.2
 
-// TestLauncherPrecedesTheRest: run as the launcher of ffmpeg the program initializes none of its
-// own packages, and few of others. Each job would take their processor time, at the server's
-// own priority.
+// TestLauncherPrecedesTheRest: run as ffmpeg's launcher, the program initializes none of its own
+// packages and few others. Each job would pay their processor time, at the server's own priority.
 func TestLauncherPrecedesTheRest(t *testing.T) {
 	whole := initializedFor(t, "cutroom", "--version")
 	launching := initializedFor(t, launcher.Order{Ask: true}.CommandLine()...)

@@ -47,8 +47,8 @@ func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 	return f
 }
 
-// TestFilesOutliveACrash: files, a page's cursor and a signed URL remain valid after a
-// crash. What an unacknowledged upload left is deleted.
+// TestFilesOutliveACrash: files, a page's cursor and a signed URL remain valid after a crash. Remains
+// of an unacknowledged upload are deleted.
 func TestFilesOutliveACrash(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -70,7 +70,7 @@ type inference struct {
 	ballast []byte
 }
 
-// inferenceParts are what the gateway shares with the rest of the server.
+// inferenceParts are shared by the gateway and the rest of the server.
 type inferenceParts struct {
 	// now is the server's clock.
 	now func() time.Time

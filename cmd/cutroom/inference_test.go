@@ -82,7 +82,7 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
 		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
 	}
-	// A stop loses nothing either, even if nobody has asked for the usage.
+	// A stop loses no usage, even if no client has read it.
 	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
 		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
@@ -196,7 +196,7 @@ func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
 	}
 }
 
-// The log of a chat says who called and when, and nothing of what was said.
+// The log of a chat records the caller and the time, but no content.
 func TestPromptsAreNotLogged(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

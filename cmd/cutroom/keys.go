@@ -32,9 +32,8 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-// keysCommand manages the keys in the data folder, even while a server uses it, or,
-// with a stage, those of a deploy in AWS. Servers learn of a change within
-// credential.CacheAge.
+// keysCommand manages the keys in the data folder, even while a server uses it. With a stage it manages
+// the keys of a deploy in AWS. Servers notice a change within credential.CacheAge.
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
 	List   keysList   `cmd:"" aliases:"ls" help:"List keys."`
@@ -56,8 +55,8 @@ type keysCreate struct {
 	Routes  []string `placeholder:"NAME" help:"Calls that the key may make: ${route_groups}; without it, all."`
 }
 
-// limits returns what the flags limit the key to. The models of a deploy may be others
-// than those of this machine, so they are not looked up.
+// limits returns the limits that the flags set. The models of a deploy may differ from the models of this
+// machine, so they are not looked up.
 func (c *keysCreate) limits() (credential.Limits, error) {
 	limits := credential.Limits{Models: c.Models}
 	if len(c.Models) > credential.MaxKeyModels {
@@ -255,10 +254,10 @@ type keysFlags struct {
 	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
 }
 
-// deployer returns the AWS configuration of whoever manages a deploy. Profiles and
-// single sign-on work as they do with AWS's own tools.
+// deployer returns the AWS configuration of the user. Profiles and single sign-on work as in AWS's own
+// tools.
 //
-// Errors: what is missing, and how to set it.
+// Errors name the missing setting and how to set it.
 func deployer(ctx context.Context) (aws.Config, error) {
 	// The SDK's error says all that it would log.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))

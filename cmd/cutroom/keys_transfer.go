@@ -142,7 +142,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The name may be that of the standard input. Opening another pipe could wait for ever.
+	// The path may name the standard input. Opening any other pipe could block forever.
 	if stdin, err := os.Stdin.Stat(); !info.Mode().IsRegular() && (err != nil || !os.SameFile(info, stdin)) {
 		return nil, fmt.Errorf("%s: not a regular file; name a file that keys export has written, or /dev/stdin", c.File)
 	}

@@ -21,8 +21,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// endless is a chat that goes on until its caller leaves, but for so many tokens that
-// it would take minutes.
+// endless is a chat that runs until its caller leaves. max_tokens would take minutes.
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 
@@ -104,8 +103,8 @@ func (m languageModel) clamps(t *testing.T) {
 	}
 }
 
-// A prompt that the server says is too long for it goes to the row's fallback, and is
-// refused by the server's words where there is none.
+// A prompt that the server rejects as too long goes to the row's fallback. Without a fallback the
+// caller gets the server's error.
 func (m languageModel) tooLong(t *testing.T) {
 	ask := func(model string) *http.Response {
 		body := fmt.Sprintf(`{"model":%q,"max_tokens":4,"messages":[{"role":"user","content":%q}]}`, model, strings.Repeat("word ", 200))

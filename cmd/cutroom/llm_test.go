@@ -71,14 +71,14 @@ func TestLanguageModel(t *testing.T) {
 // languageModel is a gateway with real model servers behind it.
 type languageModel struct {
 	ctx context.Context
-	// url is the gateway's URL, server that of the model server of the model "local".
+	// url is the gateway's URL; server is the URL of the server of the model "local".
 	url, server string
 	client      openai.Client
 	// fragile is the server of the model "fragile".
 	fragile *os.Process
 }
 
-// freePort returns a port that nobody has.
+// freePort returns an unused port.
 func freePort(t *testing.T) int {
 	t.Helper()
 	address, err := programtest.FreeAddress()

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// A data folder has one server, even if somebody deletes the lock file, which looks left
-// over.
+// A data folder has one server, even if the lock file is deleted because it looks stale.
 func TestOneServerForAFolder(t *testing.T) {
 	folder := t.TempDir()
 	first, err := lockFolder(folder)

@@ -18,8 +18,7 @@ func newLogger(out *command.Session, level slog.Level) *slog.Logger {
 	return slog.New(trace.Logger(slog.NewTextHandler(out.Err, options)))
 }
 
-// brief omits attributes that have their usual values, and digits that nobody
-// reads.
+// brief omits attributes that have their usual values, and insignificant digits.
 func brief(groups []string, attribute slog.Attr) slog.Attr {
 	value := attribute.Value.Resolve()
 	switch value.Kind() {

@@ -37,8 +37,7 @@ type commandLine struct {
 }
 
 func main() {
-	// Only net/http writes to it: unsolicited bytes of a server, which may be
-	// somebody's completion.
+	// Only net/http writes to it: unsolicited bytes of a server, which may contain a user's completion.
 	log.SetOutput(io.Discard)
 	ctx, stop := signals.Context()
 	session := &command.Session{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
@@ -53,8 +52,7 @@ func main() {
 // repository, as for images.
 var built string
 
-// version returns the version that the program was built from, as far as it is
-// known.
+// version returns the version that the program was built from, if known.
 func version() string {
 	if built != "" {
 		return built

@@ -16,7 +16,7 @@ import (
 	"testing"
 )
 
-// media holds what the tests send.
+// media holds the tests' inputs.
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte

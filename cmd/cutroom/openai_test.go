@@ -29,8 +29,8 @@ type gatewayWorld struct {
 	keys map[string]string
 }
 
-// newGatewayWorld starts a server whose catalog has, beside the demonstration model,
-// upstreams that fail in several ways.
+// newGatewayWorld starts a server whose catalog has the demonstration model and upstreams that fail in
+// several ways.
 func newGatewayWorld(t *testing.T) gatewayWorld {
 	t.Helper()
 	const answer = `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",
@@ -135,7 +135,7 @@ func nodeProgram(t *testing.T) string {
 	}
 	node := filepath.Join(packages, ".bin", "node")
 	if _, err := os.Stat(node); err != nil {
-		return "node" // there is no packaged one for this system
+		return "node" // no packaged one exists for this system
 	}
 	return node
 }

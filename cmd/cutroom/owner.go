@@ -8,17 +8,16 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives what root owns in the data folder to the folder's owner. Root
-// works on the folder of a server that runs as a user of its own, which could not
-// open what root has made there. Where everything below is true it is all that the
-// folder holds, else its own entries alone, which the records are among.
+// giveToOwner gives root's files in the data folder to the folder's owner. A server that runs as its
+// own user could not open files that root made. If everythingBelow is true it covers the whole folder,
+// otherwise only the server's own files, such as the database.
 //
 // For others than root, and in root's own folder, it does nothing.
 func giveToOwner(folder string, everythingBelow bool) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	// The server's user may change the folder meanwhile: no link leads out of a Root.
+	// The server's user may change the folder at the same time; os.Root follows no link out of it.
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -34,7 +33,7 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	}
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone meanwhile
+			return nil // deleted since
 		}
 		if err != nil || path == "." {
 			return err
@@ -53,8 +52,8 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	return nil
 }
 
-// giveTo gives the owner one entry if it is root's. A file that has other names is
-// left alone: it may be one of root's from elsewhere.
+// giveTo gives the owner one entry if it is root's. A file with several hard links is skipped: it may
+// be a file of root from elsewhere.
 func giveTo(root *os.Root, path string, owner *syscall.Stat_t) error {
 	info, err := root.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

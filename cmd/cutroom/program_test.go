@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
 
-// runAll prepares and runs the tests. It is a function of its own because
-// os.Exit runs no deferred calls.
+// runAll prepares and runs the tests. It is separate because os.Exit runs no deferred calls.
 func runAll(m *testing.M) int {
 	folder, err := os.MkdirTemp("", "cutroom-test-")
 	if err != nil {
@@ -79,8 +78,8 @@ func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip [
 	return job.ID
 }
 
-// start starts a server on the data folder that ends with the test. Its results are small
-// unless the settings have a catalog: TestEveryModel looks at those of full size.
+// start starts a server on the data folder that ends with the test. Its results are small unless the
+// settings have a catalog: TestEveryModel checks full-size results.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()
 	server, err := program.Start(bounded(t), data, append([]string{"CUTROOM_CATALOG=" + smallResults}, settings...)...)
@@ -102,7 +101,7 @@ func endWith(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// tail returns the last lines of a log, without those of reads.
+// tail returns the last lines of a log, without lines of reads.
 func tail(log string) string {
 	const shown = 60
 	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"),

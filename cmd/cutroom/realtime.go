@@ -85,8 +85,8 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 // firstLease is how long a server that starts waits for its lease of sessions.
 const firstLease = 5 * time.Second
 
-// await waits until sessions can be opened, or the first attempt at a lease has failed, for
-// as long as firstLease: what a client asks first may be whether the server is ready.
+// await waits until sessions can be opened or the first lease attempt has failed, at most firstLease.
+// Otherwise a client's first readiness check would fail.
 func (s *sessions) await(ctx context.Context) {
 	select {
 	case <-s.instance.Tried():

@@ -24,7 +24,7 @@ function sample(id) {
 }
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 const means = id => [0, 1, 2].map(channel => mean(sample(id).map(pixel => pixel[channel])));
-// bars are the pattern's strip of colours; difference is how far two are apart at the most.
+// bars are the pattern's colour strip; difference is the largest distance between two strips.
 const whole = new OffscreenCanvas(640, 360).getContext("2d", { willReadFrequently: true });
 function bars(id) {
   whole.drawImage(shownIn(id), 0, 0, 640, 360);
@@ -37,8 +37,8 @@ function difference(one, other) {
 const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
-// Looks that can be told apart by their pixels: one without colour, and one with more
-// colour than any picture of the test.
+// Prompts whose effects differ in pixels: one removes colour, the other adds more than any picture of
+// the test has.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
@@ -97,8 +97,8 @@ func (p *tab) morePictures() {
 	p.await("more pictures are shown", fmt.Sprintf("pictures > %d", eval[int](p, "pictures")+4))
 }
 
-// onScreens saves pictures of the page on screens of several sizes, light and dark, where
-// it must be no wider than they are.
+// onScreens saves pictures of the page on light and dark screens of several sizes. The page must not be
+// wider than the screen.
 func (p *tab) onScreens(name string) {
 	p.t.Helper()
 	for _, screen := range []struct {
@@ -141,7 +141,7 @@ func TestRealtimePage(t *testing.T) {
 	page.ask("a watercolor painting")
 	page.await("the prompt is applied",
 		`document.getElementById("prompt-state").textContent === "Applied: watercolor"`)
-	// Nobody is told that what cannot be followed was applied.
+	// The page must not report an unsupported prompt as applied.
 	page.ask("add a hat")
 	page.await("the page says that nothing was changed", `document.getElementById("prompt-state").textContent.startsWith(`+
 		`"Nothing was changed: the preview engine does not follow “add a hat”") && !document.getElementById("prompt-state").classList.contains("good")`)
@@ -353,8 +353,7 @@ func TestRealtimePageByKeyboard(t *testing.T) {
 	page.await("Enter connects", live)
 }
 
-// The page may load nothing from elsewhere, and only a page of its own origin may frame
-// it.
+// The page loads only its own resources, and only a page of the same origin may frame it.
 func TestRealtimePagePolicy(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())

@@ -228,7 +228,7 @@ func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key s
 	if mime, told := sniff.Any(head[:n]); told {
 		f.MIME = mime
 	}
-	sum := md5.New() //nolint:gosec // what the interface gives of a file
+	sum := md5.New() //nolint:gosec // the interface reports MD5 sums
 	sum.Write(head[:n])
 	rest, err := io.Copy(sum, content)
 	if err != nil {

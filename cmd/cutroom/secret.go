@@ -13,8 +13,8 @@ import (
 // minSecret is the least length of a secret in bytes; it cannot be guessed.
 const minSecret = 16
 
-// ensureSecret returns the secret that seals cursors and signs URLs. A new secret
-// invalidates those that are in use.
+// ensureSecret returns the secret that seals cursors and signs URLs. A new secret invalidates all
+// earlier ones.
 func ensureSecret(c *devCommand) ([]byte, error) {
 	secret, err := kept(c.Secret, secretFile(c.Data))
 	return []byte(secret), err
@@ -23,8 +23,8 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 // secretFile returns the path of that secret in the data folder.
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
-// signerName is the file of the identity that signs results, in the data folder, and
-// signersName that of its certificates and those of earlier ones (see signing.File).
+// signerName is the file of the signing identity in the data folder. signersName holds its certificates
+// and earlier ones (see signing.File).
 const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"
 
 // ensureMetricsKey returns the key that reads /metrics.

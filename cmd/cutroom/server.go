@@ -46,8 +46,8 @@ type server struct {
 	lock   *folderLock
 	storage
 	reserve *reserve.Reserve
-	// clock is the clock of all times that are stored. Durations are measured with
-	// the machine's monotonic clock, which nobody sets.
+	// clock gives all stored times. Durations are measured with the machine's monotonic clock, which
+	// cannot be set.
 	clock    *clock.Clock
 	checker  *health.Checker
 	listener net.Listener
@@ -98,7 +98,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.records.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
-	// On a full disk the reservations expire by themselves.
+	// On a full disk the reservations expire anyway.
 	if err := s.records.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}

@@ -76,8 +76,8 @@ func TestTheFileOfLaunchd(t *testing.T) {
 	}
 }
 
-// properties returns the values of a property list by their keys, including those of
-// nested dictionaries; it joins the texts of an array.
+// properties returns the values of a property list by key, including nested dictionaries. It joins the
+// texts of an array.
 func properties(t *testing.T, list string) map[string]string {
 	t.Helper()
 	values, key := map[string]string{}, ""

@@ -32,7 +32,7 @@ func TestWrongSettings(t *testing.T) {
 
 	for _, c := range []struct {
 		name, setting string
-		// says lists what the line must contain besides the setting's name.
+		// says lists the texts that the line must contain besides the setting's name.
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
@@ -164,8 +164,8 @@ func TestTheConsoleBehindAProxy(t *testing.T) {
 	}
 }
 
-// refused checks that the start ends, with exit code 2 for a setting that makes no sense
-// by itself and 1 otherwise, and one line on stderr that contains all the texts.
+// refused checks that the start ends, with exit code 2 for an invalid setting and 1 otherwise, and one
+// line on stderr that contains all the texts.
 func refused(t *testing.T, settings []string, says ...string) {
 	t.Helper()
 	ended, err := program.Run(bounded(t), settings, "dev")
@@ -192,7 +192,7 @@ func defaultCatalog(t *testing.T) []byte {
 	return catalog
 }
 
-// TestFFmpegIsMissing: the start says what is missing and how to get it.
+// TestFFmpegIsMissing: the start names the missing program and how to install it.
 func TestFFmpegIsMissing(t *testing.T) {
 	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH",
 		"install")

@@ -17,18 +17,17 @@ import (
 	"cutroom/shared/service/health"
 )
 
-// storage is what the data folder keeps: records and blobs.
+// storage holds the stores of the data folder: records and blobs.
 type storage struct {
 	records *sqlite.DB
 	blobs   *diskblob.Store
-	// marker notes beside the blobs what the records must contain at the next
-	// start.
+	// marker notes next to the blobs which records must exist at the next start.
 	marker *diskblob.Marker
 }
 
 // openStorage opens records and blobs after checking that they belong together.
 //
-// Errors: those of checkStorage, before anything is changed; fault.StorageFull.
+// Errors: as checkStorage, before any change; fault.StorageFull.
 func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
 	if _, err := checkStorage(ctx, f, checkAtStart); err != nil {
 		return s, err
@@ -94,7 +93,7 @@ type refusal struct {
 	cause error
 }
 
-// why names the database and says what is wrong with it.
+// why names the database and its flaw.
 func (r *refusal) why() string { return r.database + " " + r.flaw }
 
 func (r *refusal) Error() string {
@@ -112,10 +111,10 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-// checkStorage checks, without changing anything, that the database is sound and is
-// not older than the blobs. With a missing database, or an earlier copy, files that
-// belong to somebody would count as unknown. Within says how long all of a database may
-// be checked, given its size; it reports whether that was enough.
+// checkStorage checks, without changing anything, that the database is sound and not older than the
+// blobs. With a missing or older database, users' files would count as unknown. within limits the
+// duration of the full check, given the database's size. whole reports whether the check finished in
+// that time.
 //
 // Errors: *refusal, in a *command.DamageError if the database is damaged; others of the file system.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
@@ -226,8 +225,8 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files().KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside blobs without a record and returns their number. Where those of one
-// kind cannot be looked up, it goes on with the others.
+// setAsideUnknown sets aside blobs without a record and returns their number. If the lookup of one kind
+// fails, it continues with the others.
 func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
 	for _, sweeper := range sweepers {
 		n, failed := sweeper.SweepUnknown(ctx)
@@ -244,8 +243,8 @@ type unknownSweeper interface {
 // asideEvery is how often expired blobs among those set aside are deleted.
 const asideEvery = time.Hour
 
-// restoreEvery is how often the reserve is retaken if there is room. A write that
-// finds it given up also tries.
+// restoreEvery is how often the server tries to restore the reserve. A write that needed the reserve
+// also tries.
 const restoreEvery = time.Minute
 
 // watchStorage deletes, until the context ends, blobs that were set aside long enough

@@ -43,7 +43,7 @@ func newVault(t *testing.T, early func(v *vault)) *vault {
 	return v
 }
 
-// copied returns a vault with copies of the files, for a test of its own.
+// copied returns a vault with copies of the files.
 func (v *vault) copied(t *testing.T) *vault {
 	t.Helper()
 	other := &vault{t, t.TempDir(), maps.Clone(v.content)}
@@ -64,7 +64,7 @@ func (v *vault) upload(client *servertest.Client, files int) {
 // path returns the path of the database with a suffix.
 func (v *vault) path(end string) string { return filepath.Join(v.data, "cutroom.db"+end) }
 
-// copyOfDatabase copies the database as it is now, with its log.
+// copyOfDatabase copies the current database with its log.
 func (v *vault) copyOfDatabase() string {
 	v.t.Helper()
 	folder := v.t.TempDir()
@@ -243,7 +243,7 @@ func TestLostDatabases(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // it differs from the one that repair made
+				v.doctor() // it differs from the repaired one
 				server = start(t, v.data)
 			}
 			endWith(t, server)
@@ -334,8 +334,7 @@ func TestRepairCountsStorageAgain(t *testing.T) {
 	}
 }
 
-// Root works on the folder of a server that runs as a user of its own: what root
-// makes there belongs to that user.
+// Files that root makes in the folder of a server with its own user belong to that user.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {

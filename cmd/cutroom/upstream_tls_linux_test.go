@@ -39,8 +39,8 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 	return server, left
 }
 
-// Model servers are called by TLS too, by HTTP/2 where they speak it; one that
-// cannot prove its name is told nothing.
+// Model servers are also called by TLS, with HTTP/2 if they support it. A server that cannot prove its
+// name gets no request.
 //
 // Where the trusted certificates are is a variable on Linux alone.
 func TestUpstreamsByTLS(t *testing.T) {

@@ -39,16 +39,16 @@ var (
 	keepCatalog = flag.String("catalog", "", "path of a catalog that it reads, with small results")
 )
 
-// versionsFolder has a fixture of each version: NAME.tar.gz is a data folder as a killed
-// server left it, NAME.json says what is in it.
+// versionsFolder has a fixture of each version. NAME.tar.gz is the data folder of a killed server, and
+// NAME.json describes its contents.
 var versionsFolder = filepath.Join("testdata", "versions")
 
-// version is what is known of a fixture.
+// version describes a fixture.
 type version struct {
 	// Schema is the version of its database. MadeAt is when it was made.
 	Schema int       `json:"schema"`
 	MadeAt time.Time `json:"made_at"`
-	// Key is a permanent key of an account of its own.
+	// Key is a permanent key of a separate account.
 	Key string `json:"key"`
 	// Files, Ended are the SHA-256 of files and of results of jobs, by their ids. Open
 	// are jobs that had not ended.
@@ -62,16 +62,16 @@ type version struct {
 	More *versionMore `json:"more,omitempty"`
 }
 
-// versionMore is what else a fixture has.
+// versionMore describes the rest of a fixture.
 type versionMore struct {
-	// Budget is what the account may use up of jobs in a month.
+	// Budget is the account's monthly budget for jobs.
 	Budget int `json:"budget"`
-	// Batch is a batch of so many calls that had not ended.
+	// Batch is an unfinished batch with the given number of calls.
 	Batch      string `json:"batch"`
 	BatchCalls int    `json:"batch_calls"`
 	// SessionSeconds is how long sessions were open, by the usage.
 	SessionSeconds int `json:"session_seconds"`
-	// Told is a job whose receiver could not be told of its end, and is to be tried again.
+	// Told is a job whose webhook delivery failed and is due for another attempt.
 	Told string `json:"told"`
 	// Announced is an upload that was announced and has not come, with its bytes.
 	Announced string `json:"announced"`
@@ -121,8 +121,8 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 	return requests, sessionSeconds
 }
 
-// A data folder of each earlier version opens in this one: keys work, files and results
-// are there to the byte, what was used is counted, and jobs that had not ended do.
+// A data folder of each earlier version opens in this one: keys work, files and results are unchanged,
+// usage is counted, and unfinished jobs complete.
 func TestEarlierVersions(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
@@ -256,7 +256,7 @@ func (m versionMore) wantAnnounced(
 	call(t, client, http.MethodGet, "/v1/files/"+m.Announced, nil, "", &found)
 }
 
-// keepMore makes what else a fixture has; the batch comes last.
+// keepMore makes the rest of a fixture; the batch comes last.
 func (v *version) keepMore(t *testing.T, server *servertest.Server, old servertest.Program, data string) {
 	t.Helper()
 	ctx, client := steps(t), &servertest.Client{URL: server.URL(), Key: v.Key}
@@ -277,7 +277,7 @@ func (v *version) keepMore(t *testing.T, server *servertest.Server, old serverte
 		_, more.SessionSeconds = v.used(t, server)
 		return more.SessionSeconds > 0
 	})
-	// Nobody listens there.
+	// No server listens there.
 	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{
 		servertest.Text("prompt", "waves"), servertest.Text("webhook_url", "http://127.0.0.1:9/hook"),
 	})

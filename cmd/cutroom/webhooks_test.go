@@ -22,8 +22,8 @@ type told struct {
 	Body    string            `json:"body"`
 }
 
-// Receivers are told of a job's end and of a budget that it uses up, though the server dies
-// while it tells them, and verify the messages by the library of Standard Webhooks.
+// Receivers get messages of a job's end and of the budget that it uses up, although the server dies
+// during delivery. They verify the messages with the Standard Webhooks library.
 func TestWebhooksSurviveTheServer(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

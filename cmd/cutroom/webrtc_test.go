@@ -54,7 +54,7 @@ func say(ctx context.Context, t *testing.T, control *controlConn, text string) {
 type pythonRoom struct {
 	*testing.T
 	lines chan map[string]any
-	// told is what it told last.
+	// told is the client's last report.
 	told []map[string]any
 }
 
@@ -91,7 +91,7 @@ func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pytho
 	return r
 }
 
-// await reads what the client tells until the condition holds.
+// await reads the client's reports until the condition holds.
 func (r *pythonRoom) await(what string, condition func(line map[string]any) bool) map[string]any {
 	r.Helper()
 	for line := range r.lines {
@@ -116,8 +116,7 @@ func chroma(line map[string]any) float64 {
 func isRed(line map[string]any) bool   { return chroma(line) > 40 }
 func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line) < 8 }
 
-// testPythonRoom publishes a red camera and sound, and has it edited; somebody else
-// watches.
+// testPythonRoom publishes a red camera and sound, and has it edited while another client watches.
 func testPythonRoom(t *testing.T, server *servertest.Server) {
 	ctx := steps(t)
 	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
@@ -240,7 +239,7 @@ func killHelpers(t *testing.T, server int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All are found before any is killed: another begins at once, and is to go on.
+	// All are found before any is killed, because the server starts a new one at once.
 	var helpers []int
 	for _, task := range tasks {
 		pids, _ := os.ReadFile(task) // the thread may have ended

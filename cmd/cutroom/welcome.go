@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// announcement is what a program needs to use the server that it started. It names
-// the file of the key, because output ends up in logs.
+// announcement is what a program needs to use the server that it started. It names the key's file,
+// because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
@@ -46,14 +46,14 @@ func (c *devCommand) announce(out *command.Session, server *server) error {
 
 // keyWords describe the development key.
 type keyWords struct {
-	// place is for the table: the key or where it is.
+	// place is the key or its file, for the table.
 	place string
 	// shell stands for the key within double quotes of a shell command.
 	shell string
 }
 
-// tellKey returns the key itself for a terminal, and otherwise where it is, because
-// other output ends up in logs.
+// tellKey returns the key itself for a terminal, otherwise the name of its file, because other output
+// ends up in logs.
 func (c *devCommand) tellKey(key string, isPerson bool) (keyWords, error) {
 	switch {
 	case isPerson:
@@ -68,7 +68,7 @@ func (c *devCommand) tellKey(key string, isPerson bool) (keyWords, error) {
 	return keyWords{"in " + path, "$(cat '" + strings.ReplaceAll(path, "'", `'\''`) + "')"}, nil
 }
 
-// welcome prints what a person needs for a first edit and a first chat.
+// welcome prints the commands for a first edit and a first chat.
 func (c *devCommand) welcome(out *command.Session, server *server) error {
 	key, err := c.tellKey(server.devKey, out.ShowsOut())
 	if err != nil {

@@ -40,7 +40,7 @@ func TestTheWelcomeGoesByTheCatalog(t *testing.T) {
 	const example = "Edit the sample clip"
 	for name, c := range map[string]struct {
 		models string
-		// posts is the path that the example posts to; "" if there is no example.
+		// posts is the path that the example posts to, or "".
 		posts string
 	}{
 		"no model takes a clip and a prompt": {"", ""},

@@ -3,15 +3,13 @@
 // service and uses the records, blobs and queues of the functions. Any number of
 // instances may run.
 //
-// Its settings are environment variables, those of the functions together:
-// CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE, CUTROOM_CREDENTIALS_TABLE,
-// CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
-// CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and
-// CUTROOM_SECRET_ARN are required; CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS,
-// CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD, CUTROOM_UPLOADS,
-// CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
-// CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT for
-// traces are optional.
+// Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE,
+// CUTROOM_CREDENTIALS_TABLE, CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
+// CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and CUTROOM_SECRET_ARN are required;
+// CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS, CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD,
+// CUTROOM_UPLOADS, CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
+// CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT
+// for traces are optional.
 //
 // With -health it only asks the service at CUTROOM_ADDR for its health and exits with
 // 0 or 1, as the health check of a container that has no other program.
@@ -43,7 +41,7 @@ import (
 // upload of several hundred megabytes.
 const shutdownTime = 100 * time.Second
 
-// defaultAddress is that of CUTROOM_ADDR.
+// defaultAddress is used if CUTROOM_ADDR is not set.
 const defaultAddress = ":8080"
 
 func main() {

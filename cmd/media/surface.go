@@ -25,9 +25,9 @@ const (
 	readerMemory = 1 << 30
 )
 
-// newSurface configures every route of the media service except that of signed
-// uploads, whose bytes go to the bucket itself. Calls that wait for a job go on
-// waiting through a stop, because the workers run elsewhere.
+// newSurface configures every route of the media service except signed uploads, which go directly to
+// the bucket. Calls that wait for a job continue to wait during a stop, because the workers run
+// elsewhere.
 //
 // Errors: the first setting that is missing or wrong.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {

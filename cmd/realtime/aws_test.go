@@ -24,8 +24,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Instances whose records are in DynamoDB count together, read images from S3 and
-// write what was used.
+// Instances with records in DynamoDB count together, read images from S3 and write usage.
 func TestInstancesInAWS(t *testing.T) {
 	t.Parallel()
 	const role = "RealtimeTaskRole"

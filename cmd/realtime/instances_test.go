@@ -48,8 +48,8 @@ func TestACrashedInstance(t *testing.T) {
 // partingTime is how long a stopping instance has to tell its sessions.
 const partingTime = time.Second
 
-// isToldOfTheEnd requires that the session's client is told that its instance stops, unless the
-// machine stood still for that long.
+// isToldOfTheEnd requires that the client learns of its instance's stop, unless the machine stalled for
+// that long.
 func (c *client) isToldOfTheEnd(t *testing.T, stopped time.Time) {
 	t.Helper()
 	err := c.await(patience.Context(t))

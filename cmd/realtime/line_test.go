@@ -102,8 +102,8 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 	}
 }
 
-// Many wait at three instances, one of which is killed: those of the others are served, in
-// the order in which they came.
+// Many clients wait at three instances, and one instance is killed. The others' clients are served in
+// order of arrival.
 func TestTheLineAcrossInstances(t *testing.T) {
 	t.Parallel()
 	// The sign of life of an instance may have been due for as long when it began to stand still.
@@ -168,8 +168,8 @@ func serveLine(t *testing.T) (wrong []string, still time.Duration) {
 			}
 			delete(left, n)
 			served = append(served, fmt.Sprint(n))
-			// Who is served has fewer before it than there are slots: some may have theirs, and
-			// have not heard of it.
+			// A served client has fewer before it than there are slots: some of those may not know yet
+			// that they have a slot.
 			if before >= limit {
 				wrong = append(wrong, fmt.Sprintf("%d before %d others", n, before))
 			}

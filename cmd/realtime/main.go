@@ -1,14 +1,12 @@
-// Command realtime serves realtime sessions (/v1/stream) as a program of its own.
-// Any number of instances, on machines that share a store of records, count the
-// sessions of an account together.
+// Command realtime serves realtime sessions (/v1/stream) as a separate program. Any number of instances
+// that share a store of records count the sessions of an account together.
 //
-// It keeps records in DynamoDB and reads images from S3, as a deploy configures it.
-// If CUTROOM_DATA is set it uses the data folder of a server on the same machine
-// instead. CUTROOM_LIVE_ENGINE is what edits: the preview engine, or engine servers by their
-// URLs, with commas between them. CUTROOM_RTC_ADDR and the settings beside it add live video
-// over WebRTC (docs/settings.md). CUTROOM_PEER_ADDR is where other instances reach this
-// one, so that each leads to the rooms of all. With CUTROOM_PUBLIC_URL, the URL of the media
-// API, it serves the page /realtime for trying sessions.
+// It keeps records in DynamoDB and reads images from S3, as a deploy configures it. If CUTROOM_DATA is
+// set it uses the data folder of a server on the same machine instead. CUTROOM_LIVE_ENGINE names the
+// engine: the preview engine, or engine servers by their URLs, with commas between them.
+// CUTROOM_RTC_ADDR and related settings add live video over WebRTC (docs/settings.md).
+// CUTROOM_PEER_ADDR is the address for other instances, so that each instance can forward to any room.
+// With CUTROOM_PUBLIC_URL, the URL of the media API, it serves the page /realtime for trying sessions.
 //
 // With -health it only asks the program at CUTROOM_ADDR for its health and exits with
 // 0 or 1, as the health check of a container that has no other program.
@@ -47,7 +45,7 @@ import (
 // ended.
 const shutdownTime = 5 * time.Second
 
-// defaultAddress is that of CUTROOM_ADDR.
+// defaultAddress is used if CUTROOM_ADDR is not set.
 const defaultAddress = ":8080"
 
 func main() {

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// peerAddress returns where other instances reach this one, by CUTROOM_PEER_ADDR: an IP
-// address and a port. What it leaves out is the machine's own address, and the port of
-// the listener. Without the setting there is none.
+// peerAddress returns the address for other instances from CUTROOM_PEER_ADDR: an IP address and a port.
+// A missing IP is the machine's own, and a missing port the listener's. Without the setting it returns
+// "".
 func peerAddress(setting string, listener net.Listener) (string, error) {
 	if setting == "" {
 		return "", nil

@@ -110,7 +110,7 @@ func (f *fleet) active() int {
 	return n
 }
 
-// becomes waits until the quota has so many sessions.
+// becomes waits until the quota shows this number of sessions.
 func (f *fleet) becomes(want int) {
 	f.t.Helper()
 	eventually(f.t, fmt.Sprintf("%d sessions are counted", want), func() bool { return f.active() == want })
@@ -145,7 +145,7 @@ func (f *fleet) start() *instance {
 			i.address = line.Address
 		}
 	}
-	// What goes wrong is shown when the test has failed.
+	// Errors are shown if the test fails.
 	var trouble strings.Builder
 	go func() {
 		for lines.Scan() {
@@ -177,8 +177,7 @@ func (f *fleet) start() *instance {
 	return i
 }
 
-// refusesToStart starts an instance with more settings, which has to end by itself, and
-// returns what it says.
+// refusesToStart starts an instance with more settings, which must fail, and returns its output.
 func (f *fleet) refusesToStart(more ...string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
@@ -274,7 +273,7 @@ var errFull = errors.New("Concurrent session limit reached.")
 // errNotNow means that the records stood still for longer than an instance waits for them.
 var errNotNow = errors.New("No session can be opened now. Try again.")
 
-// connect opens a session on the instance, and tries again as often as it is told to.
+// connect opens a session on the instance, and retries as long as the answer says so.
 //
 // Errors: errFull.
 func connect(ctx context.Context, i *instance) (*client, error) {
@@ -287,8 +286,8 @@ func connect(ctx context.Context, i *instance) (*client, error) {
 	return c, err
 }
 
-// headerTime is how long an instance waits for the header of a request. It hangs up without
-// an answer where it has stood still for as long.
+// headerTime is how long an instance waits for the header of a request. An instance that stalled that
+// long hangs up without an answer.
 const headerTime = 10 * time.Second
 
 // dial opens a connection, and tries again where the instance or its records stood still.

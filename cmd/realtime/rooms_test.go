@@ -23,7 +23,7 @@ import (
 // python is LiveKit's client for Python in a room.
 type python struct{ lines chan map[string]any }
 
-// enter starts the client, which tells what it sees until its room ends.
+// enter starts the client, which reports events until its room ends.
 func enter(t *testing.T, arguments ...string) *python {
 	t.Helper()
 	root := filepath.Join("..", "..")
@@ -58,7 +58,7 @@ func enter(t *testing.T, arguments ...string) *python {
 	return p
 }
 
-// tells waits until the client tells of something.
+// tells waits for a report of the client.
 func (p *python) tells(t *testing.T, what string) {
 	t.Helper()
 	for line := range p.lines {
@@ -69,7 +69,7 @@ func (p *python) tells(t *testing.T, what string) {
 	t.Fatalf("the client has ended and did not tell of %q", what)
 }
 
-// at returns an address of a room as it is at another instance.
+// at returns the address of a room at another instance.
 func (i *instance) at(t *testing.T, address string) string {
 	t.Helper()
 	read, err := url.Parse(address)
@@ -80,7 +80,7 @@ func (i *instance) at(t *testing.T, address string) string {
 	return read.String()
 }
 
-// roomInfo is what a client is told of its room.
+// roomInfo is a client's view of its room.
 type roomInfo struct {
 	Type  string `json:"type"`
 	URL   string `json:"livekit_url"`
@@ -131,8 +131,8 @@ func ask(t *testing.T, method, address string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// A balancer may lead the connections of a room to any instance: all lead to the one that
-// has the room, until that is gone.
+// A load balancer may send a room's connections to any instance. Each forwards them to the room's
+// instance, until that is gone.
 func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
@@ -154,7 +154,7 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 	viewer := enter(t, watching.URL, watching.Token, "watch")
 	viewer.tells(t, "means")
 
-	// Those who may not are refused by the owner's word, and what it never had leads nowhere.
+	// Unauthorized calls get the owner's refusal, and unknown paths lead nowhere.
 	if status, body := ask(t, http.MethodGet, second.at(t, info.URL)+"/rtc/v1/validate?access_token=x"); status != 401 ||
 		body != "The token is not valid." {
 		t.Errorf("a wrong token is answered with %d %s", status, body)
@@ -165,7 +165,7 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 		}
 	}
 
-	// An instance that stops takes what it passes on with it, and the room goes on.
+	// An instance that stops ends the connections that it forwards, and the room continues.
 	third.signal(t, os.Interrupt)
 	patience.Receive(t, "third.ended", third.ended)
 	client.tells(t, "means")
@@ -177,7 +177,7 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 		t.Errorf("the room of an instance that is gone is answered with %d %s", status, body)
 	}
 	client.tells(t, "left")
-	// Until its lease is over, somebody might still have the room.
+	// Until its lease expires, another instance might still have the room.
 	eventually(t, "the room is gone", func() bool {
 		status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+info.Room)
 		return status == http.StatusNotFound

@@ -18,15 +18,15 @@ import (
 )
 
 const (
-	// publicAddress is the task's, taskHardware that of its interface.
+	// publicAddress is the task's; taskHardware is the hardware address of its interface.
 	publicAddress, taskHardware = "203.0.113.7", "0a:de:f6:10:51:e5"
-	// relayURL is that of a TURN server.
+	// relayURL names a TURN server.
 	relayURL = "turns:turn.example.com:443?transport=tcp"
 )
 
-// inTask returns what a task of Fargate has in its environment: its credentials come from
-// the agent, which also tells its private address alone. EC2, which the local AWS has
-// without public addresses, is stood in for, and its calls are guarded too.
+// inTask returns the environment of a Fargate task. Its credentials come from the agent, which knows
+// only its private address. EC2 is simulated, because the local AWS has no public addresses in it; its
+// calls are guarded too.
 func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -57,8 +57,8 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	}
 }
 
-// joinsRoom wants the session to be told of the task's public address and of the relay, also
-// by another task that the load balancer may lead to.
+// joinsRoom requires that the session receives the task's public address and the relay, also from
+// another task behind the load balancer.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
 	ctx := patience.TestContext(t)

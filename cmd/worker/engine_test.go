@@ -24,8 +24,7 @@ import (
 // engineServer does to a run what its prompt says.
 type engineServer struct {
 	t *testing.T
-	// begun is told the prompt of every run; left is closed by a run that was
-	// cancelled.
+	// Channel begun receives the prompt of every run; left is closed by a cancelled run.
 	begun chan string
 	left  chan struct{}
 
@@ -187,7 +186,7 @@ func TestSmokeBesideAnEngineServer(t *testing.T) {
 	}
 }
 
-// agent is that of ECS, as far as a task's protection goes.
+// agent is the part of the ECS agent that protects tasks.
 type agent struct {
 	mu        sync.Mutex
 	protected []bool
@@ -212,9 +211,8 @@ func (a *agent) isProtected() bool {
 	return len(a.protected) > 0 && a.protected[len(a.protected)-1]
 }
 
-// A spot instance that is taken back, or a deploy, sends SIGTERM: the worker closes
-// the engine's connection and hands back at once both the job that runs and the one
-// that it has fetched ahead. Neither has spent a run.
+// A reclaimed spot instance, or a deploy, sends SIGTERM: the worker closes the engine's connection and
+// at once hands back the running job and the prefetched job. Neither loses an attempt.
 func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -26,7 +26,7 @@ const (
 	engineGone = 5 * time.Minute
 )
 
-// health serves /healthz, for what watches the container, and /metrics.
+// health serves /healthz for the container's watchdog, and /metrics.
 //
 // The worker is unhealthy if its engine has taken no runs for engineGone, or if it
 // is stuck with a job that should have ended. Neither stops the worker: restarting

@@ -1,19 +1,16 @@
-// Command worker edits queued jobs in a container: it takes them from the lanes'
-// queues in SQS, fetches their inputs from the bucket, lets the engine work, stores
-// the result and reports to the job's execution. When it is told to stop it hands
-// back its jobs at once, and other workers go on with them.
+// Command worker edits queued jobs in a container. It takes them from the SQS queues, fetches their
+// inputs from the bucket, runs the engine, stores the result and reports to the job's execution. On a
+// stop signal it hands back its jobs at once, and other workers continue them.
 //
-// Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE,
-// CUTROOM_BUCKET, CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required.
-// CUTROOM_ENGINE names the engine: preview, the default; the URLs of engine servers that share the
-// disk; or openai:URL or comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of
-// a lane it edits at once (half of the processors, or one for each engine server),
-// CUTROOM_SCRATCH the folder for its temporary files (one below the system's),
-// CUTROOM_ADDR the address of /healthz and /metrics (:8080), CUTROOM_METRICS_KEY
-// the key that reads /metrics; without one nobody can. CUTROOM_FAMILY,
-// CUTROOM_CATALOG and CUTROOM_ENHANCE_… are as for the one-machine server. With an
-// engine server, in a task of an ECS service (which sets ECS_AGENT_URI), it
-// protects the task from scale-in while it has jobs.
+// Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
+// CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE names the engine:
+// preview, the default; the URLs of engine servers that share the disk; or openai:URL or comfyui:URL
+// with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of a lane it edits at once (half of the
+// processors, or one for each engine server), CUTROOM_SCRATCH the folder for its temporary files (one
+// below the system's), CUTROOM_ADDR the address of /healthz and /metrics (:8080), CUTROOM_METRICS_KEY
+// the key that reads /metrics; without it the metrics are not served. CUTROOM_FAMILY, CUTROOM_CATALOG
+// and CUTROOM_ENHANCE_… are as for the one-machine server. With an engine server, in a task of an ECS
+// service (which sets ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
 //
 // With -health it only asks the worker at CUTROOM_ADDR for its health and exits
 // with 0 or 1, as the health check of a container that has no other program. With
@@ -54,7 +51,7 @@ func main() {
 		return
 	}
 	err := run(ctx, logger)
-	if err != nil && ctx.Err() == nil { // otherwise it was told to stop while it started
+	if err != nil && ctx.Err() == nil { // otherwise the stop signal came during the start
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -140,7 +140,7 @@ func smokeEngine(ctx context.Context, s settings, edits editing, folder string) 
 	return nil
 }
 
-// smokeStores returns the checks of what a worker reaches in AWS.
+// smokeStores returns the checks of the AWS services that a worker uses.
 func smokeStores(clients aws.Config, s settings) []smokeCheck {
 	name := job.InputBlob("smoke-"+rand.Text(), "data")
 	records, blobs := dynamo.NewClient(clients), s3blob.New(clients, s.bucket)

@@ -93,7 +93,7 @@ func (s settings) lanes() map[job.Lane]int {
 	return map[job.Lane]int{job.VideoLane: s.slots, job.ImageLane: s.slots}
 }
 
-// editing is what a worker edits with.
+// editing is the engine and its tools.
 type editing struct {
 	tools    *ffmpeg.Tools
 	engine   engine.Engine
@@ -164,7 +164,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// parts are what a worker works with besides its engine.
+// parts are a worker's stores and clients.
 type parts struct {
 	scratch string
 	metrics *prometheus.Metrics

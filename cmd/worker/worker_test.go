@@ -102,7 +102,7 @@ type process struct {
 	log programtest.Output
 }
 
-// start runs a worker with a scratch folder of its own until the test ends.
+// start runs a worker in a scratch folder until the test ends.
 func (w *world) start(t *testing.T, scratch string, settings ...string) *process {
 	t.Helper()
 	p := &process{Cmd: exec.Command(program)}
@@ -122,7 +122,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 	return p
 }
 
-// address waits until a worker tells its health, and returns the address where it does.
+// address waits for a worker's health server, and returns its address.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
 	return patience.Await(t, "the address of the worker's health", func() (address string) {
@@ -136,7 +136,7 @@ func (p *process) address(t *testing.T) string {
 	}, func(address string) bool { return address != "" })
 }
 
-// What is missing or wrong stops the start, with one line that names it.
+// A missing or invalid setting stops the start with one line that names it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
 	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_USAGE_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",

@@ -24,7 +24,7 @@ func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	return quota, err
 }
 
-// TokenRequest is what a client token may do (docs/contract/auth.md#client-tokens).
+// TokenRequest describes the rights of a client token (docs/contract/auth.md#client-tokens).
 type TokenRequest struct {
 	// ExpiresIn is the token's lifetime in seconds; 0 is the service's default.
 	ExpiresIn int `json:"expiresIn,omitempty"`
@@ -57,7 +57,7 @@ func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, e
 	return token, err
 }
 
-// Usage is what the account used, of what was asked for: of one model on one day, for example.
+// Usage is an account's usage in a group, such as a model on a day.
 type Usage struct {
 	Day     string `json:"day,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -78,7 +78,7 @@ type Usage struct {
 	Jobs int64 `json:"jobs,omitempty"`
 	// JobsCompleted is how many ended with a result.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
-	// Cost is what it cost by the service's prices, in the currency.
+	// Cost is the cost by the service's prices, in the currency.
 	Cost     float64 `json:"cost,omitempty"`
 	Currency string  `json:"currency,omitempty"`
 	// BatchRequests is how many of the requests were calls of batches, and BatchCost what
@@ -109,7 +109,7 @@ func (q UsageQuery) path(format string) string {
 	return "/v1/usage?" + query.Encode()
 }
 
-// Usage returns what the account used.
+// Usage returns the account's usage.
 func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	var page struct {
 		Data []Usage `json:"data"`
@@ -118,8 +118,7 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	return page.Data, err
 }
 
-// UsageTable returns what the account used as CSV (RFC 4180), whose first row names the
-// columns.
+// UsageTable returns the account's usage as CSV (RFC 4180), whose first row names the columns.
 func (c *Client) UsageTable(ctx context.Context, q UsageQuery) (string, error) {
 	table, err := c.fetch(ctx, c.inference(http.MethodGet, q.path("csv"), nil))
 	return string(table), err

@@ -109,7 +109,7 @@ func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) e
 	return usage, connectionError(ctx, request.url, io.ErrUnexpectedEOF)
 }
 
-// brokenOff returns the error of a stream that failed after it had begun.
+// brokenOff returns the error of a stream that failed after its start.
 func brokenOff(response *http.Response, message, kind string, code *string) error {
 	refusal := &Error{Status: http.StatusBadGateway, Message: message, Type: kind,
 		RequestID: response.Header.Get("x-request-id")}

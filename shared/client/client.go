@@ -36,12 +36,11 @@ const (
 	expectAbove = 1 << 20
 )
 
-// Config is what a Client needs. All fields but Repeating are required.
+// Config configures a Client. All fields but Repeating are required.
 type Config struct {
 	// URL and InferenceURL are the base URLs of the two services, without /v1.
 	URL, InferenceURL string
-	// Key is a permanent key or a client token. It is sent to these two services
-	// alone; "" sends none.
+	// Key is a permanent key or a client token. It is sent only to these two services; "" sends none.
 	Key string
 	// UserAgent names the calling program.
 	UserAgent string
@@ -117,7 +116,7 @@ const idempotencyHeader = "Idempotency-Key"
 type call struct {
 	method, url string
 	header      http.Header
-	// body opens the body, once for each try; nil is none.
+	// body opens the body, once for each try; it may be nil.
 	body *body
 	// repeatable reports whether the call may reach the service twice without harm.
 	repeatable bool
@@ -177,7 +176,7 @@ func jsonBody(value any) (*body, error) {
 	}}, nil
 }
 
-// fetch sends a call and returns the whole answer as it is.
+// fetch sends a call and returns the whole answer unchanged.
 func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, error) {
 	var answer []byte
 	err := c.repeat(ctx, request, func() error {

@@ -15,10 +15,9 @@ import (
 // breaks is how often in a row a download may break without progress.
 const breaks = 4
 
-// Download writes a job's result to a path. Until it is complete it is kept beside
-// that path under the name of [Partial]. A download that breaks is resumed from
-// there, even by a later call, because the result of a job never changes. Download
-// also returns errors of the disk.
+// Download writes a job's result to a path. An incomplete result is kept in the same folder under the
+// name of [Partial]. A later call resumes a broken download from there, because the result of a job
+// never changes. Errors include disk errors.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }
@@ -108,7 +107,7 @@ type download struct {
 	progress Progress
 }
 
-// rest requests what is missing and writes it as it arrives.
+// rest requests the missing bytes and writes them as they arrive.
 func (d *download) rest(ctx context.Context) error {
 	request := d.client.media(http.MethodGet, d.path, nil)
 	if d.offset > 0 {
@@ -143,8 +142,7 @@ func (d *download) rest(ctx context.Context) error {
 	return d.copy(ctx, request.url, response.Body, total)
 }
 
-// copy writes the body, and distinguishes errors of the connection from those of
-// the writer.
+// copy writes the body, and distinguishes errors of the connection from errors of the writer.
 func (d *download) copy(ctx context.Context, address string, body io.Reader, total int64) error {
 	buffer := make([]byte, 64<<10)
 	for {

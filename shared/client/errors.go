@@ -22,7 +22,7 @@ type Error struct {
 	Code, Type string
 	// Message is for people.
 	Message string
-	// Fields says what is wrong with the request, field by field (status 422).
+	// Fields lists the request's invalid fields (status 422).
 	Fields []FieldError
 	// RequestID identifies the call in the service's log.
 	RequestID string
@@ -38,7 +38,7 @@ type FieldError struct {
 	Type string   `json:"type"`
 }
 
-// Error returns what the service said; the status only if it said nothing.
+// Error returns the service's message, or the status if there is no message.
 func (e *Error) Error() string {
 	if len(e.Fields) > 0 {
 		said := make([]string, len(e.Fields))
@@ -69,9 +69,8 @@ func IsStatus(err error, status int) bool {
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// refusalOf reads a refusal: {"detail": …} of the media service, or {"error": {…}}
-// of the gateway. A proxy in between may answer with anything else; the status
-// alone counts then.
+// refusalOf reads a refusal: {"detail": …} of the media service, or {"error": {…}} of the gateway. A
+// proxy may answer with anything else; then only the status counts.
 func refusalOf(response *http.Response) *Error {
 	const most = 64 << 10
 	refusal := &Error{
@@ -139,13 +138,13 @@ func (e *ConnectionError) Error() string {
 // Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
-// sourceError is an error of reading what was to be sent, not of the connection.
+// sourceError is an error of reading the request's content, not of the connection.
 type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// connectionError makes a *ConnectionError of errors that are the connection's, and
-// returns all others as they are.
+// connectionError makes a *ConnectionError of errors that are the connection's, and returns all others
+// unchanged.
 func connectionError(ctx context.Context, address string, err error) error {
 	var refusal *Error
 	var source *sourceError

@@ -64,8 +64,8 @@ const (
 	outage = time.Minute
 )
 
-// AwaitJob waits until a job has ended and calls seen with each change. It follows
-// the job's events, reconnecting as needed, and polls if there are none.
+// AwaitJob waits until a job has ended and calls seen with each change. It follows the job's events,
+// reconnecting as needed. It polls if events are not available.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		told := false
@@ -80,7 +80,7 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 		case ctx.Err() != nil:
 			return job, context.Cause(ctx)
 		case err != nil && !errors.As(err, &broken):
-			// The service has no events, or no such job: polling tells which.
+			// The service has no events, or the job does not exist: polling finds out.
 			return c.poll(ctx, id, seen)
 		case told:
 			left = followings + 1

@@ -145,8 +145,8 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-// Files returns the account's files, newest first, at most limit of them. It reads
-// pages as they are needed, and ends after the first error.
+// Files returns the account's files, newest first, at most limit of them. It reads pages when needed,
+// and ends after the first error.
 func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
 	return func(yield func(StoredFile, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {

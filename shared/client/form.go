@@ -40,8 +40,8 @@ func File(path string) (Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The length is announced in the request: a file that grows meanwhile is cut
-		// there, and one that shrinks makes the request fail.
+		// The announced length is fixed: a file that grows during the upload is cut there, and a file
+		// that shrinks makes the request fail.
 		return struct {
 			io.Reader
 			io.Closer
@@ -55,12 +55,10 @@ type part struct {
 	source     *Source
 }
 
-// formBody returns a multipart/form-data body whose files are read as they are
-// sent. Every reading yields the same bytes, so that the service recognises a
-// retry.
+// formBody returns a multipart/form-data body that reads its files while it is sent. Every reading
+// yields the same bytes, so that the service recognises a retry.
 func formBody(parts []part, sent Progress) (*body, error) {
-	// The writer produces what stands between the files; the files' own bytes are
-	// pieces of their own.
+	// The writer produces the text between the files. The files' bytes are separate pieces.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []func() (io.ReadCloser, error)

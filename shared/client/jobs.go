@@ -35,8 +35,8 @@ type Job struct {
 	CompletedAt *time.Time `json:"completed_at"`
 	// Progress goes from 0 to 1.
 	Progress float64 `json:"progress"`
-	// QueuePosition is the place of a pending job in the line, 1 for the next; 0 if it is not
-	// told. EstimatedStart and EstimatedCompletion are nil if nobody can tell.
+	// QueuePosition is the place of a pending job in the queue, 1 for the next, 0 if unknown.
+	// EstimatedStart and EstimatedCompletion are nil if unknown.
 	QueuePosition       int   `json:"queue_position"`
 	EstimatedStart      *Span `json:"estimated_start_at"`
 	EstimatedCompletion *Span `json:"estimated_completion_at"`
@@ -46,19 +46,19 @@ type Job struct {
 	// SecondsLeft is nil if the service cannot tell.
 	SecondsLeft *int64 `json:"seconds_left"`
 	Seed        uint32 `json:"seed"`
-	// Prompt, Options and Inputs are what was asked. A list has the beginning of a
-	// long prompt.
+	// Prompt, Options and Inputs are copied from the request. A list has the beginning of a long
+	// prompt.
 	Prompt  string              `json:"prompt"`
 	Options map[string]any      `json:"options"`
 	Inputs  map[string]JobInput `json:"inputs"`
-	// Engine made the result, Understood is what it followed of the prompt (nil if it
-	// does not tell), and Notice what it has to say of the result.
+	// Engine made the result. Understood holds the parts of the prompt that it followed (nil if
+	// unknown), and Notice its remarks on the result.
 	Engine     string     `json:"engine"`
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	// Cost is an estimate, nil if the service cannot tell, and Bill is what a completed
-	// job did cost, nil if its model had no price.
+	// Cost is an estimate, nil if unknown. Bill is the actual cost of a completed job, nil if its model
+	// had no price.
 	Cost  *Cost    `json:"estimated_cost"`
 	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
@@ -76,7 +76,7 @@ type JobInput struct {
 	Size int64 `json:"size_bytes"`
 }
 
-// Cost is what an edit costs (docs/contract/jobs.md#prices).
+// Cost is the cost of an edit (docs/contract/jobs.md#prices).
 type Cost struct {
 	Amount float64 `json:"amount"`
 	// Currency is a code of ISO 4217.
@@ -92,7 +92,7 @@ type JobResult struct {
 	Height    int        `json:"height"`
 	Duration  float64    `json:"duration"`
 	ExpiresAt *time.Time `json:"expires_at"`
-	// Credentials are the Content Credentials in the result, nil if it has none.
+	// Credentials are the Content Credentials in the result, or nil.
 	Credentials *ContentCredentials `json:"content_credentials"`
 }
 
@@ -126,7 +126,7 @@ func parseJob(raw json.RawMessage) (Job, error) {
 	return job, err
 }
 
-// Edit is what a model is asked to do.
+// Edit is a request for an edit by a model.
 type Edit struct {
 	// Model is an id or an alias.
 	Model string
@@ -252,14 +252,13 @@ func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
-	// Status is the HTTP status of the receiver's answer; nil if there was none, for
-	// the reason in Error.
+	// Status is the HTTP status of the receiver's answer; nil without an answer, and Error says why.
 	Status *int    `json:"status"`
 	Error  *string `json:"error"`
 	// NextAttemptAt is nil after the last attempt.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
-	// Raw is the whole record as it was sent.
+	// Raw is the whole record, unchanged.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -294,8 +293,8 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 // all.
 type JobFilter struct{ Status, Model, Search string }
 
-// Jobs returns the account's jobs, newest first, at most limit of them. It reads
-// pages as they are needed, and ends after the first error.
+// Jobs returns the account's jobs, newest first, at most limit of them. It reads pages when needed, and
+// ends after the first error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {

@@ -14,17 +14,17 @@ type MediaModel struct {
 	// Aliases are its other names, without deprecated ones.
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
-	// Kind is what it does, such as "edit" or "text-to-video", Title a short name and
-	// Examples are prompts to try; all may be empty.
+	// Kind is the sort of edit, such as "edit" or "text-to-video". Title is a short name and Examples
+	// are prompts to try. All may be empty.
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
-	// Price is nil where none is set.
+	// Price may be nil.
 	Price *Price `json:"price,omitempty"`
 }
 
-// Price is what a model costs: an amount for each "second" of the result or for each
-// "edit", in a currency by its code (docs/contract/jobs.md#prices).
+// Price is a model's price: an amount for each "second" of the result or for each "edit", in a currency
+// by its code (docs/contract/jobs.md#prices).
 type Price struct {
 	Amount   float64 `json:"amount"`
 	Per      string  `json:"per"`

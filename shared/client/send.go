@@ -76,8 +76,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if !errors.As(err, &broken) {
 		return 0, false
 	}
-	// Without a connection nothing was sent. If no service has answered yet, there
-	// probably is none at this address.
+	// Nothing was sent. If no earlier call succeeded, probably no service runs at this address.
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
 		return pause, c.answered.Load()

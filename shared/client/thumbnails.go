@@ -18,8 +18,7 @@ func (c *Client) JobThumbnail(ctx context.Context, id, of string) ([]byte, error
 	return c.picture(ctx, jobPath(id)+"/thumbnail?of="+url.QueryEscape(of))
 }
 
-// JobPreview returns a small JPEG of what a job that is being processed looks like so far
-// (docs/contract/jobs.md#previews).
+// JobPreview returns a small JPEG preview of the running job's result (docs/contract/jobs.md#previews).
 func (c *Client) JobPreview(ctx context.Context, id string) ([]byte, error) {
 	return c.picture(ctx, jobPath(id)+"/preview")
 }

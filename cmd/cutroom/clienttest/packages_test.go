@@ -53,7 +53,7 @@ func TestClientPackages(t *testing.T) {
 	}
 	t.Cleanup(server.Kill)
 	w := workshop{server, t.TempDir()}
-	// Of the server's own document, so that nothing is generated of another.
+	// The server's own document, so that the packages match it.
 	w.run(t, root(t, "scripts", "clients.sh"), nil, w.folder, server.URL()+"/openapi.json")
 	for _, kept := range []string{"cutroom-0.1.0-py3-none-any.whl", "cutroom-0.1.0.tgz"} {
 		if _, err := os.Stat(filepath.Join(w.folder, kept)); err != nil {
@@ -101,7 +101,7 @@ func python(t *testing.T, w workshop) {
 	w.run(t, filepath.Join(bin, "ruff"), nil, "format", "--check", "--quiet", "--no-cache", root(t, "clients", "python"))
 }
 
-// typeScript uses what was packed, as npm installs it.
+// typeScript uses the packed package, installed by npm.
 func typeScript(t *testing.T, w workshop) {
 	folder := t.TempDir()
 	modules := filepath.Join(folder, "node_modules")
@@ -167,7 +167,7 @@ func agent(t *testing.T, w workshop) {
 	}
 }
 
-// hasExamples checks that the README of a package shows its examples as they are.
+// hasExamples checks that the README of a package shows its examples verbatim.
 func hasExamples(t *testing.T, name string) {
 	t.Helper()
 	readme, err := os.ReadFile(root(t, "clients", name, "README.md"))
@@ -223,8 +223,7 @@ func (w workshop) clip(t *testing.T) string {
 	return path
 }
 
-// run runs a program, which must succeed, with the server's address and key, and returns
-// what it printed.
+// run runs a program, which must succeed, with the server's address and key, and returns its output.
 func (w workshop) run(t *testing.T, name string, environment []string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), name, arguments...)

@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden help texts")
 
-// The help of each command matches its golden text. The server's commands are left out:
-// their flags are the settings, which have tests of their own.
+// The help of each command matches its golden text. The server's commands are left out, because other
+// tests cover their settings.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
@@ -46,7 +46,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Without arguments the program lists what it can do.
+// Without arguments the program lists its commands.
 func TestNothingAsked(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)

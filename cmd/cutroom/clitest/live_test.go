@@ -31,7 +31,7 @@ func start(t *testing.T) *servertest.Server {
 	return server
 }
 
-// TestCommands runs every command against a server, one group beside the other.
+// TestCommands runs every command against a server, in parallel groups.
 func TestCommands(t *testing.T) {
 	t.Parallel()
 	server := start(t)
@@ -58,7 +58,7 @@ func images(t *testing.T, s shell) {
 	if _, err := png.Decode(bytes.NewReader(first)); err != nil {
 		t.Error(err)
 	}
-	// What the engine followed, and what not, is said beside the result.
+	// The notice says which parts of the prompt the engine followed.
 	if got := s.run("image", "look.png", "-p", "snow, and add a hat", "--resolution", "480p", "-o", "hat.png"); got.code != 0 ||
 		strings.TrimSpace(got.stdout) != "hat.png" || !strings.Contains(got.stderr, "the preview engine followed: winter\n") ||
 		!strings.Contains(got.stderr, "“add a hat” changed nothing: ") {
@@ -103,7 +103,7 @@ func videos(t *testing.T, s shell) {
 	s.works("jobs", "cancel", strings.TrimSpace(made.stdout))
 }
 
-// batch edits a folder in which one file is not a video.
+// batch edits a folder that contains a file that is not a video.
 func batch(t *testing.T, s shell) {
 	s.save("in/a.png", picture(t))
 	s.save("in/a.jpg", picture(t))
@@ -189,8 +189,7 @@ func jobs(t *testing.T, s shell) {
 	}
 }
 
-// remembered finds a job by what was asked, shows, fetches and shares it, and deletes
-// another.
+// remembered finds a job by its prompt, shows, fetches and shares it, and deletes another.
 func remembered(t *testing.T, s shell, id string) {
 	t.Helper()
 	s.save("dune at dawn.png", picture(t))
@@ -374,7 +373,7 @@ func login(t *testing.T, s shell) {
 	if got := user.works("profiles"); !strings.Contains(got, target) || strings.Contains(got, servertest.Key) {
 		t.Errorf("the profiles are %s", got)
 	}
-	// The key is for the profile's server alone.
+	// The key is sent only to the profile's server.
 	if got := user.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
 		!strings.Contains(got.stderr, "no key is known") {
 		t.Errorf("another server: %+v", got)

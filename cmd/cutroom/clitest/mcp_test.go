@@ -29,7 +29,7 @@ type agent struct {
 	t       *testing.T
 	session *mcp.ClientSession
 	process *exec.Cmd
-	// stderr is what the server logged.
+	// stderr is the server's log.
 	stderr *programtest.Output
 
 	mu       sync.Mutex
@@ -286,7 +286,7 @@ func agentsFolder(t *testing.T, s shell) {
 	}
 }
 
-// What goes wrong is an answer that an agent can act on, without the key.
+// An agent receives errors that it can act on, without the key.
 func TestAgentsTrouble(t *testing.T) {
 	t.Parallel()
 	key := servertest.Key

@@ -178,7 +178,7 @@ func (s shell) open(args ...string) *terminal {
 	return opened
 }
 
-// waitFor waits until the screen has shown a text so many times.
+// waitFor waits until the screen has shown a text the given number of times.
 func (o *terminal) waitFor(text string, times int) {
 	o.t.Helper()
 	ctx := bounded(o.t)

@@ -29,7 +29,7 @@ func (Quota) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// Usage shows what the account used.
+// Usage shows an account's usage.
 type Usage struct {
 	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
 	To   string   `placeholder:"DAY" help:"Last day."`

@@ -49,7 +49,7 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 				done.Error = explain(err)
 			}
 			switch ExitCode(err) {
-			case denied, unreachable: // every other would fail likewise
+			case denied, unreachable: // all others would fail the same way
 				stop(err)
 			}
 			printing.Lock()
@@ -137,8 +137,7 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 	return e.edit(ctx, edit, input, to.path, tracker)
 }
 
-// summary prints the table of a batch, and once what the engine says of all that it
-// says the same of.
+// summary prints the table of a batch. A notice that all results share is printed once.
 func (e *editor) summary(results []result) error {
 	if e.session.JSON {
 		return nil // each was printed as it ended

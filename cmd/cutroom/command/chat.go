@@ -19,8 +19,7 @@ type Chat struct {
 	Temperature *float64 `placeholder:"T" help:"How freely the model answers, 0 to 2."`
 }
 
-// maxPrompt bounds what is read from stdin, in bytes. It is more than any model
-// accepts.
+// maxPrompt limits a prompt from stdin, in bytes. No model accepts more.
 const maxPrompt = 16 << 20
 
 // Run chats.

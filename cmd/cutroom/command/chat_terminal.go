@@ -143,7 +143,7 @@ func (t *talk) chooseModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell reports an error, and returns those that end the conversation.
+// tell reports an error. It returns the error if it ends the conversation.
 func (t *talk) tell(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -8,7 +8,7 @@ import (
 	"github.com/posener/complete"
 )
 
-// Completion prints what a shell needs to complete commands.
+// Completion prints the completion script for a shell.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -27,8 +27,8 @@ func (c *Completion) Run(ctx *kong.Context) error {
 	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
 }
 
-// Complete answers a shell that asks for completions, and reports whether one did.
-// Models are those of the local catalog, because a server would be asked too often.
+// Complete answers a shell that asks for completions, and reports whether it did. Model names come from
+// the local catalog, because asking a server each time would be slow.
 func (s *Session) Complete(parser *kong.Kong) bool {
 	if s.Getenv("COMP_LINE") == "" {
 		return false

@@ -179,8 +179,8 @@ func sameFolder(a, b string) bool {
 
 // source returns an input by its path or the id of a stored file.
 //
-// Errors: those of client.File; [*UsageError] for a HEIC picture, the format of
-// Apple's phones, which the service does not read.
+// Errors: as client.File; [*UsageError] for a HEIC picture (Apple's phone format), which the service
+// does not read.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {

@@ -24,19 +24,18 @@ type editor struct {
 // result is the outcome of an edit.
 type result struct {
 	Input string `json:"input,omitempty"`
-	// Output is the path of the result; "" if there is none.
+	// Output is the path of the result, or "".
 	Output string `json:"output,omitempty"`
 	Status string `json:"status"`
 	JobID  string `json:"job_id,omitempty"`
 	Model  string `json:"model"`
 	Seed   uint32 `json:"seed"`
 	Error  string `json:"error,omitempty"`
-	// Engine, Understood and Notice are what the engine says of the result.
+	// Engine, Understood and Notice are copied from the result.
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
-	// Cost is an estimate, nil if the service cannot tell, and Bill what a completed
-	// edit did cost.
+	// Cost is an estimate, nil if unknown. Bill is the actual cost of a completed edit.
 	Cost *client.Cost `json:"estimated_cost,omitempty"`
 	Bill *client.Cost `json:"cost,omitempty"`
 }
@@ -111,8 +110,8 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 // folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// beside returns where a result goes by default: beside its input, named as the
-// service names it. Without a prompt, that name would be the input's own.
+// beside returns the default path of a result: in its input's folder, under the name that the service
+// uses. Without a prompt that name would equal the input's.
 func beside(input string, edit client.Edit) string {
 	folder, prompt := "", edit.Fields["prompt"]
 	if input != "" && !isFileID(input) {
@@ -136,7 +135,7 @@ func kindOf(input string) string {
 	return ".mp4"
 }
 
-// resultName returns the name of a result: that of the input with the model's.
+// resultName builds a result's name from the input's name and the model.
 func resultName(input, model string) string {
 	kind := kindOf(input)
 	stem := strings.TrimSuffix(input, filepath.Ext(input))
@@ -162,7 +161,7 @@ func (e *editor) free(output string) error {
 
 // edit does one edit.
 //
-// Errors: those of the client; [*JobError]; [*InterruptedError]; those of the disk.
+// Errors: client errors; [*JobError]; [*InterruptedError]; disk errors.
 func (e *editor) edit(ctx context.Context, edit client.Edit, input, output string, tracker *tracker) (result, error) {
 	done := result{Input: input, Model: edit.Model, Status: client.Failed}
 	job, err := e.client.CreateJob(ctx, edit, tracker.uploading)
@@ -201,7 +200,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// tell says on stderr what the engine followed of the prompt, and what it has to say.
+// tell prints on stderr which parts of the prompt the engine followed, and its notice.
 func (e *editor) tell(done result) {
 	if len(done.Understood) > 0 {
 		e.session.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))
@@ -226,7 +225,7 @@ func (e *editor) tellCost(results []result) {
 
 // fetch writes a job's result to a path, or to stdout.
 //
-// Errors: those of the client and of the disk; [*InterruptedError].
+// Errors: client and disk errors; [*InterruptedError].
 func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
 	if output == "-" {
 		return e.client.CopyContent(ctx, id, e.session.Out, tracker.downloading)

@@ -17,13 +17,13 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// run runs a command line against a server, and returns what a person sees.
+// run runs a command line against a server, and returns the output.
 func run(t *testing.T, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	return runWith(t, nil, url, arguments...)
 }
 
-// runWith is run with settings beside those of the server.
+// runWith is run with additional settings.
 func runWith(t *testing.T, settings map[string]string, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	var line struct {

@@ -29,7 +29,7 @@ func (Inspect) Help() string {
 // errInvalid means that a file's credentials do not hold. They were printed.
 var errInvalid = errors.New("the Content Credentials are not valid")
 
-// Run prints what the file says.
+// Run prints the file's Content Credentials.
 func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	anchors := ""
 	if c.Trust != "" {
@@ -41,7 +41,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 			return &UsageError{fmt.Sprintf("--trust: %s: %v", c.Trust, err)}
 		}
 	}
-	// To open a named pipe waits until somebody writes to it.
+	// Opening a named pipe blocks until a writer opens it.
 	if info, err := os.Stat(c.File); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
@@ -107,7 +107,7 @@ func (s *Session) showReport(report origin.Report) error {
 	return list.end()
 }
 
-// recordRows describe what one signer says, and below it what the inputs' signers said.
+// recordRows describe a signer's claims, followed by the claims of the inputs' signers.
 func recordRows(record origin.Record) [][]string {
 	var rows [][]string
 	for _, action := range record.Actions {

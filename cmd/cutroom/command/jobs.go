@@ -71,7 +71,7 @@ func (c *JobsList) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// listJobs prints a table of jobs, with what they cost where any tells it.
+// listJobs prints a table of jobs. It has a column of costs if any cost is known.
 func (s *Session) listJobs(jobs []client.Job) error {
 	priced := slices.ContainsFunc(jobs, func(job client.Job) bool { return job.Cost != nil })
 	columns := []string{"JOB", "STATUS", "MODEL", "AGE", "INPUT", "PROMPT"}
@@ -218,7 +218,7 @@ func within(s client.Span, now time.Time) string {
 	return fmt.Sprintf("%v to %v", earliest, latest)
 }
 
-// costOf returns what a job costs, in words; "-" if that is not known.
+// costOf returns the cost of a job as text, or "-" if it is unknown.
 func costOf(job client.Job) string {
 	switch {
 	case job.Bill != nil:
@@ -382,8 +382,7 @@ func downloadName(shown client.Job) string {
 	return named(shown.ID, shown.Inputs["data"].Name, shown.Prompt) + extension
 }
 
-// named returns a name for a result by that of its source and its prompt; otherwise,
-// if there is neither.
+// named builds a result's name from its source and prompt. Without both it returns otherwise.
 func named(otherwise, source, prompt string) string {
 	request := job.Request{Prompt: prompt, Inputs: map[string]job.Input{"data": {Name: source}}}
 	return job.Job{ID: otherwise, Request: request}.ResultName()

@@ -42,7 +42,7 @@ func (c *MCP) Run(ctx context.Context, s *Session) error {
 		Latest: s.latest, Folder: folder, NewID: rand.Text, Version: s.Version,
 	}, s.In, mask.Writer(s.Out))
 	if errors.Is(err, context.Canceled) {
-		return nil // whoever started it ends it
+		return nil // the process that started it ends it
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func (s *Session) printPath(path string) error {
 	return err
 }
 
-// local formats a time in the local zone; "-" if there is none.
+// local formats a time in the local zone, nil as "-".
 func local(t *time.Time) string {
 	if t == nil {
 		return "-"
@@ -112,7 +112,7 @@ func local(t *time.Time) string {
 // size formats a number of bytes.
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
 
-// printLine prints what a service returned, such as an id, on one line.
+// printLine prints a value from a service, such as an id, on one line.
 func (s *Session) printLine(text string) error {
 	_, err := fmt.Fprintln(s.Out, printable(text))
 	return err

@@ -46,7 +46,7 @@ func (s *Session) profileName() string { return first(s.Profile, defaultProfile)
 // ProfilesFile returns the path of the profiles' file (XDG Base Directory
 // Specification).
 //
-// Errors: there is no home folder.
+// Errors: the home folder is unknown.
 func (s *Session) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(folder) { // the specification says to ignore others
@@ -59,13 +59,12 @@ func (s *Session) ProfilesFile() (string, error) {
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile returns the selected profile. It is empty if none is named and there is
-// no file.
+// profile returns the selected profile. It is empty if no profile is named and the file does not exist.
 func (s *Session) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {
 		if s.Profile == "" {
-			return profile{}, nil // there is no place for profiles
+			return profile{}, nil // no folder for profiles
 		}
 		return profile{}, err
 	}
@@ -84,7 +83,7 @@ func (s *Session) profile() (profile, error) {
 
 // profiles returns all profiles and the path of their file.
 //
-// Errors: those of ProfilesFile; the file cannot be read.
+// Errors: as ProfilesFile; the file cannot be read.
 func (s *Session) profiles() (path string, kept profiles, err error) {
 	if path, err = s.ProfilesFile(); err == nil {
 		kept, err = readProfiles(path)

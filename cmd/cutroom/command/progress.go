@@ -80,7 +80,7 @@ func (t *tracker) editing(job client.Job) {
 
 func (t *tracker) downloading(done, total int64) { t.show("download", done, total) }
 
-// show moves the bar of a phase, and completes that of the phase before.
+// show moves the bar of a phase, and completes the bar of the previous phase.
 func (t *tracker) show(phase string, done, total int64) {
 	if t.display.bars == nil {
 		return
@@ -127,8 +127,7 @@ func (t *tracker) complete() {
 	}
 }
 
-// end ends the tracker. If the edit failed, its last bar stays as it is, unless
-// other edits go on.
+// end ends the tracker. After a failed edit the last bar stays, unless other edits continue.
 func (t *tracker) end(err error) {
 	if t.bar != nil && err != nil {
 		t.bar.Abort(!t.display.keep)

@@ -34,7 +34,7 @@ type UsageError struct{ Message string }
 
 func (e *UsageError) Error() string { return e.Message }
 
-// KeyError means that there is no key for a server.
+// KeyError means that no key is known for a server.
 type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
@@ -229,8 +229,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// explainFields says what is wrong with a request by the names that this program has
-// for its fields.
+// explainFields describes a request's invalid fields by this program's flag names.
 func explainFields(fields []client.FieldError) string {
 	said := make([]string, len(fields))
 	for i, field := range fields {
@@ -248,8 +247,7 @@ func explainFields(fields []client.FieldError) string {
 	return strings.Join(said, "; ")
 }
 
-// explainPath says what is wrong with a file in words, without the name of the
-// system's call.
+// explainPath describes a file error without the name of the system call.
 func explainPath(err *fs.PathError) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):

@@ -55,7 +55,7 @@ type Session struct {
 	Out, Err io.Writer
 	// Getenv returns an environment variable.
 	Getenv func(string) string
-	// Version is this program's version, which the services are told.
+	// Version is this program's version. It is sent to the services.
 	Version string
 }
 
@@ -64,15 +64,15 @@ type Server struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
 	Key          string `json:"-"`
-	// KeyFrom says where the key comes from; "" if there is none.
+	// KeyFrom names the source of the key, or is "".
 	KeyFrom string `json:"key_from"`
 }
 
-// Server returns the services to use: those of the environment, or else of the
-// profile, or else of this machine.
+// Server returns the services to use. They come from the environment, else the profile, else this
+// machine.
 //
-// A key is sent only where it belongs: a profile's to the profile's servers, and
-// that of `cutroom dev` to this machine.
+// A key is sent only to its own servers: a profile's key to the profile's servers, the key of `cutroom
+// dev` to this machine.
 //
 // Errors: the profile does not exist or cannot be read.
 func (s *Session) Server() (Server, error) {
@@ -133,7 +133,7 @@ func (s *Session) UsesThisMachine() bool {
 
 // Client returns a client of the services to use. The caller closes it.
 //
-// Errors: those of Server; [*UsageError] for an invalid URL; [*KeyError].
+// Errors: as Server; [*UsageError] for an invalid URL; [*KeyError].
 func (s *Session) Client() (*client.Client, error) {
 	server, err := s.Server()
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Session) with(ctx context.Context, use func(context.Context, *client.Cl
 	return use(ctx, c)
 }
 
-// note prints a message for people, beside the results.
+// note prints a message for people on stderr.
 func (s *Session) note(format string, values ...any) {
 	if !s.JSON {
 		fmt.Fprintln(s.Err, "cutroom:", printable(fmt.Sprintf(format, values...)))

@@ -114,7 +114,7 @@ func play(ctx context.Context, t *testing.T, variables map[string]string) []outc
 	}
 	node := absolute(t, "../../../.tools/node/node_modules/.bin/node")
 	if _, err := os.Stat(node); err != nil {
-		node = "node" // there is no packaged one for this system
+		node = "node" // no packaged one exists for this system
 	}
 	command := exec.CommandContext(ctx, node, filepath.Join("testdata", "console.mjs"))
 	command.Env = os.Environ()

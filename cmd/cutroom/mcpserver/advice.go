@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// advised returns an error with what an agent can do about it.
+// advised adds advice for an agent to an error.
 func advised(err error) error {
 	if next := advice(err); next != "" {
 		return fmt.Errorf("%s. %s", strings.TrimSuffix(err.Error(), "."), next)

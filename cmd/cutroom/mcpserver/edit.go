@@ -35,7 +35,7 @@ type generateInput struct {
 	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
 }
 
-// jobOutput is a job, and what an agent does with it.
+// jobOutput is a job and the agent's next step.
 type jobOutput struct {
 	// Job is the whole record as the service sent it.
 	Job  map[string]any `json:"job" jsonschema:"The job's record."`
@@ -157,6 +157,6 @@ func (t tools) source(ctx context.Context, c *call, input string) (client.Source
 	if err != nil {
 		return client.Source{}, media.Type{}, err
 	}
-	kind, _ := media.Find(file.MIMEType) // the service says what is wrong with any other
+	kind, _ := media.Find(file.MIMEType) // the service rejects unknown types
 	return client.Source{Reference: input}, kind, nil
 }

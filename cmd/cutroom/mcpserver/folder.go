@@ -16,12 +16,12 @@ import (
 
 // Folder is the one folder whose files the tools read and write.
 //
-// A path that leads out of it is refused, and so is one through a symbolic link: whoever
-// made the link may have meant something else by it. What happens between the check and
-// the use stays in the folder, because the operating system opens files from there.
+// A path that leads out of it is refused, and so is one through a symbolic link: the link may have been
+// made for another purpose. A change between the check and the use cannot lead out of the folder,
+// because the operating system resolves paths inside it.
 type Folder struct {
 	root *os.Root
-	// paths are the absolute paths of the folder: as it was named, and without links.
+	// paths are the absolute paths of the folder: as given, and with symbolic links resolved.
 	paths []string
 }
 
@@ -84,7 +84,7 @@ func (f *Folder) name(path string) (string, error) {
 
 // source returns a media file of the folder, and its type.
 //
-// Errors: [*OutsideError]; those of the disk; the file is not media.
+// Errors: [*OutsideError]; disk errors; the file is not media.
 func (f *Folder) source(path string) (client.Source, media.Type, error) {
 	name, err := f.name(path)
 	if err != nil {
@@ -102,7 +102,7 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 		if err != nil {
 			return nil, plain(path, err)
 		}
-		// The length is announced: a file that grows meanwhile is cut there.
+		// The announced length is fixed: a file that grows during the upload is cut there.
 		return struct {
 			io.Reader
 			io.Closer
@@ -115,8 +115,8 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 	return source, kind, nil
 }
 
-// typeOf returns the type of a source by its content. Only media is sent: a file that
-// holds secrets must not be uploaded because somebody talked an agent into it.
+// typeOf returns the type of a source by its content. Only media is sent: a file that holds secrets
+// must not be uploaded because text that an agent read asked for it.
 func typeOf(source client.Source) (media.Type, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -171,8 +171,8 @@ func (d *draft) discard() {
 	_ = d.folder.root.Remove(d.name)
 }
 
-// keep puts the draft in its place, at once and whole. What is there is replaced if the
-// user wants that, and is never touched otherwise, even if it came a moment ago.
+// keep renames the draft to its final name atomically. It replaces an existing file only if overwrite
+// is set, even if that file appeared a moment ago.
 func (d *draft) keep(name string, overwrite bool) error {
 	if err := d.Close(); err != nil {
 		return err

@@ -194,7 +194,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 	return out, written.keep(name, in.Overwrite)
 }
 
-// inspect returns what the draft is, by its content, and its size in bytes.
+// inspect returns the draft's type, read from its content, and its size in bytes.
 func (d *draft) inspect() (media.Type, int64, error) {
 	info, err := d.Stat()
 	if err != nil {

@@ -22,15 +22,14 @@ const (
 	maxValues = 10_000
 )
 
-// lines reads the messages of an agent, one a line as the protocol has it, and passes on
-// those that are messages. Any other line is answered with an error and left out: version
-// 1.8.0 of the SDK ends the session over it.
+// lines reads an agent's messages, one per line, and passes on the valid ones. It answers any other
+// line with an error and drops it, because version 1.8.0 of the SDK would end the session.
 type lines struct {
 	in  *bufio.Reader
 	out io.Writer
 	// ended is called at the end of in.
 	ended func()
-	// left is what was not read yet of the line that is passed on.
+	// left is the unread rest of the current line.
 	left []byte
 }
 
@@ -58,7 +57,7 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close does nothing: whoever opened the reader closes it.
+// Close does nothing: the reader's opener closes it.
 func (*lines) Close() error { return nil }
 
 // errLongLine is returned for a line of more than maxLine bytes.
@@ -67,7 +66,7 @@ var errLongLine = errors.New("the message is too long")
 // line returns the next line without its end, and without spaces around it. The last one
 // needs no end.
 //
-// Errors: errLongLine, after which the next line can be read; io.EOF; those of the reader.
+// Errors: errLongLine, after which the next line can be read; io.EOF; errors of the reader.
 func (l *lines) line() ([]byte, error) {
 	var line []byte
 	long := false
@@ -88,8 +87,8 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// refusal returns the answer to a line that is no message, nil if it is one, or is empty.
-// The answer names no id, as JSON-RPC has it where none can be told (section 5).
+// refusal returns the answer to a line that is not a message, or nil if the line is a message or is
+// empty. The answer has no id, as JSON-RPC requires if the id is unknown (section 5).
 func refusal(line []byte, err error) []byte {
 	if err != errLongLine && (err != nil || len(line) == 0) {
 		return nil

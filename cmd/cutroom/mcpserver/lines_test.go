@@ -13,12 +13,12 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// What is no message is answered with an error, and what follows is read all the same.
+// An invalid message gets an error, and the following messages are still read.
 func TestLines(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	for name, c := range map[string]struct {
 		sent string
-		// passed are the lines that are passed on, code is that of the error, 0 without.
+		// passed are the lines passed on; code is the error's code, or 0.
 		passed string
 		code   int
 	}{

@@ -12,8 +12,8 @@ import (
 // part of any word. The service makes keys that are longer.
 const shortestKey = 8
 
-// Mask removes keys from what is written to agents and logs. Nothing here writes a key,
-// but a server, or a proxy before it, may send one back in a message.
+// Mask removes keys from text for agents and logs. Nothing here writes a key, but a server or a proxy
+// may repeat one in a message.
 type Mask struct {
 	mu   sync.Mutex
 	keys [][]byte

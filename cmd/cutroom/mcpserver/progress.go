@@ -7,7 +7,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// progress tells a caller how far a call is, if it asked to be told.
+// progress reports the progress of a call, if the caller asked for reports.
 type progress struct {
 	request *mcp.CallToolRequest
 
@@ -16,11 +16,11 @@ type progress struct {
 	told bool
 }
 
-// steps is how often a caller is told at most, if the total is known.
+// steps is the most reports per call if the total is known.
 const steps = 50
 
-// tell tells how much of a total is done. It never goes back, and passes over what is
-// not worth a message; a total of 0 is unknown.
+// tell reports how much of a total is done; a total of 0 is unknown. Progress never goes back, and
+// small changes are skipped.
 func (p *progress) tell(ctx context.Context, done, total float64, message string) {
 	token := p.request.Params.GetProgressToken()
 	if token == nil {
@@ -38,7 +38,7 @@ func (p *progress) tell(ctx context.Context, done, total float64, message string
 	})
 }
 
-// sending tells of an upload.
+// sending reports the progress of an upload.
 func (p *progress) sending(ctx context.Context) func(done, total int64) {
 	return func(done, total int64) { p.tell(ctx, float64(done), float64(max(total, 0)), "uploading") }
 }

@@ -2,9 +2,8 @@
 // edit media, follow jobs, fetch results and ask language models, with the key of the
 // person whose agent it is.
 //
-// What an agent asks for is distrusted, because a page or a picture that it read may have
-// told it to. Tools read and write media files of one folder alone, and nothing that they
-// answer holds a key.
+// Requests of an agent are distrusted, because a page or a picture that it read may have caused them.
+// Tools read and write only media files of one folder, and their answers contain no key.
 package mcpserver
 
 import (
@@ -19,7 +18,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Config is what the tools need. All fields are required.
+// Config configures the tools. All fields are required.
 type Config struct {
 	// Connect returns a client of the services, which the tool closes. It is called for
 	// every call, so that a key that its user changes is used from then on.
@@ -42,11 +41,11 @@ const instructions = "Cutroom edits videos and pictures, makes videos from text,
 	"user asks for alone. Do not tell the user that an edit was made before get_job says that the job is completed, and " +
 	"pass on what the job's record says about how the prompt was understood."
 
-// Serve serves an agent that writes to in and reads from out, until in or the context ends.
-// Calls that are under way then end too: nobody waits for them. A line that is no message
-// is answered with an error, and the session goes on.
+// Serve serves an agent that writes to in and reads from out, until in or the context ends. It then
+// cancels the calls in flight. A line that is not a message is answered with an error, and the session
+// continues.
 //
-// Errors: the context's; those of in and out.
+// Errors: the context's; read and write errors of in and out.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -81,7 +80,7 @@ func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 // tools are the handlers of the tools.
 type tools struct {
 	Config
-	// calls ends when nobody waits for an answer any more.
+	// calls ends when the session does.
 	calls context.Context
 }
 
@@ -89,14 +88,13 @@ type tools struct {
 type call struct {
 	// Client calls the services.
 	*client.Client
-	// progress is told to the caller.
+	// progress is reported to the caller.
 	progress *progress
-	// shown is what the answer has beside its structured content.
+	// shown is the answer's unstructured content.
 	shown []mcp.Content
 }
 
-// add adds a tool to a server. Errors of handle are told to the agent, with what to do
-// about them.
+// add adds a tool to a server. The agent receives errors of handle with advice.
 func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	handle func(context.Context, *call, In) (Out, error)) {
 	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest,
@@ -127,8 +125,7 @@ func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	})
 }
 
-// input returns the schema of a tool's arguments, after edit has narrowed what the types
-// of Go cannot say.
+// input returns the schema of a tool's arguments. edit narrows what Go types cannot express.
 func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -145,8 +142,7 @@ func oneOf[T any](property *jsonschema.Schema, values ...T) {
 	}
 }
 
-// within narrows a property to a range, and says what it is if it is absent; fallback may
-// be nil.
+// within limits a property to a range and documents its default; fallback may be nil.
 func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	property.Minimum, property.Maximum = &least, &most
 	if fallback != nil {
@@ -154,8 +150,7 @@ func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	}
 }
 
-// reads and makes describe to an agent's program what a tool does to the world: whether
-// it needs to ask its user.
+// reads and makes describe a tool's side effects to an agent's program, which may ask its user first.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

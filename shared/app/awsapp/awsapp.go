@@ -1,7 +1,6 @@
-// Package awsapp assembles what the programs of the media service in AWS, functions
-// and containers, have in common, from the settings in their environment. Each
-// program adds only what it needs itself, because whatever is linked into a function
-// costs time when it starts.
+// Package awsapp assembles the common parts of the media service's programs in AWS, functions and
+// containers, from their environment. Each program adds only its own parts, because all code linked
+// into a function slows its start.
 package awsapp
 
 import (
@@ -49,9 +48,8 @@ type Parts struct {
 	broken error
 }
 
-// NewFunction returns the parts of a Lambda function whose callers have
-// credentials. It fails if the environment is not that of a function. Handler
-// reports wrong settings.
+// NewFunction returns the parts of a Lambda function whose callers have credentials. It fails outside
+// of a function. Handler reports invalid settings.
 func NewFunction() (*Parts, error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -118,7 +116,7 @@ func (p *Parts) ReadJobs() {
 // CUTROOM_WORKERS is not set.
 const defaultWorkers = 4
 
-// ManageBudgets lets the program list and set budgets, and name who is told of warnings.
+// ManageBudgets lets the program list and set budgets, and their receivers of warnings.
 func (p *Parts) ManageBudgets() {
 	p.Config.WebhookTargets = p.WebhookTargets()
 	if _, keeper := p.keeper(); keeper != nil {
@@ -156,7 +154,7 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),
-		// Jobs take from the records alone, so that nothing has to be given back.
+		// Jobs reserve directly in the records, so no allocation has to be returned.
 		Budgets: keeper, MaxLength: p.Config.Catalog.Limits.VideoDuration,
 	})
 }
@@ -180,7 +178,7 @@ func (p *Parts) Queues() map[job.Lane]string {
 
 // Handler serves the groups of endpoints from a function.
 //
-// Errors: the first setting that is missing or wrong; that of the machine's clock.
+// Errors: the first missing or invalid setting; a failure of the machine's clock.
 func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	surface, err := p.Surface(groups...)
 	if err != nil {
@@ -191,7 +189,7 @@ func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 
 // Surface returns the configuration of a server for the groups of endpoints.
 //
-// Errors: those of Handler.
+// Errors: as Handler.
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 	if err := cmp.Or(p.Err(), p.broken); err != nil {
 		return httpserver.Config{}, err

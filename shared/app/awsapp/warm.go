@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// warmUp returns the check for workers of a lane, which starts the function wake if
-// there are none. Without CUTROOM_WAKE_FUNCTION, something else starts workers.
+// warmUp returns the check for workers of a lane, which starts the function wake if there are none. If
+// CUTROOM_WAKE_FUNCTION is not set, something else starts workers.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
 		workers: dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), now: time.Now,
@@ -24,8 +24,7 @@ func (p *Parts) warmUp() *warmUp {
 	return w
 }
 
-// RefuseCold makes the program refuse an image while there is no worker to edit it,
-// and wake one.
+// RefuseCold makes the program refuse an image edit while no worker runs, and start one.
 func (p *Parts) RefuseCold() { p.Config.Warm = p.warmUp().warm }
 
 // workers reports whether a lane has workers that take a job at once.
@@ -38,7 +37,7 @@ type waker interface {
 	Start(ctx context.Context) error
 }
 
-// warmUp wakes the workers of a lane that has none.
+// warmUp starts workers for a queue that has none.
 type warmUp struct {
 	workers workers
 	waker   waker // may be nil

@@ -15,9 +15,8 @@ import (
 // reached.
 const inspectEvery = 5 * time.Second
 
-// Inspect asks an engine's servers at the start what they lack of what the catalog's
-// models need, and logs it by name. A server that cannot be reached yet is asked again
-// until it can be, or until the context ends.
+// Inspect asks an engine's servers at the start for the needs of the catalog's models, and logs missing
+// ones by name. It asks an unreachable server again until that answers or the context ends.
 func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 	inspected := engine.InspectedOf(e)
 	if inspected == nil {

@@ -47,7 +47,7 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 	return &liveServers{servers, preview}, nil
 }
 
-// liveServers edits by engine servers what they edit live.
+// liveServers sends each live edit to the engine servers if they support it, otherwise to the preview.
 type liveServers struct{ servers, preview engine.LiveEngine }
 
 // Open returns the editor of one session.

@@ -1,7 +1,6 @@
-// Package gatewayapp assembles what the functions of the inference gateway in AWS have in
-// common, from the settings in their environment. It is apart from awsapp because those of
-// the media service know nothing of models, and whatever is linked into a function costs time
-// when it starts.
+// Package gatewayapp assembles the common parts of the inference gateway's functions in AWS from their
+// environment. It is separate from awsapp because functions of the media service need no models, and
+// all code linked into a function slows its start.
 package gatewayapp
 
 import (
@@ -46,7 +45,7 @@ type Parts struct {
 // New returns the parts of a function of the gateway. Wrong settings are left in the
 // environment's error.
 //
-// Errors: an environment that is not that of a function.
+// It fails outside of a function.
 func New() (*Parts, error) {
 	// net/http logs unexpected responses of a server, which may contain a completion.
 	// Nothing else uses this log.

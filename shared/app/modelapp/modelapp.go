@@ -26,7 +26,7 @@ import (
 
 // New returns the parts of a function of the gateway that calls models, and meters the calls.
 //
-// Errors: those of gatewayapp.New; that of the machine's clock.
+// Errors: as gatewayapp.New; a failure of the machine's clock.
 func New() (*gatewayapp.Parts, error) {
 	p, err := gatewayapp.New()
 	if err != nil {
@@ -46,8 +46,7 @@ func New() (*gatewayapp.Parts, error) {
 	return p, nil
 }
 
-// keeper returns the keeper of budgets of this process, which renews what it holds while a
-// call is under way and the process runs.
+// keeper returns the process's keeper of budgets, which renews its allocations while a call runs.
 func keeper(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Keeper, error) {
 	machine, err := boottime.Open()
 	if err != nil {

@@ -138,8 +138,8 @@ func (e *Environment) Origins() []string {
 	return origins
 }
 
-// WebhookTargets returns where webhooks may go besides the public internet, as
-// CUTROOM_WEBHOOK_ALLOW says.
+// WebhookTargets returns the additional targets of webhooks outside the public internet, from
+// CUTROOM_WEBHOOK_ALLOW.
 func (e *Environment) WebhookTargets() webhook.Targets {
 	value := e.getenv("CUTROOM_WEBHOOK_ALLOW")
 	if value == "" {

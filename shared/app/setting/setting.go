@@ -1,6 +1,6 @@
-// Package setting reads the settings of programs from environment variables named
-// CUTROOM_…, so that a variable means the same to every program. An error is one line
-// that names the variable and says what is wrong with it.
+// Package setting reads the settings of programs from environment variables named CUTROOM_…, so that a
+// variable means the same to every program. An error is one line that names the variable and the
+// problem.
 package setting
 
 import (
@@ -107,8 +107,8 @@ func (s *Size) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// WebhookTargets returns where webhooks may go besides the public internet
-// (CUTROOM_WEBHOOK_ALLOW): names of hosts, and blocks of addresses.
+// WebhookTargets returns the additional targets of webhooks outside the public internet
+// (CUTROOM_WEBHOOK_ALLOW): host names and address blocks.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // signingName is X-Ray's name in signatures.
 const signingName = "xray"
 
-// signer signs requests by AWS Signature Version 4 on their way out. Every attempt of a
-// request is signed anew, by the credentials that hold then.
+// signer signs requests by AWS Signature Version 4 on their way out. Every attempt of a request is
+// signed with the current credentials.
 type signer struct {
 	next        http.RoundTripper
 	credentials aws.CredentialsProvider

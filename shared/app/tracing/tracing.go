@@ -22,10 +22,9 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the traces that the environment asks for. With CUTROOM_TRACING=xray spans
-// go to X-Ray's OTLP endpoint, so that no collector runs beside the program; otherwise
-// otlp.FromEnvironment decides. The service is the program's name. The caller closes the
-// traces. New fails if the settings are wrong.
+// New returns the traces that the environment asks for. With CUTROOM_TRACING=xray spans go to X-Ray's
+// OTLP endpoint, so that no collector is needed; otherwise otlp.FromEnvironment decides. The service is
+// the program's name. The caller closes the traces. New fails on invalid settings.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	enabled, err := xray.Enabled(getenv)

@@ -32,9 +32,9 @@ func (c Config) check() error {
 	return nil
 }
 
-// public returns the addresses that clients are told; none if they are the machine's own.
+// public returns the addresses for clients, nil for the machine's own.
 //
-// Errors: addresses that are none; those of whoever is asked.
+// Errors: invalid addresses; errors of the lookup.
 func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:
@@ -54,7 +54,7 @@ func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 
 // addresses reads a list of addresses.
 //
-// Errors: which one is none.
+// Errors name the invalid address.
 func addresses(listed []string) (all []netip.Addr, err error) {
 	for _, text := range listed {
 		address, err := netip.ParseAddr(text)
@@ -76,7 +76,7 @@ const (
 
 // askSTUN returns this machine's IPv4 address as a STUN server sees it (RFC 8489, section 5).
 //
-// Errors: the URL is none; no answer came in time.
+// Errors: an invalid URL; no answer in time.
 func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 	server, err := stun.ParseURI(text)
 	if err != nil {
@@ -110,7 +110,7 @@ func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 
 // readSTUN reads the answer to a request.
 //
-// Errors: those of the connection.
+// Errors: connection errors.
 func readSTUN(conn net.Conn, request [stun.TransactionIDSize]byte) (netip.Addr, error) {
 	buffer := make([]byte, maxSTUN)
 	for {

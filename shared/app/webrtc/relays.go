@@ -11,7 +11,7 @@ import (
 // minRelaySecret is how long the secret of relays is at least, in bytes.
 const minRelaySecret = 16
 
-// relays returns the TURN servers that clients are told of.
+// relays returns the TURN servers for clients.
 //
 // Errors: URLs that are of no TURN server; a secret that is missing or too short. Each
 // names the setting.

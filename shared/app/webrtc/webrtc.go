@@ -29,15 +29,14 @@ const (
 
 // Config says whether and where media is received.
 type Config struct {
-	// Addr is the host and the port, or Auto; there is no transport if it is empty or
-	// Off.
+	// Addr is the host and the port, or Auto. If it is empty or Off, there is no transport.
 	Addr string
-	// Public are the addresses that clients are told in place of the machine's own, or one
-	// way to find them: OfTask, or stun: and the host and port of a STUN server.
+	// Public are the addresses for clients in place of the machine's own, or a way to find them:
+	// OfTask, or stun: and the host and port of a STUN server.
 	Public []string
-	// Task finds those of the task of ECS that the program is; nil if it is none.
+	// Task finds the addresses of the program's ECS task; nil outside of ECS.
 	Task func(context.Context) ([]netip.Addr, error)
-	// Relays are URLs of TURN servers that clients are told of.
+	// Relays are URLs of TURN servers for clients.
 	Relays []string
 	// RelaySecret is what this server shares with them.
 	RelaySecret string
@@ -57,8 +56,7 @@ type Transport struct {
 
 // Open opens the transport; nil if it is off, or cannot be opened by Auto.
 //
-// Errors: a port that is taken, a codec that is missing, addresses that are none; each
-// names the setting.
+// Errors name the setting: the port is in use, the codec is missing, an address is invalid.
 func Open(ctx context.Context, c Config) (*Transport, error) {
 	if c.Addr == "" || c.Addr == Off {
 		return nil, c.check()
@@ -98,7 +96,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 		ports.Close()
 		return nil, err
 	}
-	// Tokens admit to rooms of this process, so a secret of its own will do.
+	// Tokens admit to rooms of this process, so a random secret suffices.
 	rooms := room.NewServer(room.ServerConfig{
 		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Relays: relays,
 		Logger: c.Logger,

@@ -40,10 +40,9 @@ func (c Call) OfModel() bool {
 	return strings.Contains(path, "/{id}")
 }
 
-// Fixtures are what the calls refer to, all of one account.
+// Fixtures are the records that the calls refer to. All belong to one account.
 type Fixtures struct {
-	// Video is the id of a model that needs nothing but a prompt, Image that of one that
-	// edits images.
+	// Video is the id of a model that needs only a prompt, Image the id of a model that edits images.
 	Video, Image string
 	// Ended and Cancelled are jobs of the model Video that have ended, the latter by
 	// cancellation or not at all.
@@ -54,7 +53,7 @@ type Fixtures struct {
 	Verifies bool
 	// Stored and Deleted are files. The calls delete the second one.
 	Stored, Deleted string
-	// MD5 is that of Stored.
+	// MD5 is the MD5 sum of Stored.
 	MD5 string
 	// KeyID is the id of a key, which the calls revoke.
 	KeyID string
@@ -67,9 +66,9 @@ const (
 	jsonType = "application/json"
 )
 
-// Media returns a call of every route of the media service that requires a credential.
-// Within a route a token is to be tried before a key, and a key before an admin key: the
-// first that may delete something does.
+// Media returns a call of every route of the media service that requires a credential. Try each route
+// with a token first, then a key, then an admin key: the first credential that may delete something
+// deletes it.
 func Media(f Fixtures) []Call { return append(jobs(f), accounts(f)...) }
 
 func jobs(f Fixtures) []Call {
@@ -125,7 +124,7 @@ func accounts(f Fixtures) []Call {
 		{"GET /v1/audit", "/v1/audit", "", "", ofAdmins(200, 200)},
 		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + f.KeyID, "", "", ofAdmins(204, 404)},
 		{"GET /v1/budgets", "/v1/budgets", "", "", ofAdmins(200, 200)},
-		// A budget of the whole account, which the operator alone sets.
+		// A budget of the whole account, which only the operator may set.
 		{"PUT /v1/budgets", "/v1/budgets", `{"period": "day", "unit": "cost", "limit": 1}`, jsonType, ofAdmins(403, 403)},
 		{"DELETE /v1/budgets", "/v1/budgets?key=key_000000000000&period=day&unit=cost", "", "", ofAdmins(404, 404)},
 	}

@@ -12,8 +12,8 @@ type Statuses struct {
 	OtherKey, OtherAdminKey, OtherToken int
 }
 
-// ofAny are the statuses of a route that every key and every token may call: own is that
-// of the account's credentials, others that of another account's.
+// ofAny are the statuses of a route that every key and token may call: own for the account's
+// credentials, others for another account's.
 func ofAny(own, others int) Statuses {
 	return Statuses{
 		Key: own, AdminKey: own, Token: own, AdminToken: own, TokenForOtherModels: own,
@@ -22,14 +22,14 @@ func ofAny(own, others int) Statuses {
 	}
 }
 
-// ofModel are those of a route about a model: no token for other models may call it.
+// ofModel are the statuses of a route about a model, which a token for other models may not call.
 func ofModel(own, others int) Statuses {
 	statuses := ofAny(own, others)
 	statuses.TokenForOtherModels = http.StatusForbidden
 	return statuses
 }
 
-// ofKeys are those of a route that no token may call.
+// ofKeys are the statuses of a route for keys but not tokens.
 func ofKeys(own, others int) Statuses {
 	statuses := ofModel(own, others)
 	statuses.Token, statuses.AdminToken = http.StatusForbidden, http.StatusForbidden
@@ -37,7 +37,7 @@ func ofKeys(own, others int) Statuses {
 	return statuses
 }
 
-// ofAdmins are those of a route that admin keys alone may call.
+// ofAdmins are the statuses of a route for admin keys only.
 func ofAdmins(own, others int) Statuses {
 	statuses := ofKeys(own, others)
 	statuses.Key, statuses.OtherKey = http.StatusForbidden, http.StatusForbidden

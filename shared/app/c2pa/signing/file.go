@@ -17,9 +17,9 @@ import (
 // File keeps an identity in a file, which only its owner can read. One program uses it at
 // a time.
 //
-// A file beside it, with -signers in its name, has the certificates of this identity and of
-// those that were there before it. So what they signed stays the service's own when another
-// identity takes their place, by the first one being moved away. It has no key.
+// A second file, with -signers in its name, has the certificates of this identity and of earlier ones.
+// So the service still recognizes its signatures after the identity was replaced by moving the first
+// file away. It has no key.
 type File string
 
 // Kept implements [Keeper].
@@ -36,8 +36,8 @@ func (f File) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, erro
 	return text, f.addSigner(text)
 }
 
-// addSigner keeps the certificates of an identity, beside those that are kept already. Who
-// reads the identity next says what is wrong with one that cannot be read.
+// addSigner adds the certificates of an identity to the stored ones. The next read of an invalid
+// identity reports the error.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
@@ -58,7 +58,7 @@ func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem"
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
-		return nil, nil // or somebody has taken out the only ones
+		return nil, nil // or all certificates were removed
 	}
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func (f File) signers() ([]string, error) {
 	return signers, nil
 }
 
-// read returns what is kept, and otherwise what make makes.
+// read returns the stored text, or the result of make.
 func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err error) {
 	if text, err = os.ReadFile(string(f)); !errors.Is(err, fs.ErrNotExist) {
 		return text, true, err
@@ -79,8 +79,8 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	return text, false, err
 }
 
-// Certificates returns the certificates of the identity that is kept and of those that were
-// kept before it, in PEM; none if no identity was made yet.
+// Certificates returns the certificates of the current identity and of earlier ones, in PEM. It returns
+// none before the first identity is made.
 func (f File) Certificates(context.Context) ([]string, error) {
 	signers, err := f.signers()
 	if err != nil {
@@ -103,8 +103,8 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly is a file of which an identity is read. Where there is none, one is made and not
-// kept, for who only tries what would be.
+// ReadOnly reads an identity from a file. If the file does not exist, it makes an identity and discards
+// it, for trial runs.
 type ReadOnly File
 
 // Kept implements [Keeper].

@@ -37,7 +37,7 @@ type Settings struct {
 	Certificates, Key string
 }
 
-// errKeyAlone is told where one of two settings is missing.
+// errKeyAlone means that only one of the two settings is set.
 var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both are needed, or neither")
 
 // signs reports whether results of the engine, as CUTROOM_ENGINE names it, are signed.
@@ -59,9 +59,9 @@ type Config struct {
 	// Engine is CUTROOM_ENGINE.
 	Engine string
 	Fence  *fence.Fence
-	// Version is that of the program, "" if it is not known.
+	// Version is the program's version, "" if unknown.
 	Version string
-	// Now tells whether a certificate is valid.
+	// Now returns the time for checks of certificates.
 	Now func() time.Time
 }
 
@@ -72,10 +72,10 @@ type Plan struct {
 	identity *c2pa.Identity
 }
 
-// Find reads the settings, and finds the library and a deployer's own identity. It returns
-// nil if nothing is to be signed.
+// Find reads the settings, and finds the library and a deployer's own identity. It returns nil if
+// signing is off.
 //
-// Errors: what is wrong, with the setting's name. Nothing is left unsigned for it.
+// Errors name the setting. After an error no result is left unsigned; the program must not start.
 func Find(ctx context.Context, c Config) (*Plan, error) {
 	signs, err := c.signs(c.Engine)
 	if err != nil {
@@ -112,15 +112,15 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 
 // Keeper keeps the identity that a service makes for itself, in PEM.
 type Keeper interface {
-	// Kept returns what is kept, and otherwise what make makes, which it keeps. Of several
-	// programs that ask at once all get the same.
+	// Kept returns the stored identity. If there is no stored identity, it stores the result of make.
+	// Programs that call it at the same time all get the same identity.
 	Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
 // expiring is how long before its end a certificate is warned of.
 const expiring = 30 * 24 * time.Hour
 
-// Parts are what a plan needs to sign.
+// Parts are the dependencies of a plan.
 type Parts struct {
 	// Keeper is nil where a deployer has to bring an identity.
 	Keeper Keeper
@@ -131,8 +131,7 @@ type Parts struct {
 	Logger *slog.Logger
 }
 
-// Signer returns what signs, nil if nothing is to be signed. It has signed a picture, to
-// know that it can.
+// Signer returns the signer, nil if signing is off. It first signs a picture as a test.
 func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	if p == nil {
 		return nil, nil
@@ -157,9 +156,9 @@ func (p *Plan) Certificates(ctx context.Context, keeper Keeper) (string, error) 
 	return identity.Chain(), nil
 }
 
-// By is who signs results, and by what.
+// By names the signer of results and its library.
 type By struct {
-	// Name is whom the certificate names, Until when it expires.
+	// Name is the subject of the certificate, Until its expiry.
 	Name  string
 	Until time.Time
 	// Expiring reports whether that is within a month.
@@ -198,7 +197,7 @@ func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
 	}, nil
 }
 
-// identityOf returns the deployer's identity, or the one that the keeper keeps.
+// identityOf returns the deployer's identity, or the keeper's.
 func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*c2pa.Identity, error) {
 	switch {
 	case p.identity != nil:

@@ -35,13 +35,13 @@ type Config struct {
 	Certificates string
 	// Time is how long a file may take, plus the time for its size; 0 means readTime.
 	Time time.Duration
-	// Memory bounds the address space of what reads a file, in bytes, beside what the
-	// library takes; 0 means c2pa's own.
+	// Memory limits the address space of the process that reads a file, in bytes, without the library's
+	// own; 0 means c2pa's default.
 	Memory int64
 	Logger *slog.Logger
 }
 
-// errCertificates says nothing of what is wrong, which is for the log.
+// errCertificates hides the cause, which is only logged.
 var errCertificates = fault.New(fault.Unavailable,
 	"The certificates that this service verifies by cannot be read. Its log says why.")
 
@@ -65,10 +65,10 @@ func NewReader(c Config) *Reader {
 	return &Reader{config: c}
 }
 
-// Verify returns what the Content Credentials of a file say, and whether that holds.
+// Verify returns the Content Credentials of a file and whether they are valid.
 //
-// Errors: origin.ErrNoReader; those of [c2pa.Reader.Verify]; fault.Unavailable if the
-// certificates cannot be read. Without them it could not be said whose a file is.
+// Errors: origin.ErrNoReader; as [c2pa.Reader.Verify]; fault.Unavailable if the certificates cannot be
+// read, because the signer would be unknown.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
@@ -125,8 +125,8 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// certificates returns those of the identities that the service made, and those of
-// identities that a deployer gave it.
+// certificates returns the certificates of identities that the service made, and of a deployer's
+// identities.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)
 	if err != nil {
