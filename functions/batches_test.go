@@ -126,7 +126,7 @@ type shownBatch struct {
 	} `json:"request_counts"`
 }
 
-// create makes a batch of so many calls from a file, which is deleted then.
+// create makes a batch of this many calls from a file, which is then deleted.
 func (w *batchWorld) create(calls int) shownBatch {
 	w.t.Helper()
 	var form bytes.Buffer
@@ -199,7 +199,7 @@ type resultLine struct {
 	Error struct{ Code string }
 }
 
-// billed returns what the model was used for.
+// billed returns the model's usage.
 func (w *batchWorld) billed() (counts usage.Counts) {
 	w.t.Helper()
 	day := usage.DayOf(time.Now())

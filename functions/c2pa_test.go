@@ -48,7 +48,7 @@ func (w *world) ownPicture(t *testing.T) []byte {
 	return content
 }
 
-// verified stores a file and asks for its credentials. size is what the record says.
+// verified stores a file and verifies its credentials. size is the recorded size.
 func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, size int64) (int, origin.Report, string) {
 	t.Helper()
 	id := "file_0B" + rand.Text()[:22]
@@ -66,7 +66,7 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 	body, err := io.ReadAll(answer.Body)
 	must(t, err)
 	var report origin.Report
-	_ = json.Unmarshal(body, &report) // a refusal is none
+	_ = json.Unmarshal(body, &report) // a refusal is not a report
 	return answer.Status, report, string(body)
 }
 
@@ -118,7 +118,7 @@ func TestFilesAreVerified(t *testing.T) {
 	}
 }
 
-// Without the library the function says so, and its log does once.
+// If the library is missing, the function answers with an error, and logs it once.
 func TestVerifyingWithoutTheLibrary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

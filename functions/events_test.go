@@ -16,11 +16,11 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// want is the content of the file beside an event: what the function answers. A text
-// between slashes is a regular expression.
+// want is the content of the file next to an event: the function's answer. A text between slashes is a
+// regular expression.
 type want struct {
-	// Status, Header and Body are those of an answer to API Gateway. The answer may
-	// have other header fields; its body must have exactly these.
+	// Status, Header and Body are the answer to API Gateway. The answer may have other header fields;
+	// its body must have exactly these.
 	Status int            `json:"status"`
 	Header map[string]any `json:"header"`
 	Body   any            `json:"body"`
@@ -28,8 +28,8 @@ type want struct {
 	Answer any `json:"answer"`
 }
 
-// Every function answers the events of its folder as the files beside them say, both
-// buffered and streamed if it supports both.
+// Every function answers the events of its folder as the files next to them describe, both buffered and
+// streamed if it supports both.
 func TestEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

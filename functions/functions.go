@@ -12,10 +12,9 @@ type Function struct {
 	// Name is the name of its folder and its program. A deployment puts its own
 	// name and stage in front.
 	Name string
-	// Variables are the environment variables that it is given, besides those that
-	// every program has: the stage, the family, the catalog, the tiers, tracing and,
-	// for functions, CUTROOM_RESPONSE. One for which a deployment has no value is
-	// left out.
+	// Variables are the function's environment variables, besides the common ones: the stage, the
+	// family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A variable without
+	// a value is left out.
 	Variables []string
 	// Streams reports whether its answers are streamed where streaming is on.
 	Streams bool
@@ -98,8 +97,8 @@ func Find(name string) (Function, bool) {
 	return all[i], true
 }
 
-// Environment returns those of the settings, such as "CUTROOM_BUCKET=name", that a
-// deployment gives to the function. Settings that are not Cutroom's are kept.
+// Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment gives to the
+// function. Foreign settings are kept.
 func (f Function) Environment(settings []string) []string {
 	return slices.DeleteFunc(slices.Clone(settings), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")

@@ -120,15 +120,15 @@ type world struct {
 	turns    awstest.Queue
 	// settings are the environment of the functions and the worker.
 	settings []string
-	// account has the policies that these calls are held to; nil is that of the deploy.
+	// account has the policies that apply to these calls; nil means the deploy's.
 	account *iamtest.Account
 	// names are those in the deploy by those here.
 	names map[string]string
-	// proxy is that of what was started last.
+	// proxy belongs to the last started program.
 	proxy *awstest.Proxy
 }
 
-// nobody is a dispatcher for jobs that no worker is to get.
+// nobody is a dispatcher for jobs that no worker must get.
 type nobody struct{}
 
 func (nobody) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
@@ -164,8 +164,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// deployedNames returns the names in a deploy of the stage "dev" by those here: of the
-// tables, by their names in the schema, and of what else there is by its name or ARN.
+// deployedNames maps local names to the names in a deploy of the stage "dev": tables by their names in
+// the schema, other resources by name or ARN.
 func deployedNames(tables, others map[string]string) map[string]string {
 	names := map[string]string{"state machine of a token": "cutroom-dev-jobs"}
 	for table, name := range tables {
@@ -339,7 +339,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 		t.Fatalf("there is no function %s", name)
 	}
 	if name == "c2pa" {
-		// A deploy has it beside the program.
+		// A deploy has it next to the program.
 		endpoint = append(endpoint, "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t))
 	}
 	settings = slices.Concat(function.Environment(w.settings), endpoint, settings)
@@ -356,8 +356,8 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	return f
 }
 
-// Lambda loads a function's program at each cold start, so it is small: at most 16.5
-// MB, and 19 MB where nobody waits for a model's first token.
+// Lambda loads a function's program at each cold start, so it is small: at most 16.5 MB, or 19 MB if no
+// caller waits for a model's first token.
 func TestProgramsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

@@ -9,8 +9,8 @@ import (
 	"cutroom/functions"
 )
 
-// A function has in it what it serves. What it could never call costs it time at each start:
-// the linker leaves that out, unless something shared names all there is.
+// A function contains the code of its routes. Other code would slow each start: the linker drops it,
+// unless shared code refers to everything.
 func TestFunctionsHaveWhatTheyServe(t *testing.T) {
 	owners := map[string][]string{
 		// The names of functions are in a program, for traces of its stack.

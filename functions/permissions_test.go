@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// asked is what the roles have asked AWS for in the tests of this package.
+// asked records the AWS calls of the roles in this package's tests.
 var asked iamtest.Ledger
 
 // unseen are the permissions that no call of these tests needs.
@@ -57,7 +57,7 @@ var unseen = []iamtest.Unseen{
 // roleOf returns the name of a function's role.
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
-// heldRoles are the roles of which each permission is to be needed.
+// heldRoles are the roles whose permissions must all be needed.
 func heldRoles() []string {
 	roles := []string{"WorkerTaskRole", "MediaTaskRole"}
 	for _, name := range functions.Names() {
@@ -66,8 +66,8 @@ func heldRoles() []string {
 	return roles
 }
 
-// unneeded returns what the roles may do without which all that the tests of this package
-// have asked for would be allowed still. It says nothing where some tests were left out.
+// unneeded returns the roles' permissions that no call of this package's tests needed. It is
+// meaningless if some tests were skipped.
 func unneeded() ([]string, error) {
 	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
 		return nil, nil

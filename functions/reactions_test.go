@@ -139,8 +139,8 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	return sum
 }
 
-// Without a warm worker the caller of an image is refused at once, and the workers
-// are woken, once for many callers.
+// With no warm worker the caller of an image is refused at once, and the workers are woken, once for
+// many callers.
 func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
@@ -176,9 +176,9 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	}
 }
 
-// wake starts as many tasks as the queues' jobs take, one at the least, and does nothing if
-// there are to be as many already; scale raises their number by the backlog, keeps those that were just
-// woken, and lowers it after idle time.
+// wake starts as many tasks as the queues' jobs need, at least one, and does nothing if enough are
+// wanted already. scale raises their number by the backlog, keeps new ones, and lowers it after idle
+// time.
 func TestFleet(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

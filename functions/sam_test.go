@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// Every function answers the events of its folder in Docker, run by SAM in the deploy of
-// `make local-aws`, as the files beside them say: all of them by `make sam-lambda`, and
-// some by `make sam-invoke`, which starts SAM and a container for each.
+// Every function answers the events of its folder in Docker, run by SAM in the deploy of `make
+// local-aws`, as the files next to them describe: all of them by `make sam-lambda`, and some by `make
+// sam-invoke`, which starts SAM and a container for each.
 func TestEventsBySAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}
@@ -25,11 +25,11 @@ func TestEventsBySAM(t *testing.T) {
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
 	w.fill(t)
 	url := local.ServeBySAM(t, "sam-lambda")
-	// The events of these have an order, as those of TestEvents have: what one makes or
-	// deletes others would find. The others are apart from them.
+	// These events must run in order, like TestEvents, because they find each other's records. The
+	// other events are independent.
 	ordered := []string{"jobs", "content", "c2pa", "images", "files", "arrived", "expiry"}
 	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
-		// What smoke tries are containers, of which a local deploy has none.
+		// smoke tries containers, which a local deploy lacks.
 		return slices.Contains(ordered, name) || name == "smoke"
 	})
 	t.Run("sam-lambda", func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestEventsBySAM(t *testing.T) {
 		}
 	})
 	for _, c := range []struct{ name, event, key, want string }{
-		// With the event's own key, with one in its place, and with that of make local-aws,
-		// which is an admin's.
+		// With the event's own key, with a replaced key, and with the key of make local-aws, which is
+		// an admin's.
 		{"content", "whole", "events", "whole"}, {"files", "get", sampleAdmin, "get"},
 		{"tokens", "key-create-no-admin", "", "key-create"},
 		// From another caller than API Gateway.
@@ -76,8 +76,7 @@ func TestEventsBySAM(t *testing.T) {
 	}
 }
 
-// judgeBuffered compares a function's answer, as it is without streams, with the wanted
-// one.
+// judgeBuffered compares a function's buffered answer with the wanted one.
 func judgeBuffered(t *testing.T, want want, text []byte) {
 	t.Helper()
 	if want.Status == 0 {

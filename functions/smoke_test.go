@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// containerService answers as ECS and CloudFormation do, and runs the worker's program for
-// a task. A revision of the task definition has variables of its own.
+// containerService answers as ECS and CloudFormation do, and runs the worker's program for a task. A
+// revision of the task definition has different variables.
 type containerService struct {
 	t         *testing.T
 	program   string

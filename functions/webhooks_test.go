@@ -91,9 +91,8 @@ func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	return due, all
 }
 
-// told checks what the sample events have caused: one signed report of the job's end
-// to the webhook; and in the queue the first attempts to tell of a job and of a warning, and
-// one that is not due yet.
+// told checks the effects of the sample events: one signed report of the job's end at the webhook, the
+// queued first deliveries for a job and a warning, and a delivery that is not due yet.
 func (w *world) told(t *testing.T) {
 	t.Helper()
 	r := w.receiver
@@ -131,7 +130,7 @@ func (w *world) told(t *testing.T) {
 	}
 }
 
-// A warning of a budget that was noted is told to its receiver, as it was when it was noted.
+// A recorded budget warning is delivered to its receiver unchanged.
 func TestAWarningIsTold(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t), t.Context()

@@ -23,7 +23,7 @@ func (w *world) store(t *testing.T, name string, content []byte) {
 	}
 }
 
-// stored returns a blob; nil if there is none.
+// stored returns a blob, or nil.
 func (w *world) stored(t *testing.T, name string) []byte {
 	t.Helper()
 	r, err := w.bucket.Open(t.Context(), name, 0, -1)

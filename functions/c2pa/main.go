@@ -1,7 +1,7 @@
 // Function credentials verifies the Content Credentials of results and of stored files: GET
-// /v1/jobs/{id}/credentials and /v1/uploads/{file_id}/credentials. It is apart from content,
-// which may read a secret and starts faster: this one loads a library that reads files of
-// strangers, in a process of its own with as much of a fence as Lambda has.
+// /v1/jobs/{id}/credentials and /v1/uploads/{file_id}/credentials. It is separate from the function
+// content, which may read a secret and starts faster. This function loads a library that reads
+// untrusted files, in a process with as much of a sandbox as Lambda allows.
 package main
 
 import (
@@ -16,8 +16,7 @@ import (
 )
 
 const (
-	// maxFile is half of the function's disk, in bytes. To fetch and read so much takes
-	// seconds.
+	// maxFile is half of the function's disk, in bytes. Fetching and reading such a file takes seconds.
 	maxFile = 256 << 20
 	// requestTime is less than the 29 s that API Gateway waits.
 	requestTime = 24 * time.Second

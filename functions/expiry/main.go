@@ -1,6 +1,6 @@
-// Function expiry removes the bytes and the thumbnails of files whose records are gone: expired, deleted,
-// or announced and never sent. The stream of the files' table starts it. No job needs
-// the bytes: an accepted job has inputs of its own.
+// Function expiry removes the bytes and the thumbnails of files whose records are gone: expired,
+// deleted, or announced and never sent. The stream of the files' table starts it. No job needs the
+// bytes, because an accepted job has its own copies.
 package main
 
 import (

@@ -1,6 +1,5 @@
-// Function reaper ends the jobs that nobody else will end: those whose message
-// the queue has given up on, and those whose execution stopped by itself. The
-// dead-letter queues and the executions' events start it.
+// Function reaper ends abandoned jobs: the queue has given up on the job's message, or its execution
+// has stopped. The dead-letter queues and the executions' events start it.
 package main
 
 import (

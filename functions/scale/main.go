@@ -1,6 +1,5 @@
-// Function scale sets how many workers there are to be, by the jobs that wait and
-// are in work. A schedule starts it every minute; its event is of no use to it. A run that
-// raises their number looks again within its minute.
+// Function scale sets the number of workers by the waiting and running jobs. A schedule starts it every
+// minute; it ignores the event. A run that raises the number checks again within its minute.
 package main
 
 import (

@@ -30,16 +30,16 @@ type event struct {
 	ResourceProperties properties
 }
 
-// properties are those of the resource, as infra has them.
+// properties are the resource's properties, as infra writes them.
 type properties struct {
 	Cluster        string
 	TaskDefinition string
 	Container      string
 	Subnets        []string
 	SecurityGroups []string
-	// PublicAddress is "true" or "false": CloudFormation sends texts alone.
+	// PublicAddress is "true" or "false": CloudFormation sends only texts.
 	PublicAddress string
-	// LogGroup is that of the container, for the reason of a failure.
+	// LogGroup is the container's, for the reason of a failure.
 	LogGroup string
 }
 
@@ -148,7 +148,7 @@ func newStacks(config aws.Config) *stacks {
 	})}
 }
 
-// rollsBack reports whether the stack returns to what it was before a deploy.
+// rollsBack reports whether the stack is rolling a deploy back.
 func (s *stacks) rollsBack(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -45,9 +45,9 @@ type smoke struct {
 	poll time.Duration
 }
 
-// handle serves a request and tells CloudFormation how it has ended. If the answer cannot
-// be sent, it fails, and Lambda repeats the request: the token of the task is that of the
-// request, so that no second task is run.
+// handle serves a request and sends CloudFormation the result. If the answer cannot be sent, it fails,
+// and Lambda repeats the request. The task's token is the request's, so the repetition starts no second
+// task.
 func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	failure := s.serve(ctx, e)
 	if failure != nil {

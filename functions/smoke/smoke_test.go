@@ -16,11 +16,11 @@ import (
 
 const taskARN = "arn:aws:ecs:eu-central-1:123456789012:task/cutroom-dev/1a2b3c"
 
-// fakeTasks runs no task, and says of those that it is asked for what it is told to.
+// fakeTasks runs no task, and reports the given states.
 type fakeTasks struct {
 	// refusals are how many starts fail before one succeeds.
 	refusals int
-	// states are those of the tasks in order, each looked at once before it has ended.
+	// states are the states of the tasks in order. Each task is polled once before it has ended.
 	states []ecs.TaskState
 
 	tokens  []string

@@ -1,7 +1,7 @@
-// Function steps works on batches: each run makes calls of one of them for some minutes, and
-// starts others while batches wait. The function batches starts it for those that are made or
-// cancelled, and a schedule for what is left: batches that wait until a time, and those of runs
-// that died. Its event is of no use to it.
+// Function steps works on batches: each run makes calls of one batch for some minutes, and starts other
+// runs while batches wait. The function batches starts it for new and cancelled batches. A schedule
+// starts it for the rest: batches that wait until a time, and batches of runs that died. It ignores its
+// event.
 package main
 
 import (

@@ -1,7 +1,7 @@
-// Function wake starts workers when work arrives: as many as are missing for what is queued.
-// Every execution that begins starts it, and so do submissions that find no worker and calls
-// that wait for one. It does not read its event. A run that starts workers looks again within
-// the minute, as the rest of a burst may not be counted yet.
+// Function wake starts workers when work arrives, as many as the queued jobs need. Each new execution
+// starts it, and so do submissions that find no worker and calls that wait for a worker. It ignores its
+// event. A run that starts workers checks again within the minute, because the rest of a burst may not
+// be counted yet.
 package main
 
 import (

@@ -72,8 +72,8 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	return failed, nil
 }
 
-// happened queues the first attempt to tell of a job that has ended, or of a warning,
-// because the stream must not wait for slow receivers.
+// happened queues the first delivery for an ended job or a warning, because the stream must not wait
+// for slow receivers.
 func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRecord) error {
 	for _, read := range []func(map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool){
 		dynamo.EndedWithWebhook, dynamo.NewWarning,
@@ -88,8 +88,8 @@ func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRec
 // clockSkew is how far apart the clocks of two functions may be.
 const clockSkew = time.Minute
 
-// deliver makes the attempt of a message and queues the next. A message that is
-// received again may be that of a call that made its attempt and died.
+// deliver attempts a delivery and queues the next. A message that is received again may come from a
+// call that made its attempt and died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	attempt, err := sqsqueue.ReadScheduledAttempt(body)
 	if err != nil {

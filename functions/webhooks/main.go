@@ -1,7 +1,6 @@
-// Function webhooks notifies the receivers that submissions name of the ends of their
-// jobs, and those that budgets name of warnings. The stream of the jobs' table starts it
-// for jobs that have ended, that of the table of usage for warnings, and a queue that
-// holds each next attempt until it is due.
+// Function webhooks notifies the receivers named by submissions of their jobs' ends, and the receivers
+// named by budgets of warnings. The stream of the jobs' table starts it for ended jobs, the usage
+// table's stream for warnings, and a queue for each later attempt when it is due.
 package main
 
 import (

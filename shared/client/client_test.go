@@ -140,7 +140,7 @@ func text(t *testing.T, name, content string) client.Source {
 	return source
 }
 
-// The two error shapes of the contract, and what a proxy makes of them.
+// The two error shapes of the contract, and error pages of a proxy.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
@@ -249,7 +249,7 @@ func TestRepetitions(t *testing.T) {
 	}
 }
 
-// If there is no server, the error comes at once.
+// If no server listens, the error comes at once.
 func TestNobodyThere(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
@@ -262,7 +262,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// A form has the fields first, then the files, each as they are.
+// A form has the fields first, then the unchanged files.
 func TestForm(t *testing.T) {
 	c, s := serve(t, status(200, job))
 	data, reference := text(t, "clip.mp4", strings.Repeat("v", 100_000)), client.Source{Reference: "file_abc"}
@@ -300,8 +300,8 @@ func TestForm(t *testing.T) {
 	}
 }
 
-// What a request cannot hold goes to where files are kept, without the key, and
-// the job gets its reference.
+// Inputs too large for a request go to the file storage, without the key, and the job gets their
+// reference.
 func TestLargeInputs(t *testing.T) {
 	var c *client.Client
 	var s *service
@@ -333,7 +333,7 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// endless is a file whose end nobody lives to see. Its first bytes cancel its reader.
+// endless is a file that never ends. Its first bytes cancel its reader.
 type endless struct{ cancel context.CancelFunc }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -343,7 +343,7 @@ func (e endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// Who stops does not wait until a large file has been read for its MD5.
+// Cancelling does not wait until a large file has been read for its MD5.
 func TestLargeInputsCanBeCancelled(t *testing.T) {
 	c, s := serve(t, status(413, `{"detail":"too large"}`))
 	ctx, cancel := context.WithCancel(bounded(t))
@@ -364,7 +364,7 @@ func TestLargeInputsCanBeCancelled(t *testing.T) {
 	}
 }
 
-// Pages are read as far as they are needed, also beyond one that is empty.
+// Pages are read only when needed, and reading continues past an empty page.
 func TestPages(t *testing.T) {
 	c, s := serve(t,
 		status(200, `{"jobs":[{"job_id":"job_3"},{"job_id":"job_2"}],"next_cursor":"c/1"}`),

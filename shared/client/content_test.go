@@ -30,13 +30,13 @@ func cut(w http.ResponseWriter, r *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// A download that breaks goes on where it was, also when a later call does.
+// A broken download resumes at its last byte, even in a later call.
 func TestDownload(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []http.HandlerFunc
-		// kept is what an earlier call has left.
+		// kept is the partial file of an earlier call.
 		kept []byte
-		// ranges are those that are asked for.
+		// ranges are the requested ranges.
 		ranges []string
 	}{
 		"at once":              {[]http.HandlerFunc{whole}, nil, []string{""}},
@@ -80,7 +80,7 @@ func TestDownload(t *testing.T) {
 	}
 }
 
-// A job is called what the server calls it, and stays in the result's folder.
+// A partial file is named after the server's job id, and stays in the result's folder.
 func TestPartsAreBesideTheirResults(t *testing.T) {
 	for id, want := range map[string]string{
 		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part",
@@ -152,8 +152,8 @@ func events(text string) http.HandlerFunc {
 	}
 }
 
-// A job is followed by its events, over a connection that breaks, and read where
-// the service has none.
+// A job is followed by its events, over a connection that breaks, and polled if the service has no
+// events.
 func TestAwaitJob(t *testing.T) {
 	done := `{"job_id":"job_1","status":"completed","progress":1}`
 	for name, c := range map[string]struct {

@@ -104,7 +104,7 @@ func ExampleClient_CreateJob() {
 	// the edited clip <nil>
 }
 
-// A refusal is an *Error, which carries the status and what the service said.
+// A refusal is an *Error, which carries the status and the service's message.
 func ExampleError() {
 	c, closeAll := newExampleClient()
 	defer closeAll()

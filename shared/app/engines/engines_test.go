@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A setting chooses an engine, whose type declares what it can do; an invalid one
-// is refused.
+// A setting chooses an engine, whose type declares its abilities; an invalid one is refused.
 func TestChoices(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
 		"*preview.Engine":     {Decodes: true},
@@ -118,7 +117,7 @@ func (i *inspected) Inspect(context.Context) []engine.Inspection {
 	return []engine.Inspection{{Server: "http://a", Lacks: map[string][]string{"t2v": {`the node class "A"`}}}}
 }
 
-// What a server lacks is logged by name, also if it starts later.
+// Missing needs of a server are logged by name, even if it starts later.
 func TestWhatAServerLacksIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer

@@ -94,7 +94,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// The files of a function are in JSON, those of other programs in YAML.
+// The files of a function are in JSON, other programs' in YAML.
 func TestFilesOfFunctions(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {

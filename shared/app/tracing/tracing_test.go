@@ -90,8 +90,8 @@ func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]cr
 	}
 }
 
-// A container's spans are sent to X-Ray's OTLP endpoint, signed, with the annotations by
-// which X-Ray finds those of functions.
+// A container's spans are sent to X-Ray's OTLP endpoint, signed, with the annotations by which X-Ray
+// finds spans of functions.
 func TestSpansAreSentToXRay(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=another-collectors")
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -147,7 +147,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	for _, name := range []string{"first", "second", "third"} {
 		_, span := traces.Tracer().Start(remoteContext(t), name)
 		span.End()
-		collector.Trace(bounded(t), t, traceID, name) // a batch of its own
+		collector.Trace(bounded(t), t, traceID, name) // a separate batch
 	}
 	traces.Close()
 	if got := strings.Join(signedBy(), " "); got != "AKID1 AKID2 AKID2" {
@@ -204,8 +204,8 @@ func TestTracesThatCannotBeSent(t *testing.T) {
 	}
 }
 
-// An endpoint that never answers makes nobody wait, and what was sent to it is given up
-// when the traces are closed.
+// An endpoint that never answers blocks no caller, and its spans are dropped when the traces are
+// closed.
 func TestAnEndpointThatHangs(t *testing.T) {
 	arrived, ended := make(chan struct{}, 100), make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -20,9 +20,9 @@ type credentialsOf struct{ secret, token string }
 var authorization = regexp.MustCompile(
 	`^AWS4-HMAC-SHA256 Credential=(\w+)/(\d{8})/([\w-]+)/(\w+)/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$`)
 
-// verify computes the signature of a request as "Create a signed AWS API request" of the
-// IAM user guide says, and returns the id of the access key that made it. It shares no
-// code with what signs. The body can be read again afterwards.
+// verify computes the signature of a request by "Create a signed AWS API request" of the IAM user
+// guide, and returns the id of the access key. It shares no code with the signer. The body can be read
+// again afterwards.
 func verify(r *http.Request, region, service string, secrets map[string]credentialsOf) (string, error) {
 	parts := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	if parts == nil {

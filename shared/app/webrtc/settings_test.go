@@ -122,7 +122,7 @@ func TestRelays(t *testing.T) {
 	}
 }
 
-// A transport that is off asks nobody, and still refuses what is none.
+// A transport that is off asks no server, and still refuses invalid settings.
 func TestATransportThatIsOff(t *testing.T) {
 	for public, wrong := range map[string]bool{"ecs": false, "stun:192.0.2.1:1": false, "203.0.113.1": false, "x": true} {
 		opened, err := Open(t.Context(), Config{Addr: Off, Public: []string{public}})
@@ -132,7 +132,7 @@ func TestATransportThatIsOff(t *testing.T) {
 	}
 }
 
-// Live video that nobody asked for by an address is left out if something is in its way.
+// Live video without an explicit address is left out if it cannot start.
 func TestAuto(t *testing.T) {
 	var log strings.Builder
 	c := Config{Addr: Auto, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}

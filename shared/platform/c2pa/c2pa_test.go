@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// A library that is missing, or is another one, is told with its path.
+// The error for a missing or wrong library names its path.
 func TestWhatIsNoLibrary(t *testing.T) {
 	t.Parallel()
 	fenced, err := fence.New(t.Context())
@@ -28,7 +28,7 @@ func TestWhatIsNoLibrary(t *testing.T) {
 	}
 }
 
-// What has no credentials, and what is no media, are told apart.
+// A file without credentials and a file that is not media give different errors.
 func TestReadNothing(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)

@@ -22,7 +22,7 @@ type machine struct {
 	boot    string
 	path    string
 	log     bytes.Buffer
-	// followed holds the steps that the server was told to follow.
+	// followed holds the steps that the clock must follow.
 	followed time.Duration
 }
 
@@ -157,8 +157,8 @@ func TestStarts(t *testing.T) {
 		away time.Duration
 		step time.Duration
 		boot string
-		// want is what the clock then says, as an offset from the right time; refused
-		// says that it does not open.
+		// want is the clock's resulting offset from the right time; refused means that it does not
+		// open.
 		want    time.Duration
 		settled bool
 		refused bool

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// A file is replaced as a whole, or stays what it was.
+// A file is replaced as a whole, or stays unchanged.
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept")
 	wrong := errors.New("wrong")

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acts are what a program does that a file has taken over. Each takes one
-// argument.
+// acts are actions of a program that a file has taken over. Each takes one argument.
 var acts = map[string]func(string) error{
 	"nothing": func(string) error { return nil },
 	"priority": func(string) error {
@@ -170,8 +169,8 @@ func unsupported(call uintptr) error {
 	return failed(errno)
 }
 
-// actName and actArgument are the environment variables that tell this program
-// to act as the one that was taken over.
+// actName and actArgument are the environment variables that make this program act as a taken-over
+// program.
 const actName, actArgument = "FENCED_ACT", "FENCED_ARGUMENT"
 
 // act runs the named act, and prints why it failed.

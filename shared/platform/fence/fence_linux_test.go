@@ -108,7 +108,7 @@ func unfenced(t *testing.T, name, argument string) error {
 	return err
 }
 
-// A fenced program can do what it needs to.
+// A fenced program can do its permitted work.
 func TestAllowed(t *testing.T) {
 	f, w := newFence(t), newWorld(t)
 	for _, test := range []struct{ name, act, argument string }{
@@ -194,7 +194,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("fenced: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
 			}
 			if test.name == "BPF" || os.Getuid() == 0 && (test.act == "slow" || test.act == "place") {
-				return // the kernel leaves it to root alone, and changes of root's processes to one with all rights
+				return // the kernel reserves it for root, and changes of root's processes for a process with all rights
 			}
 			w = newWorld(t)
 			argument = strings.NewReplacer(
@@ -261,7 +261,7 @@ func TestInheritedDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	// Above those of a launcher.
+	// Higher than a launcher's.
 	const high = 40
 	if err := unix.Dup2(fd, high); err != nil {
 		t.Fatal(err)
@@ -339,7 +339,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 }
 
-// TestBackground: what nobody waits for is nicer than this program.
+// TestBackground: a background program is nicer than this program.
 func TestBackground(t *testing.T) {
 	f, w := newFence(t).Without(fence.Layers{Seccomp: true}), newWorld(t)
 	nice := func(background bool) (value int) {

@@ -19,7 +19,7 @@ func TestAskHealth(t *testing.T) {
 		w.WriteHeader(status)
 	}))
 	defer server.Close()
-	// Whoever asks is on the machine: a proxy could not reach it.
+	// The client is on the machine: a proxy could not reach it.
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	address := strings.TrimPrefix(server.URL, "http://")
 	_, port, err := net.SplitHostPort(address)

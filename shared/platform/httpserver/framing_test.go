@@ -178,7 +178,7 @@ func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A request that switches protocols may have a body that nobody reads.
+// A request that switches protocols may have a body that is never read.
 func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 	answered := make(chan httpserver.Answer, 1)
 	address, _ := start(t, httpserver.Config{
@@ -217,7 +217,7 @@ func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 	}
 }
 
-// observed is an Observer that sends what it learns to a channel.
+// observed is an Observer that sends its observations to a channel.
 type observed chan httpserver.Answer
 
 func (o observed) Answered(a httpserver.Answer) { o <- a }

@@ -65,7 +65,7 @@ func (l *log) Write(p []byte) (int, error) {
 
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
-// wait returns the log once it has so many lines.
+// wait returns the log once it has this many lines.
 func (l *log) wait(t *testing.T, lines int) string {
 	t.Helper()
 	for range lines {
@@ -192,8 +192,7 @@ func TestTheAccessLogLeavesOutProbes(t *testing.T) {
 	}
 }
 
-// A person who reads the log along is not shown what a page loads, but what changes
-// something or goes wrong.
+// With QuietReads the log shows changes and errors, but not successful reads.
 func TestTheAccessLogWithoutReads(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
@@ -351,8 +350,8 @@ func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 	})
 }
 
-// A program that has no connection of its own, such as a function that is invoked with a
-// request, gets everything but the deadlines.
+// A program without its own connection, such as a function invoked with a request, gets everything
+// except deadlines.
 func TestHandlerWithoutAConnection(t *testing.T) {
 	log := newLog()
 	handler := httpserver.Handler(httpserver.Config{Handler: refuse, Logger: log.logger()})

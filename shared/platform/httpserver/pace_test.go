@@ -88,8 +88,8 @@ func TestABodyThatIsFastEnoughOnTheWhole(t *testing.T) {
 			time.Sleep(2 * grace)
 			handler.ServeHTTP(w, r)
 		})
-		// 8 pieces arrive with pauses of a fifth of grace. Each piece is as long as what the
-		// minimum speed sends in grace.
+		// 8 pieces arrive with pauses of a fifth of grace. A piece has as many bytes as the minimum
+		// speed sends in grace.
 		const slowest = 100
 		piece := strings.Repeat(".", int(slowest*grace/time.Second))
 		address, _ := start(t, httpserver.Config{Handler: slow, Slowest: slowest, Grace: grace})

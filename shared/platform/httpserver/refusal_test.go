@@ -206,7 +206,7 @@ func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
 	}
 }
 
-// What is read of a refused request is bounded in bytes and in time.
+// The draining of a refused request is limited in bytes and in time.
 func TestDrainingIsBounded(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{

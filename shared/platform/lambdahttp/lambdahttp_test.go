@@ -42,7 +42,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// seen is what the function's handler saw of a request.
+// seen is a request as the function's handler saw it.
 type seen struct {
 	Method, Path, Host, RequestID string
 	Query                         map[string][]string

@@ -24,8 +24,8 @@ import (
 // hostileFrames is how many broken frames a test decodes.
 const hostileFrames = 2000
 
-// encoded are streams of the sample clip, by ffmpeg, with the parts of the format that
-// live video has and those that it has not.
+// encoded are VP8 streams of the sample clip, made by ffmpeg, with and without the features that live
+// video uses.
 var encoded = sync.OnceValues(func() ([][][]byte, error) {
 	var all [][][]byte
 	for _, options := range []string{
@@ -98,8 +98,8 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	return frame
 }
 
-// Broken video ends nothing and leaves nothing: a good frame is shown after it, and
-// processes, memory and descriptors are those that there were.
+// Broken video ends nothing and leaks nothing: a good frame is shown after it, and the numbers of
+// processes, mappings and descriptors are unchanged.
 func TestBrokenVideoEndsNothing(t *testing.T) {
 	l, err := library()
 	if err != nil {
@@ -154,7 +154,7 @@ func TestBrokenVideoEndsNothing(t *testing.T) {
 		func(now left) bool { return !now.moreThan(before) })
 }
 
-// Decoding cannot be made to take over the server: what a helper may do is little.
+// A frame that takes over the helper gains few rights.
 func TestTheHelperIsFenced(t *testing.T) {
 	c := open(t)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
@@ -211,7 +211,7 @@ func TestTheHelperWorksBehindEveryFence(t *testing.T) {
 	}
 }
 
-// left is what a codec could leave behind.
+// left counts the resources that a codec could leak.
 type left struct{ descriptors, processes, goroutines, memories int }
 
 func (l left) moreThan(other left) bool {

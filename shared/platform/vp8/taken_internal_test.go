@@ -67,7 +67,7 @@ func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 // keyFrame has the header of one, of 16x16.
 var keyFrame = []byte{0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0}
 
-// What a helper says that was taken over is verified: a picture has to have a size that there is.
+// The answer of a taken-over helper is verified: a picture must have a valid size.
 func TestAHelperThatWasTakenOverTellsOfNoPicture(t *testing.T) {
 	for _, answer := range []helper.Answer{
 		{Width: 16}, {Width: helper.MaxSide + 1, Height: 1}, {Width: helper.MaxSide, Height: helper.MaxSide},
@@ -81,7 +81,7 @@ func TestAHelperThatWasTakenOverTellsOfNoPicture(t *testing.T) {
 	}
 }
 
-// A helper that answers without reading what it is asked is ended once no more fits in between.
+// A helper that answers without reading its requests is ended once the pipe is full.
 func TestAHelperThatDoesNotReadIsEnded(t *testing.T) {
 	c := takenOver(t, func(_ io.Reader, answers io.Writer) {
 		for binary.Write(answers, binary.LittleEndian, helper.Answer{Width: 16, Height: 16}) == nil {

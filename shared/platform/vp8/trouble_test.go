@@ -79,7 +79,7 @@ func TestAHelperThatEndsIsReplaced(t *testing.T) {
 	}
 }
 
-// A session whose helper ends again and again is told so in the end.
+// A session whose helper keeps ending gets an error in the end.
 func TestAHelperThatAlwaysEnds(t *testing.T) {
 	s := newStream(t)
 	for range 20 {
@@ -146,7 +146,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// What an encoder or a decoder refuses leaves the codec as it was.
+// A request that an encoder or a decoder refuses leaves the codec unchanged.
 func TestRefusals(t *testing.T) {
 	s := newStream(t)
 	good := s.key(t)

@@ -8,11 +8,10 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// frameLength is that of the pictures of the tests' streams.
+// frameLength is the duration of a picture in the tests' streams.
 const frameLength = 40 * time.Millisecond
 
-// A stream that is encoded and decoded shows what it was made of, through changes of
-// its size and sizes that are odd.
+// A stream shows its original pictures after encoding and decoding, even with changing and odd sizes.
 func TestStreamIsDecodedAsItWasEncoded(t *testing.T) {
 	c := open(t)
 	var got image.YCbCr

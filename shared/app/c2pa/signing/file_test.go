@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// TestEarlierIdentitiesStayKnown checks that the certificates of an identity that was moved
-// away are told beside those of the one that took its place, and their keys are not kept.
+// TestEarlierIdentitiesStayKnown checks that the certificates of a replaced identity are returned with
+// its successor's, and its key is not kept.
 func TestEarlierIdentitiesStayKnown(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "c2pa.pem")
@@ -98,7 +98,7 @@ func TestADamagedListOfSigners(t *testing.T) {
 	if got, err := signing.File(path).Certificates(t.Context()); err == nil || !strings.Contains(err.Error(), damaged) {
 		t.Errorf("%v, %v, want an error with its path", got, err)
 	}
-	// One of which somebody took everything out is not damaged.
+	// An empty file is not damaged.
 	if err := os.WriteFile(damaged, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -64,8 +64,8 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	return file
 }
 
-// A server verifies files once the library has come, and says once that it is missing. It
-// knows what it signed before, though it signs nothing now.
+// A server verifies files once the library exists, and logs once that it is missing. It recognizes its
+// earlier signatures, although signing is off.
 func TestReader(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/platform/fence/launcher"
 )
 
-// TestImportsTheStandardLibraryAlone: other packages would have to be initialized before the
-// launcher, and of the standard library those that wait for many others.
+// TestImportsTheStandardLibraryAlone: other packages would be initialized before the launcher, and so
+// would packages of the standard library with many imports.
 func TestImportsTheStandardLibraryAlone(t *testing.T) {
 	for _, system := range []string{"linux", "darwin"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", ".")
@@ -63,7 +63,7 @@ func equal(a, b launcher.Order) bool {
 		slices.Equal(a.Executes, b.Executes) && slices.Equal(a.Reads, b.Reads) && slices.Equal(a.Filter, b.Filter)
 }
 
-// TestAbility: what a launcher tells survives the pipe.
+// TestAbility: a launcher's report survives the pipe.
 func TestAbility(t *testing.T) {
 	for _, want := range []launcher.Ability{{}, {Landlock: 6, Seccomp: true}, {Landlock: 1, User: true}} {
 		if got, err := launcher.ParseAbility(want.String()); err != nil || got != want {

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNumbers: the numbers that this package writes itself are those of the headers from which
-// golang.org/x/sys/unix is generated.
+// TestNumbers: this package's own numbers match the headers from which golang.org/x/sys/unix is
+// generated.
 func TestNumbers(t *testing.T) {
 	for name, numbers := range map[string][2]uint64{
 		"close_range":               {sysCloseRange, unix.SYS_CLOSE_RANGE},

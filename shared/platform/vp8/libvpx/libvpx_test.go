@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// What is no libvpx is told from one that is missing.
+// A wrong library and a missing library give different errors.
 func TestWhatCannotBeLoaded(t *testing.T) {
 	for path, want := range map[string]string{
 		"/nonexistent/libvpx.so.7": "no libvpx can be loaded", "libdl.so.2": "built without VP8",
