@@ -193,9 +193,11 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 		blobs = distant{blobs}
 	}
 	w := worker.New(worker.Config{
-		Queue: kept.Queue(), Runs: kept.Jobs(), Blobs: blobs, Engine: edits, Prober: tools, Catalog: known, Folder: data,
-		Slots: map[job.Lane]int{job.VideoLane: 1}, Prefetch: prefetch, Lease: 30 * time.Second, ProgressEvery: time.Second,
-		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
+		Queue: kept.Queue(), Runs: kept.Jobs(), Blobs: blobs, Engine: edits, Catalog: known, Folder: data,
+		Slots: map[job.Lane]int{job.VideoLane: 1}, Prefetch: prefetch, Now: time.Now, Random: rand.Reader,
+		Logger: slog.New(slog.DiscardHandler),
+		Tools:  worker.Tools{Prober: tools},
+		Pace:   worker.Pace{Lease: 30 * time.Second, ProgressEvery: time.Second},
 	})
 	working, stop := context.WithCancel(ctx)
 	var running sync.WaitGroup

@@ -317,12 +317,16 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 		describer = p.tools
 	}
 	s.worker = worker.New(worker.Config{
-		Queue: s.records.Queue(), Runs: s.records.Jobs(), Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
-		Catalog: p.catalog, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
+		Queue: s.records.Queue(), Runs: s.records.Jobs(), Blobs: s.blobs, Engine: p.engine, Catalog: p.catalog,
 		Free: p.intake.Free, Folder: p.scratch, Slots: inEachLane(c.workers() + c.spare()),
-		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
-		EngineHealth: engine.HealthOf(p.engine), Prefetch: able.Prefetch, Observer: runs,
-		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
+		EngineHealth: engine.HealthOf(p.engine), Prefetch: able.Prefetch, Observer: runs, Now: s.clock.Now,
+		Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
+		Tools: worker.Tools{
+			Prober: p.tools, Posters: p.tools, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
+		},
+		Pace: worker.Pace{
+			Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
+		},
 	})
 	runs.Watch(s.worker.Loads)
 	s.estimating = worker.Estimating{

@@ -200,13 +200,18 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 		describer = edits.tools
 	}
 	w := worker.New(worker.Config{
-		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine, Prober: edits.tools,
-		Posters: edits.tools, Describer: describer, Catalog: s.catalog, Enhancer: edits.enhancer, Signer: p.signer,
-		Folder: p.scratch, Slots: s.lanes(),
-		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
-		Guard: guard, GuardEvery: guardEvery,
+		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine,
+		Catalog: s.catalog, Folder: p.scratch, Slots: s.lanes(), Guard: guard, GuardEvery: guardEvery,
 		EngineHealth: engine.HealthOf(edits.engine), Prefetch: able.Prefetch,
-		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer, Logger: p.logger,
+		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer,
+		Logger: p.logger,
+		Tools: worker.Tools{
+			Prober: edits.tools, Posters: edits.tools, Describer: describer, Enhancer: edits.enhancer,
+			Signer: p.signer,
+		},
+		Pace: worker.Pace{
+			Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
+		},
 	})
 	scraped.Watch(w.Loads)
 	var beside sync.WaitGroup

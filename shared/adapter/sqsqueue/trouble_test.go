@@ -60,8 +60,8 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	workers.Go(func() {
 		worker.New(worker.Config{
 			Queue: h.queue, Runs: h.runs, Blobs: blobs, Engine: writer{}, Catalog: known, Folder: t.TempDir(),
-			Slots: map[job.Lane]int{job.VideoLane: 6}, Lease: 15 * time.Second, ProgressEvery: time.Second,
-			Now: time.Now, Random: rand.Reader, Logger: logger,
+			Slots: map[job.Lane]int{job.VideoLane: 6}, Now: time.Now, Random: rand.Reader, Logger: logger,
+			Pace: worker.Pace{Lease: 15 * time.Second, ProgressEvery: time.Second},
 		}).Run(work)
 	})
 	defer workers.Wait()

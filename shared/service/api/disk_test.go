@@ -363,11 +363,14 @@ func (w *diskWorld) work() {
 	done := make(chan struct{})
 	running := worker.New(worker.Config{
 		Queue: mortalQueue{w.queue, w.process}, Runs: mortalRuns{w.records, w.process},
-		Blobs:  mortalBlobs{w.blobs, w.process},
-		Engine: editing{w}, Prober: anyMedia{}, Posters: posters{w}, Catalog: w.catalog, Folder: w.scratch,
-		Slots: map[job.Lane]int{job.VideoLane: 2}, Lease: time.Hour, PreviewEvery: time.Millisecond,
-		ProgressEvery: 10 * time.Millisecond, CheckEvery: 20 * time.Millisecond, Now: w.now, Random: rand.Reader,
+		Blobs: mortalBlobs{w.blobs, w.process}, Engine: editing{w}, Catalog: w.catalog, Folder: w.scratch,
+		Slots: map[job.Lane]int{job.VideoLane: 2}, Now: w.now, Random: rand.Reader,
 		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Tools:  worker.Tools{Prober: anyMedia{}, Posters: posters{w}},
+		Pace: worker.Pace{
+			Lease: time.Hour, PreviewEvery: time.Millisecond, ProgressEvery: 10 * time.Millisecond,
+			CheckEvery: 20 * time.Millisecond,
+		},
 	})
 	go func() {
 		defer close(done)

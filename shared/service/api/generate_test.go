@@ -58,10 +58,13 @@ func (w *world) work(e engine.Engine, prober worker.Prober) {
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	worker := worker.New(worker.Config{
-		Queue: w.queue, Runs: w.records, Blobs: w.blobs, Engine: e, Prober: prober, Catalog: w.catalog,
-		Folder: w.t.TempDir(), Slots: map[job.Lane]int{job.VideoLane: 1, job.ImageLane: 1}, Lease: time.Minute,
-		ProgressEvery: 20 * time.Millisecond, CheckEvery: 20 * time.Millisecond,
-		Now: w.now, Random: rand.Reader, Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Queue: w.queue, Runs: w.records, Blobs: w.blobs, Engine: e, Catalog: w.catalog, Folder: w.t.TempDir(),
+		Slots: map[job.Lane]int{job.VideoLane: 1, job.ImageLane: 1}, Now: w.now, Random: rand.Reader,
+		Logger: slog.New(slog.NewTextHandler(w.log, nil)),
+		Tools:  worker.Tools{Prober: prober},
+		Pace: worker.Pace{
+			Lease: time.Minute, ProgressEvery: 20 * time.Millisecond, CheckEvery: 20 * time.Millisecond,
+		},
 	})
 	go func() {
 		defer close(done)

@@ -62,16 +62,7 @@ type Config struct {
 	Runs    Runs
 	Blobs   blob.Store
 	Engine  engine.Engine
-	Prober  Prober
 	Catalog *catalog.Catalog
-	// Describer replaces the probe of plain videos, unless a run fails. nil probes each.
-	Describer Describer
-	// Posters makes the thumbnails of results and inputs; nil makes none.
-	Posters Posters
-	// Signer puts Content Credentials into results; nil turns that off.
-	Signer Signer
-	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
-	Enhancer Enhancer
 	// EngineHealth returns nil while the engine takes runs. While it fails, the worker leaves jobs
 	// to others, which costs the jobs no run. nil means always healthy.
 	EngineHealth func(ctx context.Context) error
@@ -86,16 +77,6 @@ type Config struct {
 	// shortly before the engine is done (see prefetchAhead). The current result is then stored
 	// while the engine works on the next job.
 	Prefetch bool
-	// Lease is how long a job stays with a silent worker. It is extended every third of that time.
-	Lease time.Duration
-	// ProgressEvery is the least time between two writes of progress.
-	ProgressEvery time.Duration
-	// PreviewEvery is the least time between two stored previews of a run, and before the first; 0
-	// turns them off.
-	PreviewEvery time.Duration
-	// CheckEvery is how often a run reads its job's record when it has nothing to write, and so how
-	// long a cancelled run may continue. 0 means as often as the lease is extended.
-	CheckEvery time.Duration
 	// Guard keeps the platform from stopping the worker while it has a job; nil if the platform
 	// does not. GuardEvery is how often it is renewed.
 	Guard      Guard
@@ -108,6 +89,36 @@ type Config struct {
 	// Random is the source of runs' nonces.
 	Random io.Reader
 	Logger *slog.Logger
+
+	Tools
+	Pace
+}
+
+// Tools read and finish the media of runs.
+type Tools struct {
+	Prober Prober
+	// Describer replaces the probe of plain videos, unless a run fails. nil probes each.
+	Describer Describer
+	// Posters makes the thumbnails of results and inputs; nil makes none.
+	Posters Posters
+	// Signer puts Content Credentials into results; nil turns that off.
+	Signer Signer
+	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
+	Enhancer Enhancer
+}
+
+// Pace is how often a worker reports.
+type Pace struct {
+	// Lease is how long a job stays with a silent worker. It is extended every third of that time.
+	Lease time.Duration
+	// ProgressEvery is the least time between two writes of progress.
+	ProgressEvery time.Duration
+	// PreviewEvery is the least time between two stored previews of a run, and before the first; 0
+	// turns them off.
+	PreviewEvery time.Duration
+	// CheckEvery is how often a run reads its job's record when it has nothing to write, and so how
+	// long a cancelled run may continue. 0 means as often as the lease is extended.
+	CheckEvery time.Duration
 }
 
 const (

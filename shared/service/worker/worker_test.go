@@ -123,10 +123,13 @@ func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()
 		s.t.Fatal(err)
 	}
 	config := worker.Config{
-		Queue: s.queue, Runs: s.jobs, Blobs: s.blobs, Engine: run, Prober: prober{}, Catalog: known,
-		Folder: s.scratch, Slots: map[job.Lane]int{job.VideoLane: 1}, Lease: time.Hour,
-		ProgressEvery: 10 * time.Millisecond, CheckEvery: 100 * time.Millisecond, Now: time.Now, Random: rand.Reader,
+		Queue: s.queue, Runs: s.jobs, Blobs: s.blobs, Engine: run, Catalog: known, Folder: s.scratch,
+		Slots: map[job.Lane]int{job.VideoLane: 1}, Now: time.Now, Random: rand.Reader,
 		Logger: slog.New(slog.NewTextHandler(testWriter{s.t}, nil)),
+		Tools:  worker.Tools{Prober: prober{}},
+		Pace: worker.Pace{
+			Lease: time.Hour, ProgressEvery: 10 * time.Millisecond, CheckEvery: 100 * time.Millisecond,
+		},
 	}
 	for _, c := range change {
 		c(&config)
