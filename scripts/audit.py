@@ -9,7 +9,7 @@ It fails, with different words, if a dependency is vulnerable, if a tool is miss
 and if a registry could not be reached in three tries. A registry that answers but
 serves no such data, as many mirrors do, is reported, and fails with AUDIT=strict.
 
-audit.py PIP_AUDIT FOLDER checks what is below the folder"""
+audit.py PIP_AUDIT FOLDER checks everything below the folder"""
 
 import json
 import os
@@ -62,8 +62,8 @@ class NotServed(Exception):
 
 
 def output(command: list[str], folder: str) -> tuple[dict, str]:
-    """Runs a program. Returns the JSON that it printed, {} if there is none, and the last
-    line that it wrote to stderr."""
+    """Runs a program. Returns the JSON that it printed, or {}, and the last line that it wrote to
+    stderr."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TRY_TIME, check=False)
     except FileNotFoundError:

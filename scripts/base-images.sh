@@ -1,11 +1,11 @@
 #!/bin/sh
-# base-images.sh [IMAGE…]: sees to it that Docker has the images that ours begin with;
-# without a word all of scripts/base-images.txt, which has their digests. It pulls
-# them where their registry answers, and else makes what stands in for them in tests,
-# from Debian's packages and this machine's Go. What is there already stays.
+# base-images.sh [IMAGE…]: makes sure that Docker has our base images, by default all of
+# scripts/base-images.txt, which has their digests. It pulls them if their registry answers.
+# Otherwise it makes substitutes for tests, from Debian's packages and this machine's Go. Existing
+# images stay.
 #
-# base-images.sh --reference IMAGE   prints what a build names the image by: with its
-#                                    digest where the list has one, unless the image
+# base-images.sh --reference IMAGE   prints the image's name for a build: with its
+#                                    digest if the list has it, unless the image
 #                                    was made here
 # base-images.sh --pin               writes the digests that the registries give into
 #                                    the list
@@ -14,8 +14,7 @@ cd "$(dirname "$0")/.."
 list=scripts/base-images.txt
 made=cutroom.base=made-here
 
-# images prints the list's images but those of another processor, one on a line;
-# digest the digest of one.
+# images prints the list's images for this processor, one per line; digest prints an image's digest.
 images() {
 	other=-arm64
 	case $(uname -m) in aarch64 | arm64) other=-x86_64 ;; esac
@@ -52,8 +51,8 @@ reference() {
 	fi
 }
 
-# debian makes an image of a minimal Debian with the certificates that this machine
-# trusts, such as those of a proxy in front of the packages.
+# debian makes an image of a minimal Debian with the certificates that this machine trusts, such as
+# a package proxy's.
 debian() {
 	command -v debootstrap >/dev/null 2>&1 ||
 		scripts/install-package.sh debootstrap apt-get=debootstrap dnf=debootstrap pacman=debootstrap apk=debootstrap
@@ -83,8 +82,8 @@ debian() {
 	trap - EXIT
 }
 
-# built ARGUMENTS…: builds an image and says why where it fails. Each of Docker's two
-# builders has a lot to say in any case.
+# built ARGUMENTS…: builds an image and prints the log only on failure, because both of Docker's
+# builders print a lot.
 built() {
 	log=$(mktemp)
 	docker build --quiet "$@" >"$log" 2>&1 || { cat "$log" >&2; rm -f "$log"; return 1; }
@@ -119,7 +118,7 @@ make_image() {
 		LINES
 		;;
 	nvidia/cuda:*)
-		# What is built on it works without a GPU.
+		# Images built on it work on machines that have no GPU.
 		provide debian:bookworm-slim
 		built --tag "$1" - <<-LINES
 			FROM debian:bookworm-slim

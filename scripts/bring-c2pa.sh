@@ -1,8 +1,8 @@
 #!/bin/sh
-# bring-c2pa.sh: brings libc2pa_c into bin for `cutroom dev`, with the settings in the
-# environment. A server that signs results needs it to start, so this waits for it. To any
-# other it comes in the background: the server serves meanwhile, verifies Content Credentials
-# once it is there, and does without it on a machine that has no Python or no network.
+# bring-c2pa.sh: installs libc2pa_c into bin for `cutroom dev`, with the settings in the
+# environment. A server that signs results needs it to start, so this waits for it. For any other
+# server it is installed in the background: the server verifies Content Credentials once it exists.
+# A machine that lacks Python or a network runs without it.
 set -eu
 cd "$(dirname "$0")/.."
 if scripts/wants-c2pa.sh; then
@@ -10,7 +10,7 @@ if scripts/wants-c2pa.sh; then
 fi
 [ -z "${CUTROOM_C2PA_LIBRARY:-}" ] || exit 0
 (
-	# Nobody waits for a network that does not answer.
+	# Do not wait long for a network that does not answer.
 	why=$(PIP_DEFAULT_TIMEOUT=15 PIP_RETRIES=1 scripts/install-c2pa.sh bin 2>&1) || {
 		echo "Content Credentials of files cannot be verified: libc2pa_c was not fetched, and all else works." \
 			"scripts/install-c2pa.sh tries again. $(printf '%s\n' "$why" | tail -n 1)" >&2

@@ -5,10 +5,10 @@
 # a container of Debian, as root. The architecture is Debian's name, such as arm64; another than the machine's
 # is cross-compiled, so that nothing is emulated.
 #
-# Debian's own build brings 210 libraries, of which those for displays, speech, CDs
-# and other machines are most. This one reads what the service accepts and writes
-# what it answers: what is not in it cannot be attacked either. The decoders are those
-# of what cameras, phones, editors and the web have put into the accepted containers.
+# Debian's own build brings 210 libraries, mostly for displays, speech, CDs and other machines. This
+# build reads only the formats that the service accepts and writes its results: missing code cannot
+# be attacked. The decoders cover the codecs of cameras, phones, editors and the web in the accepted
+# containers.
 set -eu
 out=$1
 here=$(dpkg --print-architecture)
@@ -72,7 +72,7 @@ mkdir -p "$out/usr/bin" "$out/usr/lib/$triplet" "$out/var/lib/dpkg/status.d"
 cp ffmpeg ffprobe "$out/usr/bin/"
 mkdir -p "$out/usr/share/doc/ffmpeg"
 cp debian/copyright "$out/usr/share/doc/ffmpeg/"
-# What the licence of the programs asks for: which sources they are made of, and how.
+# The programs' licence requires this: the sources and how they were built.
 {
 	echo "FFmpeg of Debian's source package ffmpeg $version (apt-get source ffmpeg=$version), configured with"
 	sed -n 's/^#define FFMPEG_CONFIGURATION //p' config.h
@@ -80,7 +80,7 @@ cp debian/copyright "$out/usr/share/doc/ffmpeg/"
 printf 'Package: ffmpeg\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\nDescription: FFmpeg of the sources of Debian, with what Cutroom uses\n' \
 	"$architecture" "$version" >"$out/var/lib/dpkg/status.d/ffmpeg"
 
-# bring LIBRARY copies a library, with what is known of its package, and what it links.
+# bring LIBRARY copies a library, the facts about its package, and its own libraries.
 bring() {
 	[ ! -e "$out/usr/lib/$triplet/$1" ] || return 0
 	for path in "/usr/lib/$triplet/$1" "/lib/$triplet/$1"; do
@@ -101,8 +101,7 @@ keep() {
 		bring "$library"
 	done
 }
-# The programs that serve live video load libvpx by these, those that sign results
-# libc2pa_c.
+# The programs that serve live video load libvpx by these names, and signing programs libc2pa_c.
 for library in libvpx.so.7 libdl.so.2 libpthread.so.0 libgcc_s.so.1 libm.so.6; do
 	bring "$library"
 done

@@ -1,8 +1,8 @@
 #!/bin/sh
-# build-functions.sh ARCHITECTURE FOLDER: builds every function for Lambda, each in
-# a folder of its own. The architecture is arm64 or x86_64. The same source gives
-# the same bytes, so that a deploy changes no function whose code did not change.
-# FUNCTIONS_OS is the system, in Go's words: Lambda's is linux.
+# build-functions.sh ARCHITECTURE FOLDER: builds every function for Lambda, each in a separate
+# folder. The architecture is arm64 or x86_64. The same source gives the same bytes, so a deploy
+# changes only functions whose code changed. FUNCTIONS_OS is the system, in Go's words: Lambda's is
+# linux.
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
@@ -16,8 +16,8 @@ x86_64) architecture=amd64 ;;
 esac
 folder=$2
 
-# A program that has not changed is not linked again: that takes most of the time. Two
-# builds at once have folders of their own, and only the last one is kept.
+# An unchanged program is not linked again, because linking takes most of the time. Parallel builds
+# use separate folders, and only the last one is kept.
 kept=$folder/.built
 mkdir -p "$folder"
 built=$(mktemp -d "$folder/built-XXXXXX")
@@ -33,8 +33,8 @@ for program in "$built"/programs/*; do
 	cp "$program" "$built/bootstrap"
 	mv "$built/bootstrap" "$folder/$name/bootstrap"
 done
-# What reads Content Credentials is beside the one program that loads it, where it looks
-# first. A folder that is not Linux's is for trying functions on this machine.
+# The library for Content Credentials lies next to the only program that loads it, its first search
+# path. A folder for a system other than Linux is for trying functions on this machine.
 case ${FUNCTIONS_OS:-linux} in
 linux) system=Linux ;;
 *) system=$(uname) ;;

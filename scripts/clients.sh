@@ -1,7 +1,7 @@
 #!/bin/sh
-# clients.sh FOLDER [DOCUMENT]: builds the client packages for Python and TypeScript into a
-# folder. What is generated is of the OpenAPI document at a path or a URL, such as that of a
-# deploy with models of its own, and without one of this tree's.
+# clients.sh FOLDER [DOCUMENT]: builds the client packages for Python and TypeScript into a folder.
+# DOCUMENT is the path or URL of the OpenAPI document, such as a deploy's with custom models. The
+# default is this tree's document.
 set -eu
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)

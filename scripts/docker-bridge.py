@@ -1,9 +1,9 @@
 """Prints the address by which containers on Docker's own network reach this machine.
 
-On Linux that is the address of the bridge docker0: host.docker.internal is set to it by
---add-host host.docker.internal:host-gateway. Before Docker has run there is no bridge,
-and the address is the one that Docker takes if nobody else has. Elsewhere containers
-reach what serves on the loopback address, and nothing is printed.
+On Linux that is the address of the bridge docker0: --add-host host.docker.internal:host-gateway
+sets host.docker.internal to it. Before Docker's first run the bridge does not exist, and the
+address is Docker's default. On other systems containers reach servers on the loopback address, and
+nothing is printed.
 """
 
 import platform
@@ -15,7 +15,7 @@ OTHERWISE = "172.17.0.1"
 
 
 def address(interface):
-    import fcntl  # there is none on Windows
+    import fcntl  # Windows lacks it
 
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         request = struct.pack("256s", interface.encode())

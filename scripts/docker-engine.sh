@@ -1,5 +1,5 @@
 #!/bin/sh
-# docker-engine.sh start   sees to it that a Docker engine answers. Where none does, on
+# docker-engine.sh start   makes sure that a Docker engine answers. If not, on
 #                          Linux as root, it installs and starts one, and prints
 #                          "started" once it answers; else it prints nothing.
 # docker-engine.sh stop    stops the engine that start has started, and no other.
@@ -43,7 +43,7 @@ start() {
 	fi
 	mkdir -p "$folder"
 	if ! ours; then
-		# A session of its own: Ctrl-C on a test reaches the test, which stops it in order.
+		# A separate session: Ctrl-C on a test reaches the test, which stops the engine in order.
 		setsid dockerd --pidfile "$pid" --storage-driver overlay2 >"$log" 2>&1 </dev/null &
 	fi
 	tries=0

@@ -3,7 +3,7 @@
 #   server     cutroom, the one-machine server
 #   worker media realtime   cutroom-worker, …, the container programs of a deploy
 #   engine     cutroom-engine, the server of models on GPUs
-# What they begin with has the digests of scripts/base-images.txt.
+# Their base images have the digests of scripts/base-images.txt.
 #   ARCHITECTURE=arm64 (or amd64) builds for another processor than this machine's
 #   TAG (latest), VERSION and REVISION are written into them
 #   DOCKER_BUILDKIT=1 or =0 chooses the builder, as Docker has it
@@ -24,7 +24,7 @@ build() {
 # program ARGUMENTS…: an image that Dockerfile is about.
 program() {
 	if [ -n "${ARCHITECTURE:-}" ]; then
-		# Docker's older builder does not tell the second by itself.
+		# Docker's older builder does not set the second argument.
 		set -- "$@" --platform "linux/$ARCHITECTURE" --build-arg TARGETARCH="$ARCHITECTURE"
 	fi
 	build "$@" --build-arg PROGRAMS="$programs" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \
@@ -32,7 +32,7 @@ program() {
 }
 
 [ $# -gt 0 ] || set -- server worker media realtime engine
-# What these images have of Go, which the first of them compiles for all.
+# These images' Go programs, which the first image compiles for all.
 programs=
 for name in "$@"; do
 	case $name in

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs what builds the client packages, where it is missing: the Python programs of
+# Installs the builders of the client packages if they are missing: the Python programs of
 # requirements-clients.txt in .tools/clients, and the packages of clients/typescript in
 # .tools/typescript.
 set -eu

@@ -1,7 +1,6 @@
 #!/bin/sh
-# Installs what the engine server runs and is tested with in .tools/gpu, where it is
-# missing: PyTorch with CUDA, which takes some minutes and 6 GB. What is there already
-# in the right version stays.
+# Installs the engine server's packages, tests included, in .tools/gpu if they are missing: PyTorch
+# with CUDA takes some minutes and 6 GB. Packages that have the right version stay.
 set -eu
 cd "$(dirname "$0")"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs llama.cpp's server in .tools/llm, where it is missing. Where PyPI has no
-# wheel of xllamacpp for the system (musl), it is compiled: see that package's page.
+# Installs llama.cpp's server in .tools/llm if it is missing. If PyPI has no wheel of xllamacpp for
+# the system (musl), it is compiled: see that package's page.
 set -eu
 cd "$(dirname "$0")"
 

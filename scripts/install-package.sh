@@ -1,13 +1,12 @@
 #!/bin/sh
-# install-package.sh NAME MANAGER=PACKAGES…: installs a program by the system's
-# package manager. It shows the command before it runs it and never asks a
-# question. Without a word for the manager of this system it fails.
+# install-package.sh NAME MANAGER=PACKAGES…: installs a program by the system's package manager. It
+# prints the command, runs it, and never asks a question. If no argument names this system's
+# manager, it fails.
 set -eu
 name=$1
 shift
 
-# sudo asks for nothing here: where it would need a password the command fails,
-# and is shown for a person to run.
+# If sudo needs a password the command fails, and is printed for the user to run.
 as_root=
 unasked=
 if [ "$(id -u)" -ne 0 ]; then

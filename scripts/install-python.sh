@@ -1,7 +1,7 @@
 #!/bin/sh
-# install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a file of
-# requirements in a folder of their own, unless they are there already. One pip, in
-# .tools/pip, installs them all: to unpack it takes longer than to install most of them.
+# install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a requirements file in a
+# separate folder if they are missing. One pip, in .tools/pip, installs them all, because unpacking
+# it takes longer than most installations.
 set -eu
 
 folder=$1

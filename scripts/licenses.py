@@ -16,8 +16,7 @@ TEXTS = {
     "Python Software Foundation License": "PSF-2.0",
 }
 
-# Code that was copied from modules that are no longer required. The licence's text is
-# beside the copy.
+# Code copied from modules that are no longer required. The licence's text lies next to the copy.
 COPIED = [
     ("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT"),
     ("marked (reads the Markdown of chats in the console)", "18.2.1", "MIT"),
@@ -26,7 +25,7 @@ COPIED = [
     ("tiktoken (the vocabulary cl100k_base of the tokenizer)", "0.14.0", "MIT"),
 ]
 
-# Libraries that programs load, which are in images as they are published.
+# Libraries that programs load, included in the published images.
 LOADED = [
     ("libc2pa_c, of the package c2pa-python (writes and verifies Content Credentials)", "0.38.1", "Apache-2.0 (chosen; MIT is the other)"),
 ]

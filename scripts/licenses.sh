@@ -1,7 +1,7 @@
 #!/bin/sh
-# Third-party licences of what programs and images contain.
+# Third-party licences of the programs' and images' contents.
 #   scripts/licenses.sh             writes docs/third-party.tsv, and fails on a licence
-#                                   that is not among those that are accepted
+#                                   that is not accepted
 #   scripts/licenses.sh --check     fails if docs/third-party.tsv is not up to date
 #   scripts/licenses.sh --texts F   puts the texts of the Go modules' licences into the
 #                                   new folder F, to be shipped with programs
@@ -9,7 +9,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 GO=${GO:-go}
-# Of what a server runs: the same whoever asks.
+# For servers on Linux, so the result is the same on every machine.
 export GOOS=linux GOARCH=amd64 CGO_ENABLED=0
 
 work=$PWD/.tools/licenses
@@ -21,8 +21,7 @@ programs='./cmd/... ./functions/...'
 # Licences that let programs be passed on with a notice. A new one is a decision.
 accepted='Apache-2.0,BSD-2-Clause,BSD-3-Clause,ISC,MIT,MPL-2.0,Unlicense'
 
-# quiet COMMAND…: the tool tries to find web addresses that nobody asked for, and
-# says of each that it has none.
+# quiet COMMAND…: hides the tool's warnings about web addresses that it cannot find.
 quiet() {
 	"$@" 2>"$work/log" || { grep -v 'Error discovering license URL' "$work/log" >&2; return 1; }
 }
@@ -44,7 +43,7 @@ if [ ! -x "$work/python/bin/pip" ]; then
 	# An older pip does not report the field in which packages name their licence now.
 	"$work/python/bin/pip" install --quiet --disable-pip-version-check pip==26.3
 fi
-# Metadata alone: nothing is installed. The platform is that of the engine's image.
+# Only metadata: nothing is installed. The platform matches the engine's image.
 "$work/python/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
 	--report "$work/python.json" --requirement gpu/requirements.txt
 

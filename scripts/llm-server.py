@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Serves the model in a GGUF file by llama.cpp's own HTTP server, on this machine alone.
+"""Serves the model in a GGUF file by llama.cpp's own HTTP server, only on this machine.
 
-llm-server.py routes MODEL                      prints what a row of the catalog says of its routes
-llm-server.py serve MODEL CONTEXT CALLS PORT    serves it until it is told to stop
+llm-server.py routes MODEL                      prints the routes for the model's row in the catalog
+llm-server.py serve MODEL CONTEXT CALLS PORT    serves it until a stop signal
 
-CALLS are served at once, each with a context of its own of CONTEXT tokens, by LLM_THREADS
-threads, or one for each processor. Callers need the key in LLM_KEY: any page in a browser
-of this machine could call the server otherwise.
+CALLS run at once, each with a separate context of CONTEXT tokens, by LLM_THREADS threads, by
+default one for each processor. Callers need the key in LLM_KEY: otherwise any page in a browser of
+this machine could call the server.
 """
 
 import os
@@ -21,7 +21,7 @@ NONE, RANK = 0, 4
 
 
 def pooling(model: str) -> int | None:
-    """Returns how a model pools what it makes of a text, None for one that generates."""
+    """Returns how a model pools its embeddings, None for a generating model."""
     for name, field in gguf.GGUFReader(model).fields.items():
         if name.endswith(".pooling_type"):
             kind = int(field.contents())

@@ -1,10 +1,10 @@
 #!/bin/sh
 # local-aws.sh start   starts a local AWS (MiniStack) and a worker, deploys the stage to
-#                      it, makes a key, and says how to go on. What is there already
-#                      stays; what has changed since is deployed again.
+#                      it, makes a key, and prints the next steps. Existing resources
+#                      stay; changed ones are deployed again.
 # local-aws.sh stop    stops them. Everything in the local AWS is lost.
 #
-# It serves on the loopback address alone, and to Docker's containers. Settings are in
+# It listens only on the loopback address and for Docker's containers. Settings are in
 # scripts/local.sh.
 set -eu
 cd "$(dirname "$0")/.."
@@ -29,7 +29,7 @@ start_ministack() {
 		echo "Port $port is taken by another program. Stop it, or choose another port: make local-aws LOCAL_AWS_PORT=4567" >&2
 		return 1
 	fi
-	# What was deployed has gone with the process before.
+	# The previous process has ended, and all its deploys with it.
 	for old in "$home"/*/; do
 		ends "${old}worker.pid" bin/worker
 	done
@@ -58,7 +58,7 @@ start_ministack() {
 	done
 }
 
-# deploy brings the stage to the local AWS, unless it is there as it is described.
+# deploy brings the stage to the local AWS, if it is missing or its description changed.
 deploy() {
 	functions=bin/functions/$architecture
 	if [ "$(uname)" != Linux ]; then
@@ -93,7 +93,7 @@ ecs() {
 		"http://127.0.0.1:$port/" --data "$2" \
 		--header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.$1" --header 'Content-Type: application/x-amz-json-1.1' \
 		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/ecs/aws4_request, SignedHeaders=host, Signature=0")
-	# What is there from the deploy before stays.
+	# Objects of the previous deploy stay.
 	[ "$status" = 200 ] || grep -q 'not idempotent' "$of/answer" || { cat "$of/answer" >&2; return 1; }
 }
 
@@ -165,7 +165,7 @@ start_alone() {
 	scripts/install-cdk.sh
 	programs
 	start_ministack
-	# What SAM runs is described beside the deploy, so that SAM begins at once.
+	# SAM's template is written with the deploy, so that SAM starts at once.
 	built "bin/functions/$architecture" linux
 	template_for_sam &
 	sam=$!
@@ -192,7 +192,7 @@ start_alone() {
 	NEXT
 }
 
-# What it makes is shared with others: one at a time.
+# Other commands share its files, so only one may run at a time.
 start() { exec python3 scripts/alone.py bin/local.lock scripts/local-aws.sh start_alone; }
 
 stop() {

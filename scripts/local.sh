@@ -1,9 +1,9 @@
 # shellcheck shell=sh disable=SC2034
-# What the scripts share that run the deploy on this machine. It is read by them, from
-# the repository's root, and not run.
+# Functions of the scripts that run the deploy on this machine, which source it in the repository's
+# root.
 #
-# LOCAL_AWS is the folder of what they keep (.local-aws), LOCAL_AWS_PORT the port of the
-# local AWS (4566), STAGE the stage (dev). CONTEXT is context for CDK, as for a deploy.
+# LOCAL_AWS is the folder of their files (.local-aws), LOCAL_AWS_PORT the port of the local AWS
+# (4566), STAGE the stage (dev). CONTEXT is context for CDK, as for a deploy.
 
 GO=${GO:-go}
 home=${LOCAL_AWS:-.local-aws}
@@ -12,11 +12,11 @@ case $home in /*) ;; *) home=$PWD/$home ;; esac
 port=${LOCAL_AWS_PORT:-$(cat "$home/port" 2>/dev/null || echo 4566)}
 case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage is not the name of a stage, for example dev." >&2; exit 1 ;; esac
 case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is no port." >&2; exit 1 ;; esac
-# of is what is kept of the stage.
+# of is the folder of the stage.
 of=$home/$stage
 context=${CONTEXT:-}
 
-# chosen NAME prints what the context says of it, for what is no part of the stack here.
+# chosen NAME prints the value of a context key that no part of the stack reads here.
 chosen() {
 	value=
 	for word in $context; do
@@ -40,15 +40,15 @@ export AWS_REGION=eu-central-1 AWS_DEFAULT_REGION=eu-central-1 AWS_ACCESS_KEY_ID
 export AWS_EC2_METADATA_DISABLED=true CDK_DISABLE_CLI_TELEMETRY=1 SAM_CLI_TELEMETRY=0
 account=000000000000
 
-# quiet LOG COMMAND…: runs the command and shows what it said where it fails.
+# quiet LOG COMMAND…: runs the command and prints its output only on failure.
 quiet() {
 	log=$1
 	shift
 	"$@" >"$log" 2>&1 </dev/null || { tail -n 40 "$log" >&2; return 1; }
 }
 
-# runs reports whether a process of ours goes on: that of a file, by a word of its
-# command, as another may have its number by now.
+# runs FILE WORD reports whether our process still runs. FILE has its number, and WORD is a part of
+# its command, because another process may have the number by now.
 runs() {
 	[ -s "$1" ] || return 1
 	number=$(cat "$1")
@@ -121,9 +121,9 @@ described() {
 
 template=Cutroom-$stage.template.json
 
-# template_for_sam makes the template that SAM runs, which calls the local AWS from
-# containers, while callers are outside. SAM says of each path in the metadata that it is
-# none of a function.
+# template_for_sam makes the template that SAM runs. It calls the local AWS from containers, while
+# callers are outside. SAM complains about each path in the metadata that does not belong to a
+# function.
 template_for_sam() {
 	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off \
 		-c functions="bin/functions/$architecture" \

@@ -1,9 +1,8 @@
 #!/bin/sh
-# preflight.sh TARGET: checks that this machine has what the Makefile's target needs,
-# before anything is built. It installs missing packages at once if that needs no password
-# (as root, or by sudo), and shows the command first. Otherwise, and for tools that should
-# not be installed without asking (Go, Docker), it fails and prints the one
-# command that installs all that is missing.
+# preflight.sh TARGET: checks that this machine has everything that the Makefile's target needs,
+# before the build. If that needs no password (as root, or by sudo), it prints the command for
+# missing packages and installs them. Otherwise, and for tools that need the user's consent (Go,
+# Docker), it fails and prints one command that installs everything missing.
 #
 # It needs a POSIX shell and the programs that every system has.
 set -eu
@@ -33,14 +32,14 @@ sbom) needs="go certificates python${IMAGES:+ docker}" ;;
 # The functions are packed with a library that comes in a package for Python.
 bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;
 deploy)
-	# The workers' image is built, but where there are no workers or one is given.
+	# The workers' image is built, unless workers are off or an image is given.
 	case ${CONTEXT:-} in
 	*worker=none* | *workerImage=*) needs="go certificates npm pip" ;;
 	*) needs="go certificates npm pip docker" ;;
 	esac
 	;;
 images | pin-images) needs="docker" ;;
-# A Docker engine is what it installs and starts itself: that is a part of the test.
+# The test installs and starts a Docker engine, as a part of the test.
 test-docker) needs="go certificates npm curl python ffmpeg" ;;
 local-aws) needs="go certificates npm curl python ffmpeg" ;;
 sam-api | sam-lambda | sam-invoke) needs="go certificates npm curl python docker" ;;
@@ -51,9 +50,9 @@ test-bare) needs="root git go certificates debootstrap" ;;
 	;;
 esac
 
-# The packages that have a need, on each system: none where besides() has a command.
-# Homebrew's plain ffmpeg lacks the filter that HDR clips need. gcc only recommends
-# the C library's headers on Debian, and the race detector builds against them.
+# The packages for each need, on each system; empty if besides() has a command. Homebrew's plain
+# ffmpeg lacks the filter that HDR clips need. gcc only recommends the C library's headers on
+# Debian, and the race detector builds against them.
 # need          apt-get             dnf              pacman           apk              brew
 packages='
 git             git                 git              git              git              git
@@ -108,14 +107,13 @@ number() {
 	sed -n 's/^[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p' | awk 'NR == 1 { print $1 * 1000 + $2 }'
 }
 
-# installed_go GO prints the version of GO itself, not that of a release that it would
-# fetch.
+# installed_go GO prints the version of GO, not of a release that it would fetch.
 installed_go() {
 	(cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed 's/^go version \([^ ]*\).*/\1/'
 }
 
-# able_go GO reports whether it compiles this module. Since 1.21 Go fetches the release
-# that go.mod names by itself, unless it was told not to.
+# able_go GO reports whether it compiles this module. Since 1.21 Go fetches the release that go.mod
+# names, unless configured otherwise.
 able_go() {
 	version=$(installed_go "$1" | number)
 	[ -n "$version" ] || return 1
@@ -158,8 +156,7 @@ has() {
 	case $1:$system in
 	certificates:Linux) certified ;;
 	gcc:Linux) there gcc && [ -e /usr/include/stdlib.h ] ;;
-	# Some tests mount a small disk to fill it: as root, or as the root of a user
-	# namespace of their own.
+	# Some tests mount a small disk to fill it: as root, or as root in a user namespace.
 	namespaces:Linux) [ "$(id -u)" -eq 0 ] || unshare --map-root-user --mount true 2>/dev/null ;;
 	# A test traces what decoders open.
 	strace:Linux) there strace ;;
@@ -213,7 +210,7 @@ packages_of() {
 		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
 }
 
-# besides NEED prints the command for what packages do not provide.
+# besides NEED prints the command for needs that packages do not cover.
 besides() {
 	case $1:$manager in
 	go:brew | go:pacman) ;;
@@ -256,8 +253,8 @@ add() {
 	esac
 }
 
-# look finds what is missing: the titles, the packages, the other commands, what neither
-# provides, and whether all of it may be installed without asking.
+# look finds missing needs: the titles, the packages, the other commands, needs without either, and
+# whether all of them may be installed without asking.
 look() {
 	missing='' wanted='' commands='' rest='' alone=yes
 	for need in $needs; do

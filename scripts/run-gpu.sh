@@ -3,10 +3,9 @@
 # each GPU of this machine, and everything of `cutroom dev` with them. All end
 # together.
 #
-# GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi
-# lists), ENGINE_PORT is the port of the first engine server (8090), on this machine
-# alone; the others have the next ones. The settings of either program may be set as
-# well: see docs/gpu.md.
+# GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists).
+# ENGINE_PORT is the port of the first engine server (8090), only on this machine; the others have
+# the next ports. Settings of both programs work too: see docs/gpu.md.
 set -eu
 cd "$(dirname "$0")/.."
 models=${1:-gpu/models.yaml}
@@ -33,7 +32,7 @@ end() {
 	rm -rf "$folder"
 }
 trap end EXIT
-# Ctrl-C reaches all of them: each stops by itself, this one last.
+# Ctrl-C reaches all of them: each stops on its signal, and this script waits for them.
 trap : INT
 trap 'exit 143' TERM
 
@@ -44,7 +43,7 @@ python=$PWD/.tools/gpu/bin/python
 serve() {
 	trap 'kill "$engine" 2>/dev/null; wait "$engine"; exit' TERM
 	export CUTROOM_ENGINE_ADDR="$1" CUTROOM_ENGINE_MODELS="$models"
-	# A server that sees its own alone takes no memory on another.
+	# A server that sees only its own GPU takes no memory on another.
 	[ -z "${2:-}" ] || export CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES="$2"
 	cd gpu
 	while :; do
@@ -67,7 +66,7 @@ start() {
 	servers="$servers $!"
 	addresses="$addresses${addresses:+,}http://$1"
 }
-# A device that was set counts as one; without any, the server says what is missing.
+# A set device counts as one GPU; if none is found, the server reports it.
 if [ -n "${CUTROOM_ENGINE_DEVICE:-}" ] || [ -z "$gpus" ]; then
 	start "127.0.0.1:$port"
 else

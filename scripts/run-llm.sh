@@ -3,11 +3,10 @@
 # llama.cpp's own server, and everything of `cutroom dev` with it: the gateway answers
 # for the model by the name "local". Both end together.
 #
-# LLM_CONTEXT is how many tokens prompt and completion may have together (4096),
-# LLM_CALLS how many calls are served at once, each in memory of its own (2), while
-# others wait; LLM_THREADS how many threads the model takes (one for each processor);
-# LLM_PORT the port of the model server (8082), on this machine alone; and LLM_KEY the
-# key that it wants, one of its own unless it is set.
+# LLM_CONTEXT is how many tokens prompt and completion may have together (4096). LLM_CALLS is how
+# many calls run at once, each in separate memory (2), while others wait. LLM_THREADS is the number
+# of threads of the model (one for each processor). LLM_PORT is the port of the model server (8082),
+# only on this machine. LLM_KEY is its key, random by default.
 set -eu
 cd "$(dirname "$0")/.."
 gguf=${1:-}
@@ -32,7 +31,7 @@ end() {
 	rm -rf "$folder"
 }
 trap end EXIT
-# Ctrl-C reaches all of them: each stops by itself, this one last.
+# Ctrl-C reaches all of them: each stops on its signal, and this script waits for them.
 trap : INT
 trap 'exit 143' TERM
 
@@ -44,7 +43,7 @@ if ! routes=$($python scripts/llm-server.py routes "$gguf" 2>"$folder/server.log
 fi
 $python scripts/llm-server.py serve "$gguf" "$context" "$calls" "$port" >"$folder/server.log" 2>&1 &
 server=$!
-# By its key, so that it is no other server that has the port.
+# The key proves that it is our server, not another on the port.
 until printf 'header = "Authorization: Bearer %s"\n' "$LLM_KEY" |
 	curl -sf -K - -o "$folder/props" "http://127.0.0.1:$port/props"; do
 	if ! kill -0 "$server" 2>/dev/null; then
@@ -76,5 +75,5 @@ ROW
 ROW
 } >"$folder/row"
 sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/domain/catalog/catalog.yaml}" >"$folder/catalog.yaml"
-scripts/bring-c2pa.sh || true # the server says what is missing
+scripts/bring-c2pa.sh || true # the server reports a missing library
 CUTROOM_CATALOG="$folder/catalog.yaml" bin/cutroom dev

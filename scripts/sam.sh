@@ -5,10 +5,9 @@
 # sam.sh invoke FUNCTION EVENT   invokes a function with the event of a file, and prints
 #                                its answer
 #
-# They use the local AWS that make local-aws has started. SAM_PORT is the port that is
-# served at, on this machine alone (3000 and 3001). KEY stands in the place of the events'
-# own keys; it is the key of make local-aws unless it is set, and "events" leaves them as
-# they are. Other settings are in scripts/local.sh.
+# They use the local AWS that make local-aws has started. SAM_PORT is the port, only on this machine
+# (3000 and 3001). KEY replaces the events' own keys. Its default is the key of make local-aws, and
+# "events" keeps the events' keys. Other settings are in scripts/local.sh.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
@@ -32,13 +31,13 @@ prepared() {
 		return 1
 	fi
 	scripts/install-cdk.sh
-	# What it makes is shared with others: one at a time.
+	# Other commands share its files, so only one may run at a time.
 	LOCAL_AWS_PORT=$port python3 scripts/alone.py bin/local.lock scripts/sam.sh template
 	scripts/base-images.sh "public.ecr.aws/lambda/provided:al2023-$architecture"
 }
 
-# sam ARGUMENTS…: SAM, which replaces this shell. Containers find the local AWS by the
-# name that Docker Desktop gives this machine, and that an engine on Linux is told.
+# sam ARGUMENTS…: SAM, which replaces this shell. Containers find the local AWS by the host name of
+# this machine in Docker Desktop, which engines on Linux get by an option.
 sam() {
 	exec .tools/template/bin/sam local "$@" --template "cdk.out/sam/$stage/stack/$template" \
 		--add-host host.docker.internal:host-gateway --skip-pull-image
@@ -80,7 +79,7 @@ template)
 	;;
 invoke) invoke "${2:-}" "${3:-}" ;;
 *)
-	sed -n '2,12s/^# //p' "$0" >&2
+	sed -n '2,10s/^# //p' "$0" >&2
 	exit 2
 	;;
 esac

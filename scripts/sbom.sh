@@ -1,5 +1,5 @@
 #!/bin/sh
-# Bills of materials in the form of CycloneDX, beside what they describe.
+# Bills of materials in CycloneDX format, next to the described files.
 #   scripts/sbom.sh F               writes F/<program>.cdx.json for every program of
 #                                   the images and for cutroom, and F/engine.cdx.json
 #                                   for the Python packages of the engine server, and

@@ -1,8 +1,7 @@
 #!/bin/sh
-# test-bare.sh: does on a machine with a minimal Debian and Go, and nothing else, what
-# the README tells a newcomer to do: first as root, without any cache, and then as an
-# ordinary user without sudo. The machine is a folder with a root file system of its
-# own, entered by namespaces: what was mounted and started there goes with them.
+# test-bare.sh: follows the README's first steps on a machine with only a minimal Debian and Go:
+# first as root, without any cache, and then as an ordinary user without sudo. The machine is a
+# folder with a root file system, entered by namespaces: its mounts and processes end with them.
 #
 # SUITE is Debian's release (this machine's, or bookworm). USERS="root newcomer" are who
 # does it, of these two, PACKAGES what make test tests. What debootstrap made is kept
@@ -57,7 +56,7 @@ sources() {
 # bootstrapped makes the root file system, and keeps it.
 bootstrapped() {
 	mkdir -p "${base%/*}" "$folder/base"
-	# Without a mirror debootstrap takes Debian's own.
+	# If no mirror is found, debootstrap takes Debian's own.
 	mirror=$(sources | awk -v suite="$suite" '$3 == suite { print $2; exit }')
 	# shellcheck disable=SC2086 # none is no word
 	apart sh -c 'mount -t proc proc /proc && exec debootstrap --variant=minbase "$@"' sh "$suite" "$folder/base" $mirror \
@@ -90,8 +89,8 @@ configured() {
 	done >>"$root/etc/profile.d/machine.sh"
 }
 
-# machine makes a bare machine anew, with Go as go.dev says to install it, with an
-# ordinary user, and the tree to clone.
+# machine makes a new bare machine, with Go installed as go.dev says, an ordinary user, and the tree
+# to clone.
 machine() {
 	rm -rf --one-file-system "$root"
 	mkdir "$root"
@@ -114,7 +113,7 @@ machine() {
 	cp "$folder/cutroom.bundle" "$root/srv/"
 }
 
-# first is what the README says to install before anything.
+# first runs the README's first installation commands.
 first() {
 	# shellcheck disable=SC2016 # quotes of the page
 	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' docs/install.md | head -n 1
@@ -148,7 +147,7 @@ refused() {
 	inside root "$command" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
 }
 
-# The tree as it is, with changes that were not committed.
+# The current tree, with uncommitted changes.
 tree=$(git stash create)
 commit=$(git -c user.name=bare -c user.email=bare@localhost commit-tree -m "The tree" "${tree:-HEAD}^{tree}")
 git init -q --bare --initial-branch main "$folder/git"

@@ -2,26 +2,24 @@
 # test-docker.sh [PART…]: tests what runs in containers, all of it without arguments:
 #   programs   the images of the one-machine server and of the container programs, by
 #              docker run and by Docker Compose, with a local AWS
-#   worker     of these, the images of a worker and of the media service alone
+#   worker     only the images of a worker and of the media service
 #   sam        the functions by SAM, as make local-aws, make sam-invoke and make sam-api
 #              run them: all sample events, and the requests of the deploy's tests
 #   engine     the image of the engine server, on tiny weights without a GPU; it takes
 #              PyTorch with CUDA, 7 GB of disk
-# It starts a Docker engine where none answers, makes the base images where no registry
-# answers, and leaves nothing running, whatever happens; images stay. They are built while
-# SAM's part runs.
+# It starts a Docker engine if none answers, makes the base images if no registry answers, and stops
+# everything at the end; images stay. They are built while SAM's part runs.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
-# The tests keep their local AWS there, each stage in a folder of its own.
+# The tests keep their local AWS there, each stage in a separate folder.
 export LOCAL_AWS="$PWD/test-output/local-aws"
 mkdir -p test-output
 rm -f test-output/failed
 building=
 started=$(scripts/docker-engine.sh start)
-# What a killed test left behind has the label of the tests, or the name of one of their
-# projects.
+# Leftovers of a killed test have the label of the tests, or the name of one of their projects.
 clean() {
 	trap '' INT TERM
 	[ -z "$building" ] || kill -- "-$building" 2>/dev/null || kill "$building" 2>/dev/null || true
@@ -38,7 +36,7 @@ clean() {
 	for left in "$LOCAL_AWS"/*/; do
 		[ ! -d "$left" ] || LOCAL_AWS=${left%/} scripts/local-aws.sh stop
 	done
-	# SAM gives its containers no name: they have what it runs.
+	# SAM gives its containers no name: find them by their mounts.
 	docker ps --no-trunc --format '{{.ID}} {{.Mounts}}' | grep -F "$PWD/cdk.out/sam/" | while read -r left _; do
 		docker rm --force "$left" >/dev/null || true
 	done
@@ -54,15 +52,15 @@ tests() {
 	TAG='test' told released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./scripts/packaging/imagetest
 }
 
-# images NAME…: begins to build the images, in a session of their own where the system has
-# them, so that the builder's client ends with the rest.
+# images NAME…: starts building the images, in a separate session if the system has sessions, so
+# that the builder's client ends with the rest.
 images() {
 	# shellcheck disable=SC2046 # a command, or none
 	TAG='test' $(command -v setsid || true) scripts/images.sh "$@" >test-output/images.log 2>&1 &
 	building=$!
 }
 
-# built waits for the images. It prints what the builder says only if that fails.
+# built waits for the images. It prints the builder's output only on failure.
 built() {
 	[ -n "$building" ] || return 0
 	status=0
@@ -79,7 +77,7 @@ programs() {
 	took "containers of the programs" tests 'TestMedia|TestWorker|TestRealtime|TestServer|TestCompose|TestImages|TestTasks'
 }
 
-# In turn they make what both are made of; what follows is in folders of their own.
+# Run these in turn, because both build the same files; later steps use separate folders.
 sam() {
 	took "functions by SAM" told released test -tags docker -count=1 -p 2 -timeout 60m \
 		-run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment

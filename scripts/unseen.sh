@@ -1,8 +1,8 @@
 #!/bin/sh
-# unseen.sh [FOLDER…]: prints a digest of what a test may depend on without Go's
-# knowledge, so that Go's cache of tests can be trusted: see test.sh. Go itself sees the code
-# that a test is compiled of, and the files and variables that the test reads. It does not
-# see what the programs read that a test starts, nor what those programs are made of.
+# unseen.sh [FOLDER…]: prints a digest of a test's dependencies that Go does not know, so that Go's
+# cache of tests can be trusted: see test.sh. Go itself sees the code that a test is compiled of,
+# and the files and variables that the test reads. It does not see the inputs and the code of
+# programs that a test starts.
 #
 # The digest covers every file of the repository and whether it may be run, the machine's
 # programs, what install-test-tools.sh installs, and the variables that programs heed. Left
@@ -26,8 +26,8 @@ done
 	"${GO:-go}" version
 	uname -srm
 	env | LC_ALL=C sort | grep -E '^(AWS_|CUTROOM_|LANG|LC_|LD_|NODE_|PYTHON|TZ=|[^=]*_(PROXY|proxy)=)' || true
-	# What is installed: of every package its version, or else of the programs that tests
-	# start their sizes and times.
+	# Installed software: the version of every package, otherwise sizes and times of the programs
+	# that tests start.
 	if [ -e /var/lib/dpkg/status ]; then
 		cksum /var/lib/dpkg/status
 	fi

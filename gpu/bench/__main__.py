@@ -6,7 +6,7 @@ import sys
 
 
 def main() -> int:
-    """Runs what the first argument names, the measurement of rows if it names nothing."""
+    """Runs the measurement named by the first argument, by default rows."""
     name, *rest = sys.argv[1:] or ["rows"]
     if name.startswith("-"):
         name, rest = "rows", sys.argv[1:]

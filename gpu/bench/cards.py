@@ -59,7 +59,7 @@ PUBLISHED = {
 
 
 class Measured(BaseModel):
-    """What a row took on a card: seconds for five of a clip, or for an image."""
+    """A row's time on a card: seconds for five of a clip, or for an image."""
 
     card: str
     map: str
@@ -73,14 +73,14 @@ class Measured(BaseModel):
 
 
 def measurements(path: Path = MEASURED) -> dict[tuple[str, str, str], Measured]:
-    """Returns what the file holds, by card, map and pipeline; later ones stand."""
+    """Returns the file's measurements by card, map and pipeline; later ones win."""
     found = [Measured.model_validate(one) for one in yaml.safe_load(path.read_text())]
     return {(one.card, one.map, one.pipeline): one for one in found}
 
 
 def request_of(row: PipelineRow, seconds: float = 5, size: tuple[int, int] = (1280, 720), fps: int = 20) -> RunRequest:
-    """Returns what the catalog asks of the row: a clip, or an image, at 720p, with a reference
-    if the row takes one for clips. Its files are not there."""
+    """Returns a typical request of the catalog for the row: a clip, or an image, at 720p, with a
+    reference if the row takes one for clips. Its files do not exist."""
     image, text = row.takes == "image", row.takes == "text"
     file = Input(path="", mime="")
     return RunRequest.model_construct(
@@ -111,7 +111,7 @@ def longest(models: ModelMap, name: str) -> int:
 
 
 def published(row: PipelineRow) -> Published | None:
-    """Returns what is published of the row's model."""
+    """Returns the published times of the row's model."""
     return PUBLISHED.get(row.shape or "")
 
 
@@ -134,8 +134,8 @@ _COLUMNS = (
 
 
 def table() -> str:
-    """Returns gpu/cards.tsv: for each pipeline of each map the seconds that five seconds of a
-    clip, or an image, take at 720p, with the weights loaded. Rows that nobody has measured are
+    """Returns gpu/cards.tsv: for each pipeline of each map the seconds that five seconds of a clip,
+    or an image, take at 720p, with the weights loaded. Times of rows that were never measured are
     computed from the model's operations, and may be wrong by half."""
     seen = measurements()
     lines = ["\t".join(_COLUMNS)]

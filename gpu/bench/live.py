@@ -1,5 +1,5 @@
-"""Prints what the models of live video reach on this machine's card: pictures a second, and how
-long one takes."""
+"""Prints the speed of live video models on this machine's card: pictures a second, and seconds for
+one."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class _Bench:
         self._weights = Weights(self._settings.weights)
 
     def all(self) -> Iterator[Measured]:
-        """Prints a line for every row, and yields those that could be measured."""
+        """Prints a line for every row, and yields the measured ones."""
         for file in self._chosen.maps:
             models = read_model_map(FOLDER / file, "gen", self._settings.weights_source)
             print(f"\n{file}")

@@ -1,5 +1,5 @@
-"""Prints what the engine server reaches on this machine's GPU by a transformer of full size
-with random weights: python -m bench transformer"""
+"""Prints the speed of the engine server on this machine's GPU with a transformer of full size and
+random weights: python -m bench transformer"""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ WIDTH, HEIGHT, FPS = 1088, 624, 20
 # How long a job may take, in seconds (docs/gpu-operations.md, "Benchmark"), minus some for its end.
 JOB_SECONDS = 580
 
-# How much longer a job may take than the pipeline alone.
+# The largest overhead of a job over its pipeline, as a share.
 OVERHEAD_BAR = 0.02
 
 
@@ -135,7 +135,7 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def _nothing(*_: object) -> None:
-    """Ignores what is reported."""
+    """Ignores reports."""
 
 
 def _device(device: str) -> str:

@@ -30,7 +30,7 @@ _LOST = os.EX_TEMPFAIL
 
 
 def main() -> int:
-    """Serves until it is told to stop, or can do no more runs."""
+    """Serves until a stop signal, or until no more runs are possible."""
     try:
         settings = read_settings(os.environ)
         models = read_model_map(settings.models, settings.family, settings.weights_source)
@@ -64,8 +64,7 @@ def main() -> int:
             access_log=False,
             timeout_graceful_shutdown=5,
         )
-        # It raises the signal again once it has stopped; nobody needs a traceback of
-        # Ctrl-C.
+        # It raises the signal again after the stop; a traceback of Ctrl-C is useless.
         with suppress(KeyboardInterrupt):
             Server(config, runner, live).run()
     finally:

@@ -1,5 +1,4 @@
-"""Has a window begin with what the window before made, for pipelines that take no such
-frames."""
+"""Begins a window with the previous window's last frames, for pipelines that take no such frames."""
 
 from __future__ import annotations
 
@@ -12,14 +11,13 @@ import torch
 
 from .frames import Frame
 
-# Pipelines of Wan take so many frames for the first latent, and for each other.
+# Wan pipelines encode this many frames in the first latent, and in each other latent.
 _FIRST, _REST = 1, 4
 
 
 class Anchor:
-    """Holds the first latents of a window to those of the frames that the window before
-    made, after every step, at the level of noise that the step has reached. Attention
-    carries them over to the rest of the window."""
+    """Holds the first latents of a window to the previous window's last frames, after every step,
+    at the step's noise level. Attention carries them over to the rest of the window."""
 
     def __init__(self, pipe: Any, before: list[Frame], seed: int) -> None:
         self._latents = _encoded(pipe, before)
@@ -38,8 +36,8 @@ class Anchor:
 
 @contextmanager
 def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
-    """Has WanAnimatePipeline take the frames for those of a segment before, of which it is
-    conditioned on the first count."""
+    """Makes WanAnimatePipeline treat the frames as an earlier segment's. It conditions on the first
+    count of them."""
     prepare = pipe.prepare_prev_segment_cond_latents
 
     def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:

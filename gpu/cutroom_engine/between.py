@@ -14,8 +14,8 @@ from av.filter import Graph
 
 from .frames import Frame
 
-# Motion is estimated from both sides, and blocks overlap, which hides their edges. At a
-# cut, where there is no motion to follow, the frame before is repeated.
+# Motion is estimated from both sides, and blocks overlap, which hides their edges. At a cut the
+# previous frame is repeated, because motion cannot be followed there.
 _OPTIONS = "mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:vsbmc=0:scd=fdiff"
 
 
@@ -78,7 +78,7 @@ def _graph(frame: Frame, rate: int, fps: int) -> Graph:
 
 
 def _pulled(graph: Graph, fps: int) -> Iterator[tuple[int, Frame]]:
-    """Yields what the graph has made so far."""
+    """Yields the graph's finished frames."""
     while True:
         try:
             made = graph.pull()

@@ -1,5 +1,5 @@
-"""What VACE is told of a clip, as it was trained: pictures derived from the clip, and where
-to repaint it. It was never trained on a clip as it is (ali-vilab/VACE, issue 35)."""
+"""VACE's inputs for a clip, as in its training: pictures derived from the clip, and the area to
+repaint. It was never trained on unprocessed clips (ali-vilab/VACE, issue 35)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .frames import Frame
 
 Mask = NDArray[np.bool_]
 
-# What stands in the place of what is to be repainted, in the training of VACE.
+# VACE was trained with this grey in areas to repaint.
 GREY = 128
 
 # The luma of BT.601, which the pictures of its training were made by.
@@ -59,8 +59,8 @@ def box(edges: tuple[float, float, float, float], width: int, height: int) -> Ma
 
 
 def in_blocks(where: Mask) -> Mask:
-    """Returns the area grown to whole blocks and by one more on each side, so that nothing
-    of what is to go shows at its edge. Of nothing it is nothing."""
+    """Returns the area grown to whole blocks and by one more on each side, so that no edge of the
+    replaced object shows. An empty area stays empty."""
     height, width = where.shape
     rows, columns = -(-height // _BLOCK), -(-width // _BLOCK)
     padded = np.zeros((rows * _BLOCK, columns * _BLOCK), dtype=np.bool_)
@@ -74,7 +74,7 @@ def in_blocks(where: Mask) -> Mask:
 
 
 def conditioned(frame: Frame, where: Mask, control: Frame | None) -> Frame:
-    """Returns the picture with the control, or grey, in the area to make anew."""
+    """Returns the picture with the control, or grey, in the area to repaint."""
     return np.where(where[..., None], np.uint8(GREY) if control is None else control, frame)
 
 
@@ -99,5 +99,5 @@ def _picture(luma: NDArray[np.float32]) -> Frame:
 
 
 def to_image(where: Mask) -> Image.Image:
-    """Returns the area as a picture, white where it is."""
+    """Returns the area as a white picture on black."""
     return Image.fromarray(np.where(where, 255, 0).astype(np.uint8))

@@ -25,8 +25,8 @@ from .prompts import Prompts
 from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
-# The text of errors that have no class of their own, when memory runs out outside
-# PyTorch's allocator: when a kernel is loaded, and when cuBLAS starts.
+# Texts of out-of-memory errors outside PyTorch's allocator, which have no class: loading a kernel,
+# and starting cuBLAS.
 _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
@@ -102,15 +102,15 @@ class DiffusersPipeline:
                     anchor = Anchor(self._pipe, shot.before, shot.seed)
                 output = self._pipe(**arguments)
             except BaseException:
-                # Offload moves parts to the device in turn; the last one would stay
-                # there, beside those of the next run. Without offload this does nothing.
+                # Offload moves parts to the device in turn; the last one would stay there during
+                # the next run. If offload is off this does nothing.
                 self._pipe.maybe_free_model_hooks()
                 raise
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
     def _models(self) -> list[Any]:
-        """Returns what the pipeline calls, also what it has only for a while."""
+        """Returns the models that the pipeline calls, including borrowed ones."""
         return [*self._pipe.components.values(), *(self._prompts.encoders.values() if self._prompts else ())]
 
     def _chosen(self, shot: Shot) -> AbstractContextManager[None]:
@@ -246,7 +246,7 @@ def _to_frame(picture: Any) -> Frame:
 
 
 class translated:
-    """Turns the library's errors of the device into those of this package."""
+    """Converts the library's device errors to this package's."""
 
     def __enter__(self) -> None:
         return None

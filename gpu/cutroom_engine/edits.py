@@ -22,11 +22,11 @@ from .styles import STYLES, Shot
 from .windows import edit_in_windows
 from .write import VideoWriter, write_image
 
-# Reports a run's progress, 0 to 1, and its stage. It raises RunCancelled if nobody waits
-# for the run any more.
+# Reports a run's progress, 0 to 1, and its stage. It raises RunCancelled if the run's callers are
+# gone.
 Report = Callable[[float, str], None]
 
-# Notes that a run goes on. It raises RunCancelled if nobody waits for the run any more.
+# Notes that a run continues. It raises RunCancelled if the run's callers are gone.
 Check = Callable[[], None]
 
 
@@ -49,7 +49,7 @@ class Edit:
         overlap: bool = True,
         show: Callable[[bytes], None] | None = None,
     ) -> None:
-        """show receives previews, in a thread of their own, if the request asks for them."""
+        """show receives previews, in a separate thread, if the request asks for them."""
         self._request = request
         self._row = row
         self._pipeline = pipeline

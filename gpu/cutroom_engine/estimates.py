@@ -1,5 +1,5 @@
-"""How long a run takes: computed from the size of its model and of what is asked, corrected
-by what runs have taken."""
+"""How long a run takes: computed from the size of its model and of the request, corrected by the
+times of earlier runs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,10 @@ from .styles import STYLES
 _VAE_OPERATIONS = 8e6
 _VAE_SPEED = 0.1
 
-# A computed time may be wrong by so much, and one that was seen by so much: what is longer
-# than that is refused.
+# Estimates may be wrong by these factors, computed or observed; longer requests are refused.
 _COMPUTED, _SEEN = 1.5, 1.1
 
-# How much of the correction is that of the last run.
+# The weight of the last run in the correction.
 _LAST = 0.3
 
 
@@ -85,8 +84,8 @@ class Estimates:
         return self._card.teraflops * 1e12
 
     def _computed(self, row: PipelineRow, request: RunRequest) -> float | None:
-        """Returns the seconds for operations at the card's speed; without a size or a speed
-        those of a model and a card that are merely assumed, whose proportions are right."""
+        """Returns the seconds for operations at the card's speed. An unknown size or speed is
+        replaced by an assumed one, whose proportions are right."""
         speed = (self._card.teraflops if self._card is not None else 100.0) * 1e12
         work = work_of(row, request)
         return work.denoising / speed + work.in_vae / (speed * _VAE_SPEED)
@@ -94,15 +93,14 @@ class Estimates:
 
 @dataclass(frozen=True)
 class Work:
-    """What a run computes, in floating-point operations."""
+    """A run's work, in floating-point operations."""
 
     denoising: float
     in_vae: float
 
 
 def work_of(row: PipelineRow, request: RunRequest) -> Work:
-    """Returns what a run computes; for a row without a shape what a model does whose size is
-    assumed."""
+    """Returns a run's work; a row without a shape gets an assumed model size."""
     shape = SHAPES[row.shape or "wan2.1-14b"]
     width, height = working_size(request.width, request.height, row.multiple, row.pixels)
     lengths, passes_of_vae = [1], 2
@@ -114,9 +112,9 @@ def work_of(row: PipelineRow, request: RunRequest) -> Work:
             lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
         else:
             lengths = [window.valid(length) for _, length in window.plan(total)]
-            # VACE encodes what is kept and what is made anew, Animate pose and clip.
+            # VACE encodes the kept and the repainted areas, Animate pose and clip.
             passes_of_vae = 3 if style.references else 2
-    # A picture that is edited, and each reference, is beside the one that is made.
+    # The edited picture, and each reference, add to the new one.
     pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
     steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
     passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)

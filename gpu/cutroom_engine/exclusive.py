@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-# Held while models are made from files. The libraries that do it change PyTorch for the
-# whole process meanwhile, so that a model that another thread makes at that moment may be
-# left without its weights. What edits pictures need not hold it.
+# Held while models are made from files. The libraries change PyTorch for the whole process during
+# that time, so a model that another thread makes at that moment may lack its weights. Editing need
+# not hold it.
 LOADING = threading.RLock()

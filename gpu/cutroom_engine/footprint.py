@@ -1,5 +1,5 @@
-"""How much of the device's memory a pipeline needs, by arithmetic: the parameters of the
-published configurations times their bytes, and what a run takes beside them."""
+"""The device memory of a pipeline, computed: the parameters of the published configurations times
+their bytes, plus a run's working memory."""
 
 from __future__ import annotations
 
@@ -14,40 +14,38 @@ _BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 # The largest picture of the catalog that a row without a bound works at.
 _PIXELS = 1280 * 720
 
-# What a transformer holds at once, in vectors of its width for each token: the residual,
-# queries, keys and values, the output of attention, and the four times wider inside of a
-# block.
+# A transformer's vectors in memory for each token, each of its width: the residual, queries, keys
+# and values, the output of attention, and the four times wider inside of a block.
 _VECTORS = 12
-# What a cache of steps holds beside that, for each pass of a step: the output of the first
-# block, its change, and that of all others.
+# A step cache's additional vectors for each pass of a step: the output of the first block, its
+# change, and the change of all others.
 _CACHED = 3
 
-# What a VAE holds at once for each pixel of the four frames that it works at: tensors of
-# 96 channels.
+# A VAE's memory for each pixel of the four frames that it processes: tensors of 96 channels.
 _VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
 
-# Models that look at the clip, of 27 to 90 million parameters, with what they hold.
+# Models that analyse the clip, of 27 to 90 million parameters, with working memory.
 _BESIDE = 256 * 2**20
 
 
 @dataclass(frozen=True)
 class Footprint:
-    """What a pipeline needs, in bytes."""
+    """A pipeline's memory, in bytes."""
 
-    # What stays in memory, by what it is: pipelines share parts that are the same.
+    # Memory of the parts that stay loaded, by identity: pipelines share equal parts.
     parts: dict[Hashable, int]
-    # What a run takes beside them. One runs at a time.
+    # A run's working memory. Runs do not overlap.
     working: int
 
     @property
     def alone(self) -> int:
-        """What it needs with nothing else in memory."""
+        """The memory with no other pipeline loaded."""
         return sum(self.parts.values()) + self.working
 
 
 def footprint(name: str, row: PipelineRow) -> Footprint | None:
-    """Returns what the row's pipeline needs: what the row says, or what is computed from its
-    shape; None if neither is known, or if parts of it are not always in memory."""
+    """Returns the memory of the row's pipeline: the row's figure, or a figure computed from its
+    shape. Returns None if neither is known, or if parts of it are not always in memory."""
     if row.server is not None:
         return Footprint({}, 0)
     if row.memory is not None:
@@ -73,7 +71,7 @@ def footprint(name: str, row: PipelineRow) -> Footprint | None:
 
 
 def together(footprints: Iterable[Footprint]) -> int:
-    """Returns what pipelines need beside each other, in bytes."""
+    """Returns the memory of several loaded pipelines, in bytes."""
     parts: dict[Hashable, int] = {}
     working = 0
     for one in footprints:
@@ -82,7 +80,7 @@ def together(footprints: Iterable[Footprint]) -> int:
     return sum(parts.values()) + working
 
 
-# Bits of a weight, with its share of what its block is scaled by, in the formats of GGUF.
+# Bits of a weight, with its share of its block's scale, in the formats of GGUF.
 _GGUF_BITS = {
     "Q2_K": 2.63,
     "Q3_K": 3.44,
@@ -114,7 +112,7 @@ def _bytes(row: PipelineRow, part: str) -> int:
 
 def _denoising(row: PipelineRow) -> int:
     shape = SHAPES[row.shape or ""]
-    # A picture that is edited is beside the one that is made, and so is a reference.
+    # The edited picture adds to the new one, and so does a reference.
     frames = 1 if row.takes == "image" else row.window.frames
     tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
     passes = 1 if row.guidance is not None and row.guidance <= 1 else 2

@@ -37,14 +37,14 @@ def shown(picture: Image.Image) -> Image.Image:
 def working_size(width: int, height: int, multiple: int, pixels: int | None) -> tuple[int, int]:
     """Returns the size at which a model works for a result of the size.
 
-    Its sides are ones that the model supports, its aspect is about the same, and it has
-    at most so many pixels."""
+    The model supports its sides, its aspect is about the same, and it has at most the given number
+    of pixels."""
     scale = 1.0
     if pixels is not None and width * height > pixels:
         scale = math.sqrt(pixels / (width * height))
 
     def side(length: int) -> int:
-        # Rounded down where there is a bound, because the bound protects the memory.
+        # Rounded down if there is a limit, because the limit protects the memory.
         units = length * scale / multiple
         return max(1, math.floor(units) if scale < 1 else round(units)) * multiple
 
@@ -56,10 +56,11 @@ _SMALLEST = 64
 
 
 def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Returns the size at which a model works for a live picture, and that of the result.
+    """Returns a model's working size for a live picture, and the result's size.
 
-    The former has sides that the model supports and at most so many pixels, whatever the
-    picture's aspect; the latter has the picture's aspect, and is no larger than either."""
+    The working size has sides that the model supports and at most the given number of pixels,
+    whatever the picture's aspect. The result's size has the picture's aspect, and is at most
+    as large as both."""
     scale = min(1.0, math.sqrt(pixels / (width * height)))
     result = max(1, round(width * scale)), max(1, round(height * scale))
 
@@ -72,8 +73,8 @@ def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tup
 
 
 def working_count(count: int, fps: int, rate: int | None) -> int:
-    """Returns how many frames a model makes at its rate for so many of the result; None is
-    the result's rate."""
+    """Returns the number of frames that a model makes at its rate for count frames of the result;
+    None means the result's rate."""
     return count if rate is None else max(1, math.ceil(count / fps * rate))
 
 

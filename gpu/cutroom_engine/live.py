@@ -55,10 +55,10 @@ class LiveModel(Protocol):
         """Edits something, so that the first picture of a session takes no longer than others."""
 
     def encode(self, prompt: str) -> tuple[Any, str]:
-        """Returns what pictures are edited by, and what is to be said of the prompt."""
+        """Returns the encoded prompt, and a notice about it."""
 
     def see(self, image: wire.Image) -> Any:
-        """Returns what pictures are edited by, beside the prompt."""
+        """Returns the prepared reference image."""
 
     def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
         """Returns the edited picture, with the number and the range of the original."""
@@ -69,7 +69,7 @@ class Session:
 
     def __init__(self, model: str, pipeline: str, seed: int, tell: Tell) -> None:
         self.model, self.pipeline, self.seed, self.tell = model, pipeline, seed, tell
-        # What pictures are edited by: that of the empty prompt at first, and no image.
+        # The prepared conditions of edits: the empty prompt at first, and no image.
         self.prompt: Any = None
         self.image: Any = None
         # What waits: the newest picture, and the newest change of each kind.
@@ -86,8 +86,8 @@ class Session:
 
 
 class Live:
-    """Edits for sessions. A thread loads the models, warms them up and then edits pictures;
-    another prepares prompts and images meanwhile, so that no picture waits for them."""
+    """Edits for sessions. A thread loads the models, warms them up and then edits pictures. Another
+    thread prepares prompts and images, so that no picture waits for them."""
 
     def __init__(
         self,
@@ -96,12 +96,12 @@ class Live:
         weights: Supply,
         edited: Callable[[str, str, float], None] = lambda *_: None,
     ) -> None:
-        """edited is told of each picture: its model, what became of it, and the seconds."""
+        """edited receives each picture's model, outcome and seconds."""
         self._rows, self._load, self._weights, self._edited = rows, load, weights, edited
-        # Held for all fields below and those of sessions, and notified of what is to be done.
+        # Held for all fields below and fields of sessions, and notified of new work.
         self._changed = threading.Condition()
         self._models: dict[str, LiveModel] = {}
-        # What the empty prompt is to each, and the pipelines that could not be loaded.
+        # Each model's prepared empty prompt, and the pipelines that could not be loaded.
         self._empty: dict[str, Any] = {}
         self._failed: set[str] = set()
         self._sessions: list[Session] = []
@@ -120,7 +120,7 @@ class Live:
             thread.start()
 
     def drain(self) -> None:
-        """Takes no more sessions, and ends those that there are."""
+        """Refuses new sessions, and ends the existing ones."""
         with self._changed:
             self._ending = True
             sessions = list(self._sessions)
@@ -129,7 +129,7 @@ class Live:
             session.tell(_ENDING.line())
 
     def stop(self) -> None:
-        """Drains, and waits for the threads, if what they do ends soon."""
+        """Drains, and waits a limited time for the threads."""
         self.drain()
         with self._changed:
             for session in self._sessions:
@@ -151,7 +151,7 @@ class Live:
             return len(self._sessions)
 
     def catalogue(self) -> dict[str, Any]:
-        """Returns what is edited live: what could not be loaded is not."""
+        """Returns the loaded live models."""
         with self._changed:
             models = {
                 model: {"ready": pipeline in self._models}
@@ -273,8 +273,8 @@ class Live:
             raise RunCancelled
 
     def _next_picture(self) -> tuple[Session, wire.Picture] | None:
-        """Waits for a picture: that of the session whose last turn is longest ago. Returns None
-        if no more are edited."""
+        """Waits for a picture, from the session whose last turn is longest ago. Returns None at the
+        end."""
         with self._changed:
             while not (self._ending or self._broken):
                 waiting = [session for session in self._sessions if session.picture is not None]
@@ -341,7 +341,7 @@ class Live:
             return None
 
     def _change(self, session: Session, message: wire.Image | dict[str, Any]) -> dict[str, Any]:
-        """Makes a change, and returns what is told of it."""
+        """Makes a change, and returns the report about it."""
         model = self._models[session.pipeline]
         try:
             notice = ""
@@ -368,7 +368,7 @@ def _set(message: wire.Image | dict[str, Any], told: Mapping[str, Any]) -> dict[
 
 
 class _Nothing:
-    """Weights that nobody wants."""
+    """A supply for no pipelines."""
 
     def want(self, weights: Iterable[str]) -> None:
         """See runs.Supply."""
@@ -379,7 +379,7 @@ class _Nothing:
 
 
 def no_live() -> Live:
-    """Returns what edits nothing live."""
+    """Returns an engine for no live models."""
 
     def load(_: LivePipelineRow) -> LiveModel:
         raise AssertionError("there are no rows")

@@ -1,5 +1,5 @@
-"""Live pictures by pipelines of diffusers, from image to image in a few steps. What is known
-before a picture comes, such as what the prompt is to the model, is computed before."""
+"""Live pictures by pipelines of diffusers, from image to image in a few steps. Everything
+independent of the picture, such as the encoded prompt, is computed before."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
         given: dict[str, Any] = {}
         dtype = PRECISIONS[row.precision]
         if row.class_name != "StableDiffusionXLImg2ImgPipeline":
-            # What it blacks out would be a matter of single pictures here.
+            # The safety checker would black out only single pictures here.
             given |= {"safety_checker": None, "feature_extractor": None, "requires_safety_checker": False}
         if row.vae is not None:
             given["vae"] = diffusers.AutoencoderTiny.from_pretrained(
@@ -89,14 +89,14 @@ class LiveDiffusion:
         self.takes_images = row.image is not None
         self._row, self._pipe, self._device = row, pipe, device
         self._dtype = PRECISIONS[row.precision]
-        # Pictures go before all else that the device has to do, also that of runs.
+        # Pictures have priority on the device, also over runs.
         cuda = device != "cpu"
         self._first = torch.cuda.Stream(device, priority=-1) if cuda else None
         self._beside = torch.cuda.Stream(device) if cuda else None
         self._prompts: OrderedDict[str, tuple[dict[str, Any], str]] = OrderedDict()
         self._shown: bool | None = None
         self._check: Check = lambda: None
-        # What an edit calls, and nothing that prompts and images are prepared by.
+        # Only the parts that an edit calls, not the encoders of prompts and images.
         for part in (pipe.unet, getattr(pipe.vae, "encoder", None), getattr(pipe.vae, "decoder", None)):
             if isinstance(part, torch.nn.Module):
                 part.register_forward_pre_hook(lambda *_: self._check())
@@ -171,7 +171,7 @@ class LiveDiffusion:
 
     @contextmanager
     def _on(self, stream: Any) -> Iterator[None]:
-        """Computes on a stream of its own, and waits for the end."""
+        """Computes on a separate stream, and waits for the end."""
         with translated(), torch.no_grad():
             if stream is None:
                 yield
@@ -201,7 +201,7 @@ class LiveDiffusion:
         return _CONSISTENCY if self._row.class_name == "LatentConsistencyModelImg2ImgPipeline" else 0.0
 
     def _unseen(self) -> list[Any] | None:
-        """Returns what is passed on where no image is shown, and does not act."""
+        """Returns the placeholder for no image, which has no effect."""
         if self._row.image is None:
             return None
         projections = self._pipe.unet.encoder_hid_proj.image_projection_layers

@@ -30,8 +30,8 @@ _NONSENSE = invalid_input("The engine does not understand the session.")
 
 
 class LiveEndpoint:
-    """Answers the requests that open sessions. It is an ASGI application, because what is
-    received while a response goes on is read by no other way."""
+    """Answers the requests that open sessions. It is an ASGI application, because only ASGI can
+    receive during a response."""
 
     def __init__(self, live: Live) -> None:
         self._live = live

@@ -1,5 +1,5 @@
-"""The messages of live sessions, version 1: the protocol of
-shared/engine/engineserver/livewire, where it is described."""
+"""The messages of live sessions, version 1. shared/engine/engineserver/livewire describes the
+protocol."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ class Picture:
 
 @dataclass(frozen=True)
 class Image:
-    """A reference image in red, green, blue and alpha. Without pixels there is to be none."""
+    """A reference image in red, green, blue and alpha. An image without pixels removes the
+    reference."""
 
     number: int
     width: int
@@ -68,7 +69,7 @@ def planes_of(width: int, height: int) -> tuple[int, int]:
 
 
 class Reader:
-    """Takes a stream apart into messages. It holds one message at most, and what came with
+    """Splits a stream into messages. It holds at most one message, and the bytes that arrived with
     its end."""
 
     def __init__(self) -> None:

@@ -81,8 +81,8 @@ class Loader:
         return DiffusersPipeline(row, pipe, conditions, prompts, Choices(row, pipe, self._folder), sketches)
 
     def convert(self, row: PipelineRow, to: Path) -> None:
-        """Writes the row's pipeline to the folder as it is computed with: in its precision, with
-        its LoRAs, and with storage in FP8. Text encoders that it shares are left out."""
+        """Writes the row's pipeline to the folder in its computed form: in its precision, with its
+        LoRAs, and with storage in FP8. Shared text encoders are left out."""
         given: dict[str, Any] = {} if row.text is None else dict.fromkeys(_parts_of(row, "text_encoder"))
         pipe = getattr(diffusers, row.class_name).from_pretrained(
             str(self._folder(row.weights)), dtype=_precision(row), local_files_only=True, use_safetensors=True, **given

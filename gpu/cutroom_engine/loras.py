@@ -1,5 +1,4 @@
-"""LoRAs: those of a row, which become a part of its weights, and those that single requests
-choose, which leave with them."""
+"""LoRAs: a row's become a part of its weights, and a request's are removed after it."""
 
 from __future__ import annotations
 
@@ -36,8 +35,8 @@ class Choices:
 
     @contextmanager
     def chosen(self, name: str) -> Iterator[None]:
-        """Has the LoRA act for as long as the context lasts; "" is none. It is loaded anew each
-        time, as other rows may share the weights that it acts on."""
+        """Applies the LoRA while the context lasts; "" applies none. It is loaded again each time,
+        because other rows may share the weights."""
         if not name:
             yield
             return
@@ -49,7 +48,7 @@ class Choices:
 
 
 def _attach(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, loras: Mapping[str, LoraRow]) -> None:
-    """Puts LoRAs beside the layers that they act on, by the names of their adapters."""
+    """Attaches LoRAs to their layers, by the names of their adapters."""
     for name, lora in loras.items():
         path = folder(lora.folder) / lora.name
         if not path.is_file():

@@ -16,7 +16,7 @@ _PICTURE_SECONDS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.2, 0.5, 1, 5)
 
 
 class Metrics:
-    """What the server counts of its runs, and what it measures when asked."""
+    """The server's counters of runs, and its gauges."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -71,12 +71,12 @@ class Metrics:
         pipelines: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
         live: Callable[[], int] = int,
     ) -> None:
-        """Sets the sources of the number of unfinished runs, the pipelines in memory, the
-        device's memory in bytes by kind, that of each pipeline, and the number of live sessions."""
+        """Sets the sources of the number of unfinished runs, the pipelines in memory, the device's
+        memory in bytes by kind and by pipeline, and the number of live sessions."""
         self._registry.register(_Gauges(unfinished, resident, memory, pipelines, live))
 
     def text(self) -> bytes:
-        """Returns all metrics as they are now."""
+        """Returns the current values of all metrics."""
         return generate_latest(self._registry)
 
 

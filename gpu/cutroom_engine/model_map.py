@@ -83,9 +83,9 @@ GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
 
 
 class ControlRow(_Row):
-    """What is derived from each frame of the clip for the result to follow: its lines, its
-    luminance, its depth or its person's pose. Depth is seen by a model of transformers, a
-    folder, or s3://bucket/prefix of one."""
+    """The picture derived from each frame of the clip for the result to follow: its lines, its
+    luminance, its depth or its person's pose. A model of transformers estimates the depth, from a
+    folder or s3://bucket/prefix."""
 
     kind: Literal["line", "gray", "depth", "pose"]
     model: str | None = None
@@ -98,8 +98,8 @@ class ControlRow(_Row):
 
 
 class MaskRow(_Row):
-    """The area of the clip that is made anew, while the rest is kept: where the person is,
-    what a model of segmentation labels so, or a box, by shares of the picture's sides."""
+    """The area of the clip that is repainted: the person, parts found by a segmentation model, or a
+    box in shares of the picture's sides. The rest is kept."""
 
     of: Literal["person", "parts", "box"]
     model: str | None = None
@@ -156,9 +156,9 @@ class PipelineRow(_Row):
     server: ServerRow | None = None
     # The size of the model, one of shapes.SHAPES, by which its time is computed.
     shape: str | None = None
-    # For classes that are told how people move.
+    # For classes that take poses.
     poses: PosesRow | None = None
-    # For WanVACEPipeline: what it keeps of the clip. One of the two, or both.
+    # For WanVACEPipeline: the control, the mask, or both.
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
@@ -185,29 +185,29 @@ class PipelineRow(_Row):
     parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
-    # The shift of the scheduler's noise levels, and the strength of guidance; 1.0 is none,
-    # which models that are distilled for few steps want.
+    # The shift of the scheduler's noise levels, and the strength of guidance; 1.0 means none, for
+    # models that are distilled for few steps.
     shift: float | None = Field(default=None, gt=0, le=100)
     guidance: float | None = Field(default=None, ge=0, le=100)
     # The noise levels of the steps, one for each, for models that are distilled for these.
     sigmas: list[Annotated[float, Field(gt=0, le=1)]] = []
-    # What the result should not be; of no effect without guidance.
+    # The negative prompt; no effect if guidance is off.
     negative: str | None = None
-    # "model" moves whole parts between the device's memory and the machine's as they are
-    # needed, "sequential" moves single layers: less memory, more time.
+    # "model" moves whole parts between the device's memory and the machine's when needed,
+    # "sequential" moves single layers: less memory, more time.
     offload: Literal["none", "model", "sequential"] = "none"
-    # Memory of the device that it needs, activations included. If it is not set no other
-    # pipeline stays in memory beside it.
+    # Device memory that it needs, activations included. If it is not set no other pipeline stays in
+    # memory with it.
     memory: Bytes | None = None
     # Whether the VAE works tile by tile: less memory, more time.
     vae_tiling: bool = False
-    # Sides are multiples of this, and pictures have at most so many pixels.
+    # Sides are multiples of this, and pictures have at most this many pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
     # The frame rate at which it works; if absent, the rate of the result.
     fps: int | None = Field(default=None, ge=1, le=120)
-    # How the result gets its rate where that is higher: by frames that are interpolated
-    # along their motion, or by repeated ones.
+    # How the result gets a higher rate: by frames interpolated along their motion, or by repeated
+    # frames.
     between: Literal["motion", "repeat"] = "motion"
     window: WindowRow = WindowRow()
     # More arguments of each call, for example {guidance_scale: 5.0}.
@@ -277,7 +277,7 @@ class PipelineRow(_Row):
 
     @property
     def takes(self) -> Literal["video", "text", "image"]:
-        """What the pipeline edits."""
+        """The pipeline's kind of input."""
         return STYLES[self.class_name].takes
 
     @property
@@ -375,7 +375,7 @@ class LivePipelineRow(_Row):
     strength: float = Field(default=0.5, gt=0, le=1)
     # The strength of guidance. Only latent consistency models know it without a second pass.
     guidance: float | None = Field(default=None, ge=0, le=30)
-    # Sides are multiples of this, and pictures have at most so many pixels.
+    # Sides are multiples of this, and pictures have at most this many pixels.
     multiple: int = Field(default=8, ge=8, le=64, multiple_of=8)
     pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
     # Memory of the device that it needs, pictures included, which other pipelines do not get.
@@ -455,7 +455,7 @@ class ModelMap(_Row):
 
 
 class ModelMapError(Exception):
-    """One line that says what is wrong with the file."""
+    """One line that describes the file's error."""
 
 
 # The folder of weights in maps that are meant for any machine.

@@ -124,8 +124,8 @@ def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
 
 
 def region(person: Person | None, width: int, height: int) -> NDArray[np.bool_]:
-    """Returns the area around the person that is to be repainted. Its edges are those of
-    blocks, on which the pipeline is trained."""
+    """Returns the area around the person to repaint. Its edges are block edges, as in the
+    pipeline's training."""
     where = np.zeros((height, width), dtype=np.bool_)
     if person is None:
         return where

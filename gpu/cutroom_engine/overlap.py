@@ -1,4 +1,4 @@
-"""Reads ahead and writes behind, each in a thread of its own.
+"""Reads ahead and writes behind, each in a separate thread.
 
 A device computes while media are decoded and encoded. Order and content stay the
 same."""
@@ -18,7 +18,7 @@ _LOOK = 0.1
 
 
 class ReadAhead(Generic[_Item]):
-    """Takes items from an iterator in a thread, at most so many ahead of the reader.
+    """Takes items from an iterator in a thread, at most a fixed number ahead of the reader.
 
     An error of the iterator is raised after the items before it. It is a context manager:
     leaving it ends the thread, which closes the iterator."""
@@ -60,11 +60,11 @@ class ReadAhead(Generic[_Item]):
 
 
 class WriteBehind(Generic[_Item]):
-    """Passes items to a function in a thread, at most so many behind the writer.
+    """Passes items to a function in a thread, at most a fixed number behind the writer.
 
-    An error of the function is raised by a later put, or at the end. It is a context
-    manager: leaving it without an error waits until everything is written; leaving it
-    with an error drops what is not."""
+    An error of the function is raised by a later put, or at the end. It is a context manager:
+    leaving it without an error waits until everything is written; leaving it with an error drops
+    the rest."""
 
     def __init__(self, write: Callable[[_Item], None], behind: int) -> None:
         self._write = write
@@ -115,7 +115,7 @@ class _End:
 
 
 def _put(to: queue.Queue[_Item | _End], item: _Item | _End, stop: threading.Event) -> bool:
-    """Waits for room and puts the item; returns false if it should stop instead."""
+    """Waits for capacity and puts the item; returns false if it should stop instead."""
     while not stop.is_set():
         try:
             to.put(item, timeout=_LOOK)

@@ -1,4 +1,4 @@
-"""What the rest of the server needs of a model."""
+"""The interface between a model and the rest of the server."""
 
 from __future__ import annotations
 

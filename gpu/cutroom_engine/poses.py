@@ -20,8 +20,7 @@ _BATCH = 8
 
 _CERTAIN = 0.3
 
-# COCO's number for persons, and the numbers of its data set, and of COCO-WholeBody, among
-# those of ViTPose+.
+# COCO's number for persons, and ViTPose+'s numbers for the data sets COCO and COCO-WholeBody.
 _PERSON, _COCO, _WHOLE_BODY = 0, 0, 5
 
 # How many keypoints COCO has; COCO-WholeBody has 133.
@@ -29,8 +28,8 @@ _KEYPOINTS = 17
 
 
 class Poses:
-    """A person detector, such as RT-DETR, and a pose estimator, ViTPose. One that knows the
-    keypoints of COCO-WholeBody tells of hands too."""
+    """A person detector, such as RT-DETR, and a pose estimator, ViTPose. An estimator with the
+    keypoints of COCO-WholeBody finds hands too."""
 
     def __init__(self, detector: Path, estimator: Path, device: str) -> None:
         options: dict[str, Any] = {"local_files_only": True}

@@ -1,6 +1,6 @@
-"""Converts weights once, so that they are read as the model map wants them: in its
-precision, with LoRAs added, in FP8. They are published in twice the size or more. What is
-quantized by torchao is written in its precision, and quantized where it is used.
+"""Converts weights once to the model map's form: in its precision, with LoRAs added, in FP8.
+Published weights have twice the size or more. Weights for torchao are written in its precision, and
+quantized when loaded.
 
     python -m cutroom_engine.prepare [--map MAP] [--only NAME]... FOLDER
 
@@ -64,7 +64,7 @@ def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -
     rows: dict[str, dict[str, Any]] = {}
     for name, row in models.pipelines.items():
         fields = row.model_dump(mode="json", by_alias=True, exclude_defaults=True)
-        # Neither what is on another server nor what a file has in few bits is converted.
+        # Models on other servers and GGUF files are not converted.
         if name in names and row.server is None and row.gguf is None:
             _fetch(weights, row)
             fields |= _written(loader, row, folder, written, weights)
@@ -76,7 +76,7 @@ def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -
 def _written(
     loader: Any, row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights
 ) -> dict[str, Any]:
-    """Writes what the row needs and is not there yet, and returns its fields that change."""
+    """Writes the row's missing weights, and returns its changed fields."""
     changes: dict[str, Any] = {}
     if row.shared not in written:
         to = _named(folder, row.weights, set(written.values()))
@@ -98,7 +98,7 @@ def _written(
 
 
 def _copied(row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights) -> dict[str, Any]:
-    """Copies the small models beside the pipeline, which stay as they are."""
+    """Copies the small models of the pipeline unchanged."""
 
     def copied(of: str) -> str:
         if of not in written:

@@ -1,4 +1,4 @@
-"""Previews: small pictures of what the result of a run looks like so far."""
+"""Previews: small pictures of a run's result so far."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ Draw = Callable[[], Frame]
 
 
 class Previews:
-    """The previews of one run, at most one every so many seconds.
+    """The previews of one run, at a limited rate.
 
     They are drawn and encoded in a thread, which the device does not wait for. One that
     fails is the last, and costs the run nothing. It is a context manager: leaving it ends
     the thread."""
 
     def __init__(self, every: float, width: int, height: int, send: Callable[[bytes], None]) -> None:
-        """width and height are those of the result. send receives each preview, a JPEG, in the
-        thread."""
+        """width and height are the result's. send receives each preview, a JPEG, in the thread."""
         scale = min(1.0, _SIDE / max(width, height))
         self._size = max(1, round(width * scale)), max(1, round(height * scale))
         self._every, self._send = every, send
@@ -50,8 +49,7 @@ class Previews:
         self._behind.__exit__(kind, error, trace)
 
     def offer(self, begin: Callable[[], Draw]) -> None:
-        """Has a preview made, if one is due. begin is called at once, and what it returns in
-        the thread."""
+        """Has a preview made, if one is due. begin is called at once, and its result in the thread."""
         now = time.monotonic()
         if self._busy or self._over or now < self._due_at:
             return

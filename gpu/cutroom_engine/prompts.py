@@ -28,7 +28,7 @@ class Prompts:
 
     def _encoded(self, **arguments: Any) -> Any:
         """Stands in the place of the pipeline's method."""
-        if "image" in arguments:  # what the prompt is about, too, and it does not come again
+        if "image" in arguments:  # the model may use the image as a prompt too, and it does not come again
             return self._anew(arguments)
         key = tuple(sorted(arguments.items()))
         if key not in self._kept:
@@ -47,8 +47,8 @@ class Prompts:
 
 @contextmanager
 def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[None]:
-    """Lends the pipeline an encoder, which it has only now: what it finds among its parts
-    decides where it works. With a device the encoder comes there and leaves again."""
+    """Lends the pipeline an encoder for now: its parts determine its device. With a device the
+    encoder moves there and back."""
     restore: Callable[[], None] = _brought(encoder, device) if device is not None else lambda: None
     setattr(pipe, name, encoder)
     try:
@@ -59,8 +59,8 @@ def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[No
 
 
 def _brought(encoder: Any, device: str) -> Callable[[], None]:
-    """Copies the encoder to the device; what is returned lets the copy go. Nothing is copied
-    back, because nothing has changed."""
+    """Copies the encoder to the device; the returned function drops the copy. The encoder is
+    unchanged, so no copy back is needed."""
     tensors = [*encoder.parameters(), *encoder.buffers()]
     at_home = [tensor.data for tensor in tensors]
 

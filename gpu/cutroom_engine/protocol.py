@@ -12,8 +12,8 @@ Code = Literal["invalid_input", "engine_error"]
 
 
 class Input(BaseModel):
-    """An input file and what is known about it. Times are in seconds, sizes in pixels as
-    displayed, after a rotation that the file asks for."""
+    """An input file and its properties. Times are in seconds, sizes in pixels as displayed, after a
+    rotation that the file asks for."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -129,4 +129,4 @@ def invalid_input(message: str) -> RunError:
 
 
 class RunCancelled(Exception):
-    """Ends a run that nobody waits for any more."""
+    """Ends a run whose callers are gone."""

@@ -33,9 +33,9 @@ class Meter(Protocol):
 
 
 class Residents:
-    """Keeps as many pipelines as fit into memory, and evicts the least recently used
-    first. What they need is computed, and corrected by what a meter sees. One thread uses it;
-    names and memory can be called by any."""
+    """Keeps as many pipelines as fit into memory, and evicts the least recently used first. Their
+    memory is computed, and corrected by a meter's measurements. One thread uses it; names and
+    memory may be called by any."""
 
     def __init__(
         self, rows: Mapping[str, PipelineRow], memory: int | None, load: Load, meter: Meter | None = None
@@ -45,9 +45,8 @@ class Residents:
         self._load = load
         self._meter = meter
         self._resident: OrderedDict[str, Pipeline] = OrderedDict()
-        # Bytes by pipeline: what its weights took beyond what was computed for those that
-        # were not there yet, the most that a run took beside all weights, and the most that
-        # was in use in a run.
+        # Bytes by pipeline: its weights' excess over the computed new weights, the most that a run
+        # took in addition to all weights, and the highest use in a run.
         self._beyond: dict[str, int] = {}
         self._working: dict[str, int] = {}
         self._most: dict[str, int] = {}
@@ -74,7 +73,7 @@ class Residents:
 
     @contextmanager
     def measured(self, name: str) -> Iterator[None]:
-        """Measures what a run of the pipeline takes."""
+        """Measures the memory of a run of the pipeline."""
         if self._meter is None:
             yield
             return
@@ -88,9 +87,9 @@ class Residents:
             self._most[name] = max(self._most.get(name, 0), most)
 
     def memory(self) -> dict[str, dict[str, int]]:
-        """Returns bytes by pipeline and kind: computed is what it needs alone by arithmetic,
-        needed the same as it was corrected, and measured the most that was in use in one of its
-        runs, with all that was beside it."""
+        """Returns bytes by pipeline and kind: computed is its computed memory with no other
+        pipeline loaded, needed the corrected figure, and measured the highest use in one of its
+        runs, other pipelines included."""
         found: dict[str, dict[str, int]] = {}
         for name, row in self._rows.items():
             computed, needed = footprint(name, row), self._need(name)
@@ -103,8 +102,8 @@ class Residents:
         return found
 
     def evict_all(self) -> None:
-        """Releases all memory, including that of a pipeline whose loading failed: its parts
-        refer to each other, so they stay until the garbage collector runs."""
+        """Releases all memory, also of a pipeline that failed to load. The
+        garbage collector must run, because the pipeline's parts refer to each other."""
         gc.collect()
         for name in self.names():
             self._evict(name)
@@ -115,8 +114,8 @@ class Residents:
         return self._memory is not None and len(known) == len(needs) and together(known) <= self._memory
 
     def _need(self, name: str) -> Footprint | None:
-        """Returns what the pipeline needs, as far as it is known. A run that took less than was
-        computed says nothing of a larger one."""
+        """Returns the pipeline's memory if known. A run below the computed figure says
+        nothing about a larger one."""
         row = self._rows[name]
         computed = footprint(name, row)
         if computed is None or name not in self._beyond:

@@ -1,4 +1,4 @@
-"""Runs: one at a time on the device. Every caller is told how its run ended."""
+"""Runs: one at a time on the device. Every caller learns how its run ended."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Run:
         return 0.0 if self._cancelled_at is None else time.monotonic() - self._cancelled_at
 
     def report(self, fraction: float, stage: str) -> None:
-        """Sends the progress; raises RunCancelled if nobody waits for the run."""
+        """Sends the progress; raises RunCancelled if the run's callers are gone."""
         self.check()
         self.stage = stage
         # A second attempt begins again, and progress never falls.
@@ -120,13 +120,13 @@ class Run:
         return 0.0 if self.stage in ("wait", "load") else time.monotonic() - self._moved_at
 
     def check(self) -> None:
-        """Notes that the run goes on; raises RunCancelled if nobody waits for it."""
+        """Notes that the run continues; raises RunCancelled if its callers are gone."""
         self._moved_at = time.monotonic()
         if self.cancelled:
             raise RunCancelled
 
     def show(self, preview: bytes) -> None:
-        """Sends a preview beside the progress."""
+        """Sends a preview with the progress."""
         self._tell(self.line() | {"preview": base64.b64encode(preview).decode()})
 
     def line(self) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Run:
 
 
 class Runner:
-    """Works on runs, one at a time, in a thread of its own.
+    """Works on runs, one at a time, in a separate thread.
 
     Images and videos take turns if both wait, because the sender of an image waits for
     it: no more than the current video goes before it. Within a kind, the first that
@@ -350,8 +350,8 @@ class Runner:
             self._estimates.ended(name, run.request, time.monotonic() - began)
 
     def _engine_of(self, request: RunRequest) -> str:
-        """Returns the name that a job shows for what made its result: that of the weights, or
-        where there are none here that of the pipeline."""
+        """Returns the name that a job shows for its engine: the name of the weights, otherwise the
+        name of the pipeline."""
         name = self._pipeline_of(request)
         return (PurePosixPath(self._models.pipelines[name].weights).name or name)[:_MAX_NAME]
 

@@ -1,4 +1,4 @@
-"""Models of transformers that tell how far away things are, and what they are."""
+"""Models of transformers that estimate depth and segment parts."""
 
 from __future__ import annotations
 

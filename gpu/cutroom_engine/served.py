@@ -1,5 +1,5 @@
-"""Rows whose model is on a server of its own, such as one of several cards: vLLM-Omni and
-SGLang serve diffusion models by the calls of OpenAI, POST /v1/videos and /v1/images/edits."""
+"""Rows whose model runs on a separate server, such as one with several cards: vLLM-Omni and SGLang
+serve diffusion models by the calls of OpenAI, POST /v1/videos and /v1/images/edits."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CALL, _POLL = 60.0, 1.0
 # How many questions in a row may go unanswered.
 _LOST = 10
 
-# What an answer may have, in bytes: a record or an image, and a video.
+# Limits of an answer in bytes: a record or an image, and a video.
 _MAX_ANSWER, _MAX_VIDEO = 64 << 20, 1 << 30
 
 _AWAY = RunError("engine_error", "The engine's server cannot be reached.", retryable=True)
@@ -141,7 +141,7 @@ class ServedPipeline:
         on_step(1.0)
 
     def _forget(self, path: str) -> None:
-        """Has the server stop and delete the video, once: servers delete by themselves too."""
+        """Asks the server once to stop and delete the video. Servers also delete old videos."""
         try:
             self._call("DELETE", path)
         except RunError:
@@ -264,12 +264,12 @@ def _record(content: bytes) -> dict[str, Any]:
 
 
 def _texts(fields: dict[str, Any]) -> dict[str, str]:
-    """Returns fields of a form: what is no text, and no number, is JSON."""
+    """Returns fields of a form: values other than texts and numbers become JSON."""
     return {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()}
 
 
 def _add(form: _Form, name: str, of: str, mime: str, extension: str, content: bytes) -> None:
-    """Adds a file, as a part of its own or as the URL that fields of references take."""
+    """Adds a file, as a separate part or as the URL that fields of references take."""
     if name.endswith("_reference") and name.startswith(("image", "video")):
         form.fields[name] = json.dumps({f"{of}_url": f"data:{mime};base64,{base64.b64encode(content).decode()}"})
     else:

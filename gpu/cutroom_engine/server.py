@@ -32,9 +32,9 @@ _HEARTBEAT = 10.0
 class Server(uvicorn.Server):
     """Serves an application.
 
-    When it is told to stop, the runs end at once, so that their callers can have them
-    done elsewhere. It stops by itself if it can do no more runs, because its supervisor
-    restarts it sooner than a health check would find it."""
+    On a stop signal the runs end at once, so that their callers can move them elsewhere. The server
+    stops if it can do no more runs, because its supervisor restarts it sooner than a health check
+    would."""
 
     def __init__(self, config: uvicorn.Config, runner: Runner, live: Live | None = None) -> None:
         super().__init__(config)
@@ -53,8 +53,8 @@ class Server(uvicorn.Server):
 
 
 def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
-    """Returns the application. The runner and the live sessions work while the application is
-    up; without live there are none."""
+    """Returns the application. The runner and the live sessions work while the application is up;
+    live may be None."""
     live = live or no_live()
 
     @asynccontextmanager

@@ -11,7 +11,7 @@ from .model_map import parse_bytes
 
 
 class SettingError(Exception):
-    """One line that names the variable and says what is wrong."""
+    """One line that names the variable and the error."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """The sizes of published models, by which memory and time are computed.
 
-Parameters and layers are those of the configurations that their publishers give."""
+Parameters and layers come from the publishers' configurations."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Shape:
     width: int
     text: float
     vae: float
-    # Other models of the pipeline, such as the one that sees a reference.
+    # Other models of the pipeline, such as a reference's encoder.
     other: float = 0
-    # A token is so many pixels wide and high, and so many frames long after the first.
+    # A token covers this many pixels in width and height, and this many frames after the first.
     side: int = 16
     frames: int = 4
 
     def tokens(self, width: int, height: int, length: int) -> int:
-        """Returns how many tokens so many frames of the size are."""
+        """Returns the number of tokens of length frames of the size."""
         return -(-width // self.side) * -(-height // self.side) * (1 + (length - 1) // self.frames)
 
     def operations(self, tokens: int) -> float:
-        """Returns the floating-point operations of one pass over the tokens: two for each
-        parameter and token, and those of attention, which grow with the square."""
+        """Returns the floating-point operations of one pass over the tokens: two for each parameter
+        and token, plus attention, which grows with the square."""
         return 2 * self.transformer * tokens + 4 * self.layers * self.width * tokens**2
 
 
@@ -39,7 +39,7 @@ _UMT5 = 5.68e9
 SHAPES = {
     "wan2.1-1.3b": Shape(1.42e9, 30, 1536, _UMT5, 0.127e9),
     "wan2.1-14b": Shape(14.29e9, 40, 5120, _UMT5, 0.127e9),
-    # The blocks of VACE run beside the others: 15 of 30, and 8 of 40.
+    # The blocks of VACE come in addition: 15 to 30, and 8 to 40.
     "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, _UMT5, 0.127e9),
     "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, _UMT5, 0.127e9),
     "wan2.2-animate-14b": Shape(17.3e9, 40, 5120, _UMT5, 0.127e9, other=0.63e9),

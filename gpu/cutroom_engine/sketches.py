@@ -31,11 +31,10 @@ _RIDGE = 0.01
 
 
 class Sketcher:
-    """Draws what the latents of a pipeline show.
+    """Draws pictures from a pipeline's latents.
 
-    Each pixel is a weighted sum of the channels of one latent. The weights are those by
-    which what the pipeline's own VAE makes of known pictures comes closest to these, so that
-    none have to be known beforehand."""
+    Each pixel is a weighted sum of the channels of one latent. The weights are fitted to known
+    pictures that the pipeline's own VAE encodes, so no table of weights is needed."""
 
     def __init__(self, pipe: Any) -> None:
         """The VAE is on the device."""
@@ -46,9 +45,9 @@ class Sketcher:
         self._plain = _plain(pipe)
 
     def begin(self, scheduler: Any, output: torch.Tensor, sample: torch.Tensor, shot: Shot) -> Draw:
-        """Returns what draws the result as the model expects it, after a step of the scheduler
-        with the model's output for a sample. Of a clip it is a frame of the middle. What has to
-        be copied from the device is under way; the device is not waited for."""
+        """Returns a function that draws the model's expected result after a step of the scheduler,
+        from the model's output for a sample. For a clip it draws a middle frame. Copies from the
+        device are asynchronous."""
         if sample.ndim == 5:
             middle = sample.shape[2] // 2
             output, sample = output[:, :, middle], sample[:, :, middle]
@@ -110,8 +109,8 @@ def sketched(pipe: Any, by: Sketcher | None, previews: Previews | None, shot: Sh
 
 
 def _plain(pipe: Any) -> Callable[[torch.Tensor, Shot], torch.Tensor]:
-    """Returns what turns a pipeline's latents, of one frame, into those that its VAE makes:
-    1 x channels x height x width."""
+    """Returns a function that converts a pipeline's latents, of one frame, to its VAE's: 1 x
+    channels x height x width."""
     vae, config, kind = pipe.vae, pipe.vae.config, type(pipe)
     factor = _factor(pipe)
     patched = hasattr(vae, "bn")
@@ -147,7 +146,7 @@ def _factor(pipe: Any) -> int:
 
 
 def _fitted(vae: Any, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Returns the weights, channels x 3, and what is added to the sums, by least squares."""
+    """Returns the weights, channels x 3, and the constants, by least squares."""
     clips = "temperal_downsample" in vae.config
     made, wanted = [], []
     for picture in _leaves(_LATENTS * factor):
@@ -169,8 +168,8 @@ def _fitted(vae: Any, factor: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _leaves(side: int) -> Iterator[NDArray[np.uint8]]:
-    """Yields pictures of fallen leaves: discs of every size and colour that hide each other,
-    whose statistics are about those of photographs."""
+    """Yields pictures of fallen leaves: discs of every size and colour that hide each other, whose
+    statistics resemble photographs."""
     drawn = np.random.default_rng(0)
     for _ in range(_PICTURES):
         picture = Image.new("RGB", (side, side))

@@ -32,7 +32,7 @@ PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float
 # rounding in 8 bits takes, and far less than a kernel that is wrong is off by.
 _TOLERANCE = 0.1
 
-# The size at which a kernel is tried. Its length is no multiple of 128, at which kernels of
+# The size at which a kernel is tried. Its length is not a multiple of 128, at which kernels of
 # cuDNN before 9.15 were wrong.
 _TOKENS, _HEADS = 300, 2
 
@@ -88,8 +88,8 @@ def set_compiled(row: PipelineRow, transformer: Any) -> None:
 
 
 def quantize(row: PipelineRow, transformer: Any, device: str) -> None:
-    """Turns the weights of the transformer's blocks into FP8, one layer after the other on
-    the device, so that the device never holds them all as they were."""
+    """Turns the weights of the transformer's blocks into FP8, one layer after the other on the
+    device, so that the device never holds all of them unquantized."""
     from torchao.quantization import (
         Float8DynamicActivationFloat8WeightConfig,
         Float8WeightOnlyConfig,

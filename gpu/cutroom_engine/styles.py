@@ -1,6 +1,6 @@
 """How each class of pipeline is called.
 
-This module knows the arguments of the classes, but not what they compute with."""
+This module knows the arguments of the classes, but not their libraries."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Shot:
     length: int
     # The frames to edit, as many; empty for text-to-video.
     frames: list[Frame] = field(default_factory=list)
-    # Pictures of what the result should look like.
+    # Pictures that show the wanted appearance.
     references: list[Image.Image] = field(default_factory=list)
     # The first frames of the result, as the window before made them.
     before: list[Frame] = field(default_factory=list)
     # The person in each of the frames, for classes that ask for it.
     people: list[Person | None] = field(default_factory=list)
-    # For classes that are conditioned on pictures of the clip: one for each of the frames,
-    # or none, and the area of each frame that is made anew, or none for all of it.
+    # For classes that are conditioned on pictures of the clip: a control for each frame or none,
+    # and the repainted area of each frame, or none for the whole frame.
     control: list[Frame] = field(default_factory=list)
     masks: list[Mask] = field(default_factory=list)
     # Frames a second; 0 for an image.
@@ -53,21 +53,21 @@ class Style:
     # Whether it takes reference images, and whether it needs one.
     references: bool = False
     needs_reference: bool = False
-    # Whether it is told who is seen, and how they move.
+    # Whether it takes the person's face and poses.
     people: bool = False
-    # Whether it is told by controls and masks what to keep of the clip.
+    # Whether controls and masks define the kept parts of the clip.
     conditioned: bool = False
     # Whether the model is on another server.
     served: bool = False
-    # How it is told what the window before made of its first frames: by its arguments, by
-    # the latents of each step, or as the segment that came before; None if it is not.
+    # How it receives the previous window's frames: by its arguments, by the latents of each step,
+    # or as the previous segment; None if it cannot.
     continues: Literal["arguments", "latents", "segment"] | None = None
-    # Whether steps can be cached by the change of the first block: always, or only without
-    # guidance, as the pipeline does not say which of two passes is which; None if never.
-    # VACE and Animate add to what passes between two blocks, which would be added again; of
-    # the others diffusers does not know how the last block answers.
+    # Whether steps can be cached by the change of the first block: always, or only when guidance is
+    # off, because the pipeline does not distinguish two passes. None means never. VACE and Animate
+    # add to the output between two blocks, which would be added again. diffusers does not support
+    # the last block of the others.
     caches: Literal["always", "unguided"] | None = None
-    # The arguments of the strength of guidance, and of what the result should not be.
+    # The argument names of the strength of guidance, and of the negative prompt.
     guidance: str = "guidance_scale"
     negative: str | None = "negative_prompt"
 
@@ -94,9 +94,8 @@ def _lucy_edit(shot: Shot) -> dict[str, Any]:
 
 
 def _vace(shot: Shot) -> dict[str, Any]:
-    # White in the mask is made anew after what the video shows there: a control, or grey
-    # for anything that fits. Black is kept: what is around, and the frames that the window
-    # before has made.
+    # White in the mask is repainted by the video's control, or by anything if the video is grey.
+    # Black is kept: the surroundings, and the previous window's frames.
     kept = len(shot.before)
     everywhere = np.ones((shot.height, shot.width), dtype=np.bool_)
     frames, masks = list(shot.before), [~everywhere] * kept
@@ -153,7 +152,7 @@ def _image_edit_by_references(shot: Shot) -> dict[str, Any]:
 
 
 def _flux_kontext(shot: Shot) -> dict[str, Any]:
-    # Otherwise it would choose a size of its own.
+    # Otherwise it would choose a different size.
     return {**_image_edit(shot), "_auto_resize": False, "max_area": shot.width * shot.height}
 
 

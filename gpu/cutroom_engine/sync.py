@@ -37,7 +37,7 @@ _ATTEMPTS = 4
 # How often a server that waits for another one's copy checks it, in seconds.
 _LOOK = 0.5
 
-# This file is in a complete folder, and says what it is a copy of.
+# This file exists only in a complete folder, and names its source.
 _MANIFEST = ".manifest.json"
 
 
@@ -50,7 +50,7 @@ class WeightsError(Exception):
 
 
 class Cancelled(Exception):
-    """Ends a copy that was told to stop."""
+    """Ends a stopped copy."""
 
 
 class Bucket(Protocol):
@@ -72,9 +72,9 @@ class _File:
 
 
 def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event) -> Path:
-    """Returns the folder below the cache that holds what is at s3://bucket/prefix.
+    """Returns the folder below the cache that holds a copy of s3://bucket/prefix.
 
-    If S3 cannot be reached, a complete copy from an earlier call is used as it is.
+    If S3 cannot be reached, a complete copy from an earlier call is used.
 
     Raises WeightsError, or Cancelled once stop is set."""
     url = urlparse(weights)
@@ -104,8 +104,8 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
 
 @contextmanager
 def _alone(lock: Path, stop: threading.Event) -> Iterator[None]:
-    """Locks out other servers with the same cache, for example those of one machine with
-    several GPUs. The system releases the lock if the server dies."""
+    """Locks out other servers with the same cache, for example on one machine with several GPUs.
+    The system releases the lock if the server dies."""
     with lock.open("w") as held:
         while True:
             try:
@@ -133,8 +133,8 @@ def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]
 
 
 def _whole(folder: Path, files: list[_File]) -> bool:
-    """Reports whether the folder matches the listing. Sizes are compared too, in case
-    somebody changed a file."""
+    """Reports whether the folder matches the listing. Sizes are compared too, in case a file was
+    changed."""
     try:
         if json.loads((folder / _MANIFEST).read_text()) != [asdict(file) for file in files]:
             return False
@@ -178,7 +178,7 @@ def _fetch_all(
 
 
 class _Target:
-    """A file that is being fetched. A file beside it lists the parts that have arrived."""
+    """A file that is being fetched. A second file lists the parts that have arrived."""
 
     def __init__(self, folder: Path, file: _File) -> None:
         self.file = file
@@ -213,7 +213,7 @@ class _Target:
                 break
             except (WeightsError, Cancelled):
                 raise
-            except Exception as error:  # of boto3, or of what it is built on
+            except Exception as error:  # errors of boto3 or of its libraries
                 if attempt + 1 == _ATTEMPTS:
                     raise WeightsError(f"{self.file.key}: {error}", retryable=True) from error
                 stop.wait(2**attempt)

@@ -27,8 +27,7 @@ def is_hdr(transfer: int) -> bool:
 
 
 def tone_map(picture: NDArray[np.uint16], transfer: int, *, wide: bool) -> Frame:
-    """Returns the ordinary picture for one with 16 bits a channel; wide says that its
-    primaries are those of BT.2020."""
+    """Returns the SDR picture for one with 16 bits a channel; wide means BT.2020 primaries."""
     light = _linear(picture.astype(np.float32) / 65535.0, transfer)
     if wide:
         light = light @ _TO_BT709.T

@@ -34,13 +34,13 @@ class _Copy:
 class Weights:
     """The folders of weights.
 
-    Weights in S3 are copied below the cache in the background, one prefix after the
-    other, those that a run wants first."""
+    Weights in S3 are copied below the cache in the background, one prefix after the other, wanted
+    ones first."""
 
     def __init__(self, cache: Path, bucket: Callable[[], Bucket] | None = None) -> None:
         self._cache = cache
         self._bucket = bucket or _bucket
-        # Held for all fields below, and notified of a copy that is to be made.
+        # Held for all fields below, and notified of a wanted copy.
         self._asked = threading.Condition()
         self._copies: dict[str, _Copy] = {}
         self._current: _Copy | None = None
@@ -55,8 +55,8 @@ class Weights:
                 self._copy(one)
 
     def want(self, weights: Iterable[str]) -> None:
-        """Has these copied before those that no run wants; one of those that is being copied
-        is postponed. Copies that failed are tried again."""
+        """Copies these before unwanted ones; it postpones an unwanted copy in progress. Failed
+        copies are tried again."""
         with self._asked:
             wanted = [copy for one in weights if (copy := self._copy(one)) is not None and copy.folder is None]
             for copy in wanted:
@@ -86,7 +86,7 @@ class Weights:
         return copy.folder
 
     def close(self) -> None:
-        """Ends the copying; what has arrived is kept, and the next start continues."""
+        """Stops copying; arrived parts are kept, and the next start continues."""
         with self._asked:
             self._closed = True
             if self._current is not None:

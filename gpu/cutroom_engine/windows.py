@@ -1,4 +1,4 @@
-"""Clips that are longer than what a model edits at once: overlapping windows."""
+"""Clips longer than a model's limit: overlapping windows."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ class Window:
             raise ValueError(f"overlap: {self.overlap} is not from 0 to {self.frames - 1}")
 
     def valid(self, length: int) -> int:
-        """Returns the shortest valid length of at least two steps that holds so many frames:
-        models that receive pictures beside the clip need that much."""
+        """Returns the shortest valid length of at least two steps that holds length frames: models
+        with pictures in addition to the clip need that much."""
         return max(math.ceil((length - 1) / self.step) * self.step, self.step) + 1
 
     def plan(self, total: int) -> list[tuple[int, int]]:
-        """Returns start and length of each window over so many frames. All but the last have
-        one length, as short as their number allows."""
+        """Returns start and length of each window over total frames. All but the last have one
+        length, as short as their number allows."""
         if total <= self.frames:
             return [(0, total)]
         stride = self.frames - self.overlap
@@ -48,13 +48,13 @@ class Window:
             start += length - self.overlap
 
 
-# Edits the frames of the window with the number. The second list is what the window
-# before made of this one's first frames.
+# Edits the frames of the window with the number. The second list holds the previous window's
+# versions of this window's first frames.
 EditWindow = Callable[[int, list[Frame], list[Frame]], list[Frame]]
 
 
 def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: EditWindow) -> Iterator[Frame]:
-    """Edits a clip of so many frames and yields as many.
+    """Edits a clip and yields the same number of frames.
 
     It keeps the frames of one window in memory. Where two windows overlap, one fades into
     the other."""

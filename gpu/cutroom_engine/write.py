@@ -19,9 +19,8 @@ _BT709, _NARROW = 1, 1
 # FFmpeg's flag for output that reveals nothing about the program and the machine.
 _BITEXACT = 1 << 23
 
-# x264's macroblock tree, with AVX-512, reads beyond the rows of pictures whose width is
-# not a multiple of 128, so each run would produce other bytes. Every processor beside a
-# GPU has AVX2.
+# x264's macroblock tree, with AVX-512, reads beyond the rows of pictures whose width is not a
+# multiple of 128, so each run would produce different bytes. Every machine with a GPU has AVX2.
 _SAME_CODE = {"x264-params": "asm=avx2"} if platform.machine() == "x86_64" else {}
 
 _SOUND_FRAME = 1024

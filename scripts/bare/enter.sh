@@ -1,7 +1,6 @@
 #!/bin/sh
-# enter.sh ROOT USER COMMAND: makes ROOT the root of this namespace of mounts, not a
-# folder to chroot to, in which no user may make namespaces, and runs the command as the
-# user, as after a login. See test-bare.sh.
+# enter.sh ROOT USER COMMAND: makes ROOT the root of this mount namespace (users in a chroot could
+# not make namespaces), and runs the command as the user in a login shell. See test-bare.sh.
 set -eu
 root=$1 user=$2 command=$3
 
@@ -20,6 +19,6 @@ ln -s pts/ptmx "$root/dev/ptmx"
 ln -s /proc/self/fd "$root/dev/fd"
 cd "$root"
 pivot_root . mnt
-# This shell stays, to wait for what others leave.
+# This shell stays, to wait for orphaned processes.
 # shellcheck disable=SC2016 # for that shell
 exec chroot . /bin/sh -c 'cd / && umount -l /mnt && su - "$1" -c "$2"; exit $?' sh "$user" "$command"

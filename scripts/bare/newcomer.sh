@@ -1,6 +1,6 @@
 #!/bin/sh
-# newcomer.sh: runs `make run` in a terminal, does what it says to do, and ends it by
-# Ctrl-C. See test-bare.sh.
+# newcomer.sh: runs `make run` in a terminal, follows its instructions, and ends it by Ctrl-C. See
+# test-bare.sh.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
