@@ -1,7 +1,8 @@
 """Prepares an OpenAPI document of the service for generators of clients.
 
-prepare.py DOCUMENT reads a file or a URL and prints the document without what a client does not call: pages for people,
-deprecated routes, and the further names of models, whose forms are those of their canonical ids.
+prepare.py DOCUMENT reads a file or a URL and prints the document without the parts that a client
+does not need: pages for people, deprecated routes, and the aliases of models, which have the same
+forms.
 """
 
 import json

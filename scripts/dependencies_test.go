@@ -34,7 +34,7 @@ var parsing = map[string]string{
 	"go.opentelemetry.io/otel":                 "v1.47.0",                            // traceparent
 	"go.yaml.in/yaml/v2":                       "v2.4.5",                             // below Prometheus
 	"golang.org/x/net":                         "v0.62.0",                            // HTTP
-	"golang.org/x/sys":                         "v0.49.0",                            // the fence of what reads media
+	"golang.org/x/sys":                         "v0.49.0",                            // the sandbox of decoders
 	"golang.org/x/text":                        "v0.43.0",                            // names of hosts and files
 	"google.golang.org/grpc":                   "v1.85.0",                            // below the export of traces
 	"google.golang.org/protobuf":               "v1.36.12",                           // the same
@@ -64,8 +64,7 @@ func modules(content string) map[string]string {
 	return required
 }
 
-// The table of licences names no module that was dropped, and none at an earlier
-// version. make licenses writes it anew.
+// The table of licences has no dropped module and no old version. make licenses rewrites it.
 func TestLicencesMatchModules(t *testing.T) {
 	required := modules(read(t, "go.mod"))
 	table := read(t, "docs", "third-party.tsv")

@@ -28,7 +28,7 @@ esac`
 	ffmpegOld   = `echo "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright"`
 	ffmpegSmall = `case "$*" in -version) echo "ffmpeg version 7.1 Copyright" ;; *) echo " V....D libopenh264" ;; esac`
 
-	// installs notes what it was asked for, and makes an ffmpeg that can all.
+	// installs notes its arguments, and installs a capable fake ffmpeg.
 	installs = `echo "$(basename "$0") $*" >>"$NOTES"
 case "$*" in *ffmpeg*) for name in ffmpeg ffprobe; do cp "$ABLE" "$FOLDER/$name"; done ;; esac`
 	asks    = `exit 1`
@@ -42,8 +42,8 @@ var everywhere = []string{
 	"sh", "awk", "basename", "cat", "chmod", "cp", "dirname", "env", "grep", "mktemp", "rm", "sed", "tail", "tr", "true",
 }
 
-// preflight runs the script for a target on a system and returns its exit code, what it
-// says and what was installed.
+// preflight runs the script for a target on a system and returns its exit code, its output and its
+// installations.
 func (s system) preflight(t *testing.T, target string, settings ...string) (code int, says, installed string) {
 	t.Helper()
 	folder, beside := t.TempDir(), t.TempDir()
@@ -65,8 +65,8 @@ func (s system) preflight(t *testing.T, target string, settings ...string) (code
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), "preflight.sh", target)
-	// Without a home: this machine's own Go, which is looked for too, would go on writing
-	// its telemetry there after its end.
+	// Unset HOME: otherwise this machine's own Go, which the script also finds, would still write its
+	// telemetry there after its end.
 	command.Env = append([]string{
 		"PATH=" + folder, "FOLDER=" + folder, "NOTES=" + notes, "ABLE=" + tool(t, beside, "ffmpeg", ffmpegNew),
 		"SSL_CERT_FILE=" + certificates,
@@ -79,15 +79,15 @@ func (s system) preflight(t *testing.T, target string, settings ...string) (code
 	return command.ProcessState.ExitCode(), string(out), string(noted)
 }
 
-// What is missing is told before anything is built, with one command that installs all
-// of it, and is installed only where nobody has to be asked.
+// Missing tools are reported before the build, with one command that installs all of them. They are
+// installed only if that needs no password.
 func TestWhatIsMissingIsToldFirst(t *testing.T) {
 	const noCertificates = "SSL_CERT_FILE=/nonexistent"
 	for name, c := range map[string]struct {
 		system    system
 		setting   string
 		code      int
-		says      string // the one command, or what is said
+		says      string // the one command, or the message
 		installed string
 	}{
 		"nothing is missing": {system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew}, "", 0, "", ""},
@@ -166,7 +166,7 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 	}
 }
 
-// Every target of the Makefile says what it needs, and those needs can be told.
+// Every target of the Makefile names its needs, and the script knows them.
 func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 	makefile := read(t, "Makefile")
 	targets := regexp.MustCompile(`(?m)^([a-z-]+):(.*?)##`).FindAllStringSubmatch(makefile, -1)

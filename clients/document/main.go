@@ -1,6 +1,5 @@
-// Command document prints the OpenAPI document that the client packages are made from:
-// that of the models of CUTROOM_CATALOG in the family CUTROOM_FAMILY, or of the built-in
-// ones.
+// Command document prints the OpenAPI document for the client packages. It covers the models of
+// CUTROOM_CATALOG in the family CUTROOM_FAMILY, by default the built-in models.
 package main
 
 import (
@@ -26,7 +25,7 @@ func main() {
 	}
 }
 
-// write asks the service itself, in this process, for what it would serve with a catalog.
+// write asks an in-process service with the catalog for its document.
 func write(to io.Writer, family, file string) error {
 	known, err := setting.Catalog(cmp.Or(family, catalog.DefaultFamily), file)
 	if err != nil {

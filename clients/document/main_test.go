@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// The document is that of the family's models, and says where the gateway usually is.
+// The document has the family's models, and the gateway's usual address.
 func TestDocument(t *testing.T) {
 	var written bytes.Buffer
 	if err := write(&written, "acme", ""); err != nil {

@@ -1,4 +1,4 @@
-"""What the tests share: clips, requests, and models that only change colours."""
+"""Shared helpers of the tests: clips, requests, and models that only change colours."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def clip(tmp_path: Path) -> Clip:
 
 @pytest.fixture
 def ask(tmp_path: Path) -> Ask:
-    """Makes requests, each with a folder of its own."""
+    """Makes requests, each with a separate folder."""
     numbers = itertools.count()
 
     def make(
@@ -128,7 +128,7 @@ def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> Model
 
 
 def free_port() -> int:
-    """A port below those that the system gives to whoever asks for any."""
+    """A port below the range that the system assigns at random."""
     while True:
         try:
             with socket.create_server(("127.0.0.1", random.randrange(10000, 32768))) as listener:
@@ -151,8 +151,7 @@ class Inverter:
         check: Callable[[], None],
         previews: Previews | None = None,
     ) -> list[Frame]:
-        """See pipeline.Pipeline. What it offers for a preview is the middle of what it was
-        given."""
+        """See pipeline.Pipeline. Its preview is the middle of its input."""
         self.shots.append(shot)
         if previews is not None and shot.frames:
             previews.offer(lambda: lambda: shot.frames[len(shot.frames) // 2])

@@ -32,7 +32,7 @@ PATIENCE = 120.0
 
 
 class Mirror:
-    """A model that inverts luma. What the test puts into it happens in the next calls."""
+    """A model that inverts luma. The test can trigger events in its next calls."""
 
     def __init__(self) -> None:
         self.takes_images = True
@@ -81,12 +81,12 @@ class Place:
         self._thread.start()
 
     def catalogue(self) -> dict[str, Any]:
-        """Asks for what is edited live."""
+        """Returns the catalogue of live models."""
         answer: dict[str, Any] = httpx2.get(f"http://127.0.0.1:{self.port}{wire.PATH}", timeout=PATIENCE).json()
         return answer
 
     def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-        """Waits until what it says of itself is so."""
+        """Waits until the catalogue fulfils a condition."""
         pause = threading.Event()
         end = time.monotonic() + PATIENCE
         while not is_so(told := self.catalogue()):
@@ -95,7 +95,7 @@ class Place:
         return told
 
     def open(self) -> LiveClient:
-        """Opens a session, once there is room and the model is ready."""
+        """Opens a session, once a slot is free and the model is ready."""
         self.becomes(lambda told: told["models"]["gen-2.5"]["ready"] and told["open"] < told["sessions"])
         client = LiveClient(self.port)
         assert (client.status, client.next()) == (200, {"ready": {"engine": "sd-turbo"}})

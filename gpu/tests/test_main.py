@@ -1,4 +1,4 @@
-"""What the program sets before it computes."""
+"""The program's settings before it computes."""
 
 from __future__ import annotations
 

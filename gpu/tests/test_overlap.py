@@ -44,7 +44,7 @@ def test_it_reads_so_many_ahead_and_no_more() -> None:
             yield i
 
     with ReadAhead(items(), 3) as ahead:
-        # Three are in the queue, and one waits for room there.
+        # Three are in the queue, and one waits for a slot.
         assert [taken.get(timeout=120) for _ in range(4)] == [0, 1, 2, 3]
         assert next(ahead) == 0
         assert taken.get(timeout=120) == 4

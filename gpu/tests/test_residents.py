@@ -70,7 +70,8 @@ GIB = 2**30
 
 
 def measured(room: float, weights: float, working: float, **row: object) -> tuple[Residents, Callable[[str], None]]:
-    """Returns what keeps pipelines whose weights and runs take so many GiB, and what runs one."""
+    """Returns a cache of pipelines whose weights and runs take the given GiB, and a function that
+    runs one."""
     scale = Scale()
 
     class Weighed(Inverter):
@@ -100,7 +101,7 @@ def measured(room: float, weights: float, working: float, **row: object) -> tupl
     [
         (4.5, 1.0, 0.5, ["edit", "text"]),  # as the map says, which has 2 GiB
         (5.0, 1.0, 2.0, ["edit", "text"]),  # runs take more, but one at a time
-        (4.5, 1.0, 2.0, ["text"]),  # there is no room for that
+        (4.5, 1.0, 2.0, ["text"]),  # too large to fit
         (4.5, 2.5, 0.1, ["text"]),  # weights take more
     ],
 )

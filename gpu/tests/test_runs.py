@@ -35,7 +35,7 @@ Step, Check = Callable[[float], None], Callable[[], None]
 
 
 class Shelf:
-    """Weights; those that are away are not on the disk."""
+    """Weights; unavailable ones are not on the disk."""
 
     def __init__(self) -> None:
         self.away: set[str] = set()

@@ -295,7 +295,7 @@ def test_a_server_that_is_away() -> None:
 
 
 def after(calls: int) -> Callable[[], None]:
-    """Returns a check that cancels the run after so many calls."""
+    """Returns a check that cancels the run after this many calls."""
     left = iter(range(calls))
 
     def check() -> None:

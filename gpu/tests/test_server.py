@@ -39,7 +39,7 @@ def servers() -> list[Server]:
 
 @pytest.fixture
 def serve(servers: list[Server]) -> Iterator[Serve]:
-    """Starts servers, each on a port of its own."""
+    """Starts servers, each on a separate port."""
     ends: list[Callable[[], None]] = []
 
     def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float | None = 60, **rows: Any) -> httpx2.Client:
@@ -127,7 +127,7 @@ def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask
     models = iter([Endless(stepped), Inverter()])
     client = serve(lambda: next(models))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
-        # An iterator that nobody references closes the connection.
+        # An unreferenced iterator closes the connection.
         lines = answer.iter_lines()
         next(lines)
         stepped.get(timeout=120)

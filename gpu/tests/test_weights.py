@@ -36,7 +36,7 @@ class Bucket:
         self.listed = False
         # Called before each answer; it may raise.
         self.before: Callable[[str], None] = lambda _: None
-        # Answers are cut to so many bytes.
+        # Answers are cut to this many bytes.
         self.cut: int | None = None
 
     def get_paginator(self, _: str) -> Bucket:
@@ -162,7 +162,7 @@ def test_a_change_that_breaks_off_leaves_what_stands(tmp_path: Path) -> None:
     bucket.before = fail
     with pytest.raises(WeightsError):
         copied(bucket, tmp_path)
-    # What was taken over is shared with the current folder; now it changes too.
+    # The hard-linked file is shared with the current folder; now it changes too.
     bucket.objects["lucy/vae/a.safetensors"] = b"abcdefghij"
     with pytest.raises(WeightsError):
         copied(bucket, tmp_path)

@@ -30,6 +30,6 @@ async function* lines(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGen
       for (const part of parts) yield part.replace(/\r$/, "");
     }
   } finally {
-    await reader.cancel().catch(() => undefined); // whoever stops reading closes the connection
+    await reader.cancel().catch(() => undefined); // the reader that stops closes the connection
   }
 }

@@ -47,7 +47,7 @@ export class Jobs {
   async submit(model: string, edit: Edit,
     options: Cancellable & { idempotencyKey?: string } = {}): Promise<JobCreated> {
     const fields = new Map<string, string | Blob>();
-    // What is small goes first, so that the service can refuse a bad request early.
+    // Small parts go first, so that the service can refuse a bad request early.
     const { data, reference_image, ...texts } = edit;
     for (const [name, value] of Object.entries(texts)) if (value !== undefined) fields.set(name, String(value));
     for (const [name, source] of Object.entries({ reference_image, data })) {
@@ -187,7 +187,7 @@ export class Jobs {
           yield job;
         }
       } catch (error) {
-        if (error instanceof APIError) break; // there are no events, or there is no such job: polling tells which
+        if (error instanceof APIError) break; // no events or no such job: polling finds out
         if (!(error instanceof ConnectionError)) throw error;
       }
       await sleep(reconnect, options.signal);

@@ -22,7 +22,7 @@ def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def bench(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
-    """Runs the program, and returns its exit status and what it printed."""
+    """Runs the program, and returns its exit status and its output."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
         monkeypatch.setattr(sys, "argv", ["bench", *arguments])

@@ -63,7 +63,7 @@ def shot(name: str, seed: int = 7, length: int = 9, **changes: Any) -> Shot:
 
 
 def nothing(*_: object) -> None:
-    """Ignores what a pipeline tells."""
+    """Ignores a pipeline's reports."""
 
 
 def same(a: list[Frame], b: list[Frame]) -> bool:
@@ -220,7 +220,7 @@ def test_errors_of_the_device_are_told_apart(weights: Path, monkeypatch: pytest.
         monkeypatch.setattr(model._pipe.transformer, "forward", fail)
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
         monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
-        with pytest.raises(Exception) as raised:  # noqa: PT011  # the class is what is looked at
+        with pytest.raises(Exception) as raised:  # noqa: PT011  # the test checks the class
             model.run(shot("WanPipeline"), nothing, nothing)
         assert raised.type is wanted
 

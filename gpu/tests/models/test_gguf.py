@@ -63,7 +63,7 @@ _NAMES_OF_FLUX = {
 
 
 def published(weights: dict[str, torch.Tensor], class_name: str) -> dict[str, torch.Tensor]:
-    """Returns what such a file has for what diffusers has."""
+    """Returns the GGUF names for the names of diffusers."""
     if class_name == "Flux2KleinPipeline":
         return _published_of_flux(weights)
     if not class_name.startswith("Wan"):

@@ -145,7 +145,7 @@ def test_warming_up_is_like_a_session(folder: Path) -> None:
 
 
 def test_the_program_edits_live(start: Start) -> None:
-    """Live sessions beside each other and beside health, by the program as it is run."""
+    """Live sessions of the real program, in parallel and with health checks."""
     _, client = start()
     port = client.base_url.port
     assert port is not None

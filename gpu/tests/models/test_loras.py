@@ -53,8 +53,7 @@ def test_a_lora_changes_what_is_made_and_nothing_else(weights: Path, tmp_path: P
 
 
 def distilled(folder: Path) -> str:
-    """Writes a LoRA of every layer, with what those that are distilled for few steps have beside
-    it: changes of biases and of norms."""
+    """Writes a LoRA of every layer, with the changes of biases and norms that distilled LoRAs have."""
     drawn = torch.Generator().manual_seed(4)
     wide = {"ffn.0": (24, 32), "ffn.2": (32, 24)}
     layers: dict[str, torch.Tensor] = {}

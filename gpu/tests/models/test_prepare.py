@@ -1,4 +1,4 @@
-"""Weights that were converted once give what they gave before, and are smaller."""
+"""Converted weights give the same results, and are smaller."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_what_is_converted_gives_what_it_gave(
         assert all(Path(folder).is_relative_to(to) and Path(folder).is_dir() for folder in row.all_weights)
         assert row.loras == []
     assert after.pipelines["depth"].weights == after.pipelines["box"].weights
-    # Half in bf16, and a quarter in FP8 but for what keeps its precision.
+    # Half in bf16, and a quarter in FP8 except for parts that keep their precision.
     assert size(to / "WanVACEPipeline", "transformer") < 0.75 * size(published / "WanVACEPipeline", "transformer")
     assert size(to / "WanPipeline", "transformer") < 0.6 * size(published / "WanPipeline", "transformer")
     assert size(to / "WanPipeline-text", "text_encoder") < 0.6 * size(published / "WanPipeline", "text_encoder")

@@ -1,4 +1,4 @@
-"""The program as it is run: settings, HTTP, pipelines, files."""
+"""The real program: settings, HTTP, pipelines, files."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def text_of(weights: Path, name: str, leaves: bool) -> dict[str, Any]:
-    """Returns where the pipeline's text encoders are; those of Wan have one in common."""
+    """Returns the folder of the pipeline's text encoders; Wan pipelines share one."""
     of = "WanPipeline" if name.startswith(("Wan", "Lucy")) else name
     return {"weights": str(weights / of), "leaves": leaves}
 

@@ -26,7 +26,7 @@ ALWAYS = 1e-9
 
 
 def previewed(model: DiffusersPipeline, of: Shot) -> tuple[list[Frame], list[bytes]]:
-    """Returns what a pipeline makes, and its previews."""
+    """Returns a pipeline's result, and its previews."""
     sent: list[bytes] = []
     with Previews(ALWAYS, of.width, of.height, sent.append) as previews:
         made = model.run(of, nothing, nothing, previews)
@@ -80,8 +80,8 @@ def test_a_pipeline_that_cannot_draw_edits_all_the_same(
 
 
 def test_the_weights_are_found() -> None:
-    """A VAE that mixes the mean colours of 8 x 8 pixels, beside channels that say nothing, is
-    undone by the weights."""
+    """A VAE that mixes the mean colours of 8 x 8 pixels with meaningless channels is undone by the
+    weights."""
     drawn = torch.Generator().manual_seed(0)
     mixed = torch.randn(16, 3, generator=drawn) * (torch.arange(16) % 4 > 0).unsqueeze(1)
 
@@ -105,7 +105,7 @@ def test_the_weights_are_found() -> None:
     "name", ["WanPipeline", "QwenImageEditPlusPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"]
 )
 def test_latents_are_taken_as_the_pipeline_has_them(weights: Path, name: str) -> None:  # noqa: F811
-    """What a pipeline packs and scales comes back as the VAE made it."""
+    """A pipeline's packed and scaled latents are restored to the VAE's."""
     pipe = pipeline(weights, name)._pipe
     factor = getattr(pipe, "vae_scale_factor", 8)
     channels = pipe.vae.config.get("z_dim") or pipe.vae.config.latent_channels

@@ -1,4 +1,4 @@
-"""What makes pipelines faster gives what they give without, within a tolerance."""
+"""Faster pipelines give the same results as the plain ones, within a tolerance."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ def test_a_window_begins_with_what_the_one_before_made(weights: Path, name: str,
 
 
 class PlainVae(torch.nn.Module):
-    """Keeps the mean colour of 8 x 8 pixels of every fourth frame, so that what goes in comes
-    out, which a VAE with random weights does not do."""
+    """Keeps the mean colour of 8 x 8 pixels of every fourth frame, so that the output resembles the
+    input. A VAE with random weights would not do that."""
 
     def __init__(self, vae: Any) -> None:
         super().__init__()
@@ -95,8 +95,8 @@ class PlainVae(torch.nn.Module):
 
 
 def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
-    """Has the transformer be one that was trained to perfection: what it is told of the window
-    before it keeps, and for the rest it has an idea, which the function that is returned sets."""
+    """Replaces the transformer by a perfectly trained one: it keeps the frames of the window
+    before, and invents the rest by an idea. The returned function sets the idea."""
     ideas = [0]
 
     def idea(like: torch.Tensor) -> torch.Tensor:
@@ -104,10 +104,10 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
     def forward(hidden_states: torch.Tensor, timestep: torch.Tensor, **told: Any) -> tuple[torch.Tensor]:
         latents = hidden_states[:, :16]
-        if "control_hidden_states" in told:  # VACE: what is kept, what is made anew, and where that is
+        if "control_hidden_states" in told:  # VACE: the kept picture, the repainted picture, and the mask
             known, anew = told["control_hidden_states"][:, :16], told["control_hidden_states"][:, 32:]
             where = anew.mean(dim=1, keepdim=True) < 0.5
-        else:  # Animate: where it is known, and what is
+        else:  # Animate: the mask, and the known frames
             known, where = hidden_states[:, 20:], hidden_states[:, 16:20].mean(dim=1, keepdim=True) > 0.5
         made = torch.where(where, known, idea(latents))
         return ((latents - made) / (timestep.float().reshape(-1, 1, 1, 1, 1) / 1000),)
@@ -117,9 +117,9 @@ def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
 
 
 def seam(model: DiffusersPipeline, name: str, length: int, told: bool, begin: Callable[[int], None]) -> float:
-    """Edits in two windows that see the same five frames. How far apart they are in them, which
-    is what has to be faded over, is returned as a share of the difference of neighbours. The
-    second window has another seed, as if the model had come to another idea of the clip."""
+    """Edits in two windows that share five frames. Returns how far apart the versions are in these,
+    as a share of the difference of neighbours. The second window has another seed, as if the model
+    had a different idea of the clip."""
     made: list[list[Frame]] = []
 
     def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
@@ -147,8 +147,7 @@ def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) ->
 def test_a_model_that_keeps_what_it_is_told_leaves_no_seam(
     weights: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those are told what the window before made by what they are conditioned on, in the way
-    in which they were trained."""
+    """These receive the frames of the window before as a condition, as in their training."""
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
     everywhere = Person(np.full((17, 3), 50, dtype=np.float32), (0, 0, 96, 64))
@@ -156,6 +155,6 @@ def test_a_model_that_keeps_what_it_is_told_leaves_no_seam(
         assert model._conditions is not None
         monkeypatch.setattr(model._conditions._poses, "people", lambda frames, _: [everywhere] * len(frames))
     begin = keeps(model)
-    # Animate takes more than one frame for what is before from 13 on.
+    # Animate takes more than one earlier frame from 13 on.
     assert seam(model, name, 13, True, begin) < 0.1
     assert seam(model, name, 13, False, begin) > 0.5

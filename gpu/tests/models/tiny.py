@@ -605,8 +605,8 @@ def live_row(class_name: str, folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
-    """Writes tiny models of what a row needs, and returns the row with them, on the processor:
-    two steps in small windows, without what needs a card or files of its own."""
+    """Writes tiny models for a row, and returns the row with them, on the processor: two steps in
+    small windows. Options that require a card or files are left out."""
     weights = folder / row.class_name
     changes: dict[str, Any] = {
         "weights": str(weights if weights.is_dir() else make(row.class_name, folder)),

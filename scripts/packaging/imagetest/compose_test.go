@@ -28,7 +28,7 @@ type compose struct {
 // newCompose prepares a project of compose.yaml, on free ports.
 func newCompose(t *testing.T) *compose {
 	t.Helper()
-	// As a plugin of Docker's, or as the program of its own that came before.
+	// Compose is a plugin of Docker's, or its older separate program.
 	command := []string{"docker", "compose"}
 	if exec.Command("docker", "compose", "version").Run() != nil {
 		command = []string{"docker-compose"}
@@ -91,8 +91,8 @@ func (c *compose) container(service string) string {
 	return strings.TrimSpace(c.run("ps", "--all", "--quiet", service))
 }
 
-// A project is started, edits, is stopped and started, and has lost nothing; a server
-// that is killed in the middle of a job is started anew, and goes on with it.
+// A project is started, edits, is stopped and started, and has lost nothing. A server that is killed
+// during a job is restarted, and continues the job.
 func TestCompose(t *testing.T) {
 	t.Parallel()
 	c := newCompose(t)
@@ -114,8 +114,7 @@ func TestCompose(t *testing.T) {
 
 	interrupted := submit(t, client, "a watercolor painting")
 	processing(t, client, interrupted)
-	// As when the system ends it for lack of memory: the container is started anew, which
-	// docker kill would prevent.
+	// Like a kill for lack of memory: the container is restarted, which docker kill would prevent.
 	process := docker(t, "inspect", "--format", "{{.State.Pid}}", c.container("cutroom"))
 	if out, err := exec.Command("kill", "-9", process).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -125,7 +124,7 @@ func TestCompose(t *testing.T) {
 	})
 	client = c.ready()
 	completed(t, client, interrupted)
-	// Made anew from another version of the image, it has the same data.
+	// Recreated from another version of the image, it has the same data.
 	c.run("up", "--detach", "--force-recreate")
 	completed(t, c.ready(), id)
 }

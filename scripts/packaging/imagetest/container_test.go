@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// label marks what the tests make, so that nothing of a test that was killed stays:
-	// scripts/test-docker.sh removes it.
+	// label marks the tests' containers and images, so that scripts/test-docker.sh can remove leftovers
+	// of a killed test.
 	label = "cutroom.test"
 )
 
 // imageOf returns the name of an image of this repository.
 func imageOf(name string) string { return name + ":" + cmp.Or(os.Getenv("TAG"), "latest") }
 
-// docker runs the command line of Docker and returns what it prints.
+// docker runs Docker's command line and returns its output.
 func docker(t *testing.T, arguments ...string) string {
 	t.Helper()
 	out, err := tryDocker(t.Context(), arguments...)
@@ -39,7 +39,7 @@ func docker(t *testing.T, arguments ...string) string {
 	return out
 }
 
-// tryDocker is docker for what may fail.
+// tryDocker is docker for commands that may fail.
 func tryDocker(ctx context.Context, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
@@ -62,7 +62,7 @@ type container struct {
 // hardened are the options that every image is to work with.
 var hardened = []string{"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
 
-// start starts a container. The options are those of docker run.
+// start starts a container with options of docker run.
 func start(t *testing.T, image string, options, command []string) *container {
 	t.Helper()
 	arguments := append([]string{"run", "--detach", "--label", label}, hardened...)
@@ -80,7 +80,7 @@ func start(t *testing.T, image string, options, command []string) *container {
 	return c
 }
 
-// log returns what a container has written.
+// log returns a container's output.
 func (c *container) log() string {
 	out, err := exec.Command("docker", "logs", "--tail", "200", c.id).CombinedOutput()
 	return string(out) + fmt.Sprint(errorOr(err, ""))
@@ -101,8 +101,7 @@ func (c *container) address(port int) string {
 	return first
 }
 
-// state returns a field of what Docker knows of a container, such as
-// ".State.Health.Status".
+// state returns a field of a container by Docker's template, such as ".State.Health.Status".
 func (c *container) state(field string) string {
 	c.t.Helper()
 	return docker(c.t, "inspect", "--format", "{{"+field+"}}", c.id)
@@ -181,8 +180,8 @@ func gateway(t *testing.T) string {
 	return ""
 }
 
-// reachable forwards connections of containers to a server that listens on this
-// machine's loopback alone, and returns its address for them, with the same port.
+// reachable forwards connections from containers to a server that listens only on this machine's
+// loopback, and returns the forwarded address, with the same port.
 func reachable(t *testing.T, address string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(address)

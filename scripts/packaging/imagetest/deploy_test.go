@@ -30,7 +30,7 @@ func TestMediaTakesALargeUpload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	client := w.media(t)
-	// A clip is told by its beginning; what follows its last box is its own affair.
+	// A clip's type is detected by its beginning; bytes after its last box do not matter.
 	file := append(clip(t), bytes.Repeat([]byte{0, 0, 0, 8, 'f', 'r', 'e', 'e'}, beyondGateway/8)...)
 	sum := md5.Sum(file)
 	body, length, contentType := servertest.Form{servertest.File("file", "large.mp4", file)}.Encode()
@@ -57,8 +57,8 @@ func TestMediaTakesALargeUpload(t *testing.T) {
 	}
 }
 
-// A job goes through the containers of the media service and of a worker, also where
-// the worker is told to stop in the middle, or is killed there.
+// A job goes through the containers of the media service and of a worker, even if the worker is stopped
+// or killed during it.
 func TestWorkerContainers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -66,7 +66,7 @@ func TestServerImage(t *testing.T) {
 	if told := docker(t, "exec", c.id, "cutroom", "--version"); version == "" || told != "cutroom "+version {
 		t.Errorf("it is of version %q, and says %q", version, told)
 	}
-	// Of a stranger's file nothing is reached from a decoder but itself: see docs/sandbox.md.
+	// A decoder of an untrusted file reaches only that file: see docs/sandbox.md.
 	found := docker(t, "exec", c.id, "cutroom", "doctor")
 	for _, layer := range []string{"seccomp", "Landlock"} {
 		if !strings.Contains(found, layer) {
@@ -75,7 +75,7 @@ func TestServerImage(t *testing.T) {
 	}
 }
 
-// Every program's image runs as its own user and says what it is.
+// Every program's image runs as its own user and reports its version.
 func TestImagesSayWhatTheyAre(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cutroom", "cutroom-worker", "cutroom-media", "cutroom-realtime"} {
@@ -93,8 +93,8 @@ func saysWhatItIs(t *testing.T, name string) {
 	}
 }
 
-// The image's FFmpeg reads every type of file that the service accepts, with what
-// cameras and the web put into it.
+// The image's FFmpeg reads every type of file that the service accepts, with the codecs of cameras and
+// the web.
 func TestServerEditsEveryType(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")
@@ -161,8 +161,8 @@ func TestServerKnowsEveryLook(t *testing.T) {
 	completed(t, client, made.ID)
 }
 
-// Every look of a video is what it is to be with the image's FFmpeg: the tests of the preview
-// engine that measure them run in the image.
+// Every look of a video is right with the image's FFmpeg: the tests of the preview engine that measure
+// them run in the image.
 func TestServerDrawsEveryLook(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))

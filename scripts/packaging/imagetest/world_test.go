@@ -22,7 +22,7 @@ const (
 	account = "studio"
 )
 
-// world is a local AWS with what the container programs need.
+// world is a local AWS with the resources of the container programs.
 type world struct {
 	cloud  *awstest.Cloud
 	tables map[string]string

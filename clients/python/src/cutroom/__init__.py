@@ -5,8 +5,8 @@
     with Cutroom() as cutroom:
         cutroom.edit("clip.mp4", "edited.mp4", model="gen-2.5", prompt="a watercolor painting")
 
-`cutroom.generated` is written by a generator from the service's OpenAPI document and has every call. The modules beside
-it are written by hand and add what a generator cannot know: uploads that stream, waiting, retries, and downloads that
+A generator writes `cutroom.generated` from the service's OpenAPI document. It has every call. The
+other modules are written by hand and add uploads that stream, waiting, retries, and downloads that
 resume.
 """
 

@@ -24,7 +24,7 @@ LOCAL = "http://127.0.0.1:8080"
 class Cutroom:
     """A client of the media service and of the inference gateway. It may be used by several threads.
 
-    What is not given comes from the environment, by the names that the command line goes by: CUTROOM_URL,
+    Missing arguments come from the environment, by the command line's names: CUTROOM_URL,
     CUTROOM_INFERENCE_URL and CUTROOM_API_KEY.
     """
 
@@ -57,8 +57,8 @@ class Cutroom:
         self._plain = client(self.url)
         self.files = Files(self._http, self._plain)
         self.jobs = Jobs(self._http, self.files)
-        #: For the calls of `cutroom.generated.api`: those of the media service, and those of the gateway. They carry
-        #: the key and are retried like the others.
+        #: Clients of the media service and the gateway for the calls of `cutroom.generated.api`. They send
+        #: the key and retry like this client's own calls.
         self.media = AuthenticatedClient(base_url=self.url, token="").set_httpx_client(self._http)
         self.inference = AuthenticatedClient(base_url=self.inference_url, token="").set_httpx_client(self._gateway)
 
@@ -73,7 +73,7 @@ class Cutroom:
     ) -> Path:
         """Edits a video or an image and writes the result to a path: submit, wait and download in one.
 
-        The fields are those of `jobs.submit`, such as `prompt`.
+        The fields are the arguments of `jobs.submit`, such as `prompt`.
         """
         job = self.jobs.submit(model, data, **fields)
         self.jobs.wait(job.job_id, on_change)

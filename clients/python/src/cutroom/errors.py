@@ -22,7 +22,7 @@ class APIError(CutroomError):
         self.request_id = response.headers.get("x-request-id", "")
         #: How long the service asks callers to wait, in seconds; 0 if it does not.
         self.retry_after = retry_after(response)
-        #: What is wrong with the request, field by field (status 422).
+        #: The request's invalid fields (status 422).
         self.fields: list[dict[str, Any]] = []
         #: The gateway's error code, such as "model_not_found".
         self.code = ""

@@ -72,12 +72,13 @@ class Files:
     def thumbnail(self, file_id: str) -> bytes:
         """Returns a small JPEG of an image or a video.
 
-        Raises APIError with status 404 for a file that has none, in AWS also until a job was made from it.
+        Raises APIError with status 404 if the file has no thumbnail, in AWS also until a job was
+        made from it.
         """
         return check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/thumbnail")).content
 
     def credentials(self, file_id: str) -> CredentialsReport:
-        """Verifies the Content Credentials of an image or a video. A file that was changed is no error.
+        """Verifies the Content Credentials of an image or a video. A changed file is not an error.
 
         Raises APIError with status 404 where the service cannot verify, as in AWS.
         """
@@ -85,7 +86,7 @@ class Files:
         return CredentialsReport.from_dict(answer.json())
 
     def list(self) -> Iterator[File]:
-        """Returns the files, newest first. Pages are read as they are needed."""
+        """Returns the files, newest first. Pages are read when needed."""
         for item in pages(self._http, "/v1/files", "files", {}):
             yield File.from_dict(item)
 

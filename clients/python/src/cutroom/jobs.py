@@ -1,4 +1,4 @@
-"""Jobs: what the service works on in the background."""
+"""Jobs: edits that the service makes in the background."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class Jobs:
     ) -> JobCreated:
         """Submits an edit as a job. `data` is the video or image to edit; text to video takes none.
 
-        Which of the others a model takes is in docs/contract/media.md#forms. Inputs are streamed; large ones are stored
-        first. A retry after a broken connection makes no second job, and neither does a call of your own with the same
-        `idempotency_key`.
+        docs/contract/media.md#forms lists the other fields of each model. Inputs are streamed;
+        large ones are stored first. A retry after a broken connection makes no second job, and
+        neither does a repeated call with the same `idempotency_key`.
         """
         texts = {
             "prompt": prompt,
@@ -83,7 +83,7 @@ class Jobs:
     def _post(
         self, model: str, form: dict[str, str], inputs: dict[str, Content | str], key: str | None
     ) -> httpx.Response:
-        # What is small goes first, so that the service can refuse a bad request early.
+        # Small parts go first, so that the service can refuse a bad request early.
         parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in form.items()]
         with ExitStack() as opened:
             for name, each in inputs.items():
@@ -127,11 +127,12 @@ class Jobs:
         return check(self._http.get(f"{_path(job_id)}/thumbnail", params={"of": of, "size": size})).content
 
     def preview(self, job_id: str) -> bytes:
-        """Returns a small JPEG of what a job that is being processed looks like so far. Not every engine has any."""
+        """Returns a small JPEG preview of a running job's result. Some engines make no previews."""
         return check(self._http.get(f"{_path(job_id)}/preview")).content
 
     def credentials(self, job_id: str) -> CredentialsReport:
-        """Verifies the Content Credentials of a completed job's result. A result that was changed is no error.
+        """Verifies the Content Credentials of a completed job's result. A changed result is not an
+        error.
 
         Raises APIError with status 404 where the service cannot verify, as in AWS.
         """
@@ -140,7 +141,7 @@ class Jobs:
     def list(
         self, *, status: JobStatus | str | None = None, model: str | None = None, search: str | None = None
     ) -> Iterator[Job]:
-        """Returns the jobs of the last 7 days, newest first. Pages are read as they are needed.
+        """Returns the jobs of the last 7 days, newest first. Pages are read when needed.
 
         `search` are words of the prompt, of an input's name or of the job's id.
         """
@@ -150,14 +151,15 @@ class Jobs:
             yield Job.from_dict(item)
 
     def events(self, job_id: str) -> Iterator[Job]:
-        """Returns the job as it is, and again with each change, until it or the stream ends."""
+        """Yields the job now, and again with each change, until it or the stream ends."""
         with self._http.stream("GET", f"{_path(job_id)}/events", headers={"Accept": "text/event-stream"}) as response:
             for name, data in events.read(check(response).iter_lines()):
                 if name == "job":
                     yield Job.from_dict(json.loads(data))
 
     def wait(self, job_id: str, on_change: Callable[[Job], None] = lambda _: None) -> Job:
-        """Waits for a job to complete and returns it. It follows the job's events, and polls where there are none.
+        """Waits for a job to complete and returns it. It follows the job's events, or polls if the
+        service has no events.
 
         Raises JobFailed if the job fails.
         """
@@ -179,7 +181,7 @@ class Jobs:
             except httpx.TransportError:
                 pass
             except APIError:
-                break  # the service has no events, or no such job: polling tells which
+                break  # the service has no events or no such job: polling finds out
             broken += 1
             self._sleep(_RECONNECT)
         pause = _SHORTEST
@@ -191,8 +193,8 @@ class Jobs:
     def download(self, job_id: str, path: str | os.PathLike[str]) -> Path:
         """Writes the result of a completed job to a path, and returns it.
 
-        Until it is complete it is kept beside that path. A download that breaks is resumed from there, even by a later
-        call: the result of a job never changes.
+        An incomplete result is kept in the same folder. A later call resumes a broken download from
+        there, because the result of a job never changes.
         """
         target = Path(path)
         partial = target.with_name(f"{target.name}.{quote(job_id, safe='')}.part")
@@ -216,7 +218,7 @@ class Jobs:
         return target
 
     def _rest(self, job_id: str, out: Any) -> None:
-        """Writes what is missing as it arrives."""
+        """Writes the missing bytes as they arrive."""
         offset = out.tell()
         headers = {"Accept-Encoding": "identity"}
         if offset:

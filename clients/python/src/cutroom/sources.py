@@ -44,7 +44,7 @@ class Content:
 
     @property
     def mime_type(self) -> str:
-        """The type by the name; the service goes by the content where that tells."""
+        """The type by the name; the service prefers the type of the content."""
         return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
 
 

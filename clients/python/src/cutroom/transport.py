@@ -1,4 +1,4 @@
-"""How requests reach a service: with the key, and again where that helps and does no harm."""
+"""How requests reach a service: with the key, and again if a retry helps and is safe."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 class Service(httpx.BaseTransport):
     """Sends requests to one service.
 
-    The key goes to the service's own origin alone: a result may be fetched from elsewhere, by a redirect to a signed
-    URL. Requests that make something get an Idempotency-Key if `idempotent`, so that a retry makes nothing twice.
+    The key goes only to the service's origin: a redirect to a signed URL may fetch a result from
+    elsewhere. If `idempotent` is set, requests that create something get an Idempotency-Key, so
+    that a retry creates nothing twice.
     """
 
     def __init__(
@@ -50,7 +51,7 @@ class Service(httpx.BaseTransport):
             try:
                 response = self._inner.handle_request(request)
             except httpx.TransportError as error:
-                # Without a connection nothing was sent.
+                # The connection failed, so nothing was sent.
                 if not left or not (repeatable(request) or isinstance(error, httpx.ConnectError)):
                     raise
             else:
@@ -62,7 +63,8 @@ class Service(httpx.BaseTransport):
         raise AssertionError("unreachable")
 
     def _own(self, request: httpx.Request) -> httpx.Request:
-        """Returns a request of the service's own. The one of the caller has no key, so that a redirect has none."""
+        """Returns the service's request with the key. The caller's has no key, so a redirect sends
+        none."""
         headers = request.headers.copy()
         if self._key:
             headers[self._key[0]] = self._key[1]
