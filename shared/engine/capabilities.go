@@ -2,27 +2,24 @@ package engine
 
 import "context"
 
-// Capabilities are what an engine declares about itself, for the programs that
-// run it. The zero value declares nothing. An engine that edits live pictures
-// implements [LiveEngine].
+// Capabilities are an engine's declarations for the programs that run it. The zero value declares
+// nothing. An engine that edits live pictures implements [LiveEngine].
 type Capabilities struct {
-	// Prefetch is true for an engine with hardware of its own, such as a GPU
-	// server: while it works, this machine has time to receive the next job and to
-	// fetch its inputs, and the engine must not wait for that.
+	// Prefetch is true for an engine on other hardware, such as a GPU server: while it works, this
+	// machine has time to receive the next job and to fetch its inputs, and the engine must not
+	// wait for that.
 	Prefetch bool
-	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode: a
-	// video whose header says all about it need not be probed before the run, only after
-	// one that failed, to find out why.
+	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode. A video with
+	// a complete header then needs no probe before the run, only after a failed one, to find the
+	// reason.
 	Decodes bool
 }
 
-// Capable is an [Engine] that declares its capabilities.
 type Capable interface {
 	Capabilities() Capabilities
 }
 
-// CapabilitiesOf returns what an engine declares, the zero value if it declares
-// nothing.
+// CapabilitiesOf returns an engine's declarations, or the zero value.
 func CapabilitiesOf(e Engine) Capabilities {
 	if capable, ok := e.(Capable); ok {
 		return capable.Capabilities()
@@ -37,8 +34,7 @@ type Monitored interface {
 	Health(ctx context.Context) error
 }
 
-// HealthOf returns the engine's Health; nil for an engine that always takes runs,
-// or does not know.
+// HealthOf returns the engine's Health, or nil if it has no such method.
 func HealthOf(e Engine) func(context.Context) error {
 	if monitored, ok := e.(Monitored); ok {
 		return monitored.Health
@@ -46,23 +42,22 @@ func HealthOf(e Engine) func(context.Context) error {
 	return nil
 }
 
-// Inspected is an [Engine] on servers that may lack what the catalog's models need,
-// such as the weights of one.
+// Inspected is an [Engine] on servers that may lack requirements of the catalog's models, such as
+// weights.
 type Inspected interface {
-	// Inspect asks every server.
 	Inspect(ctx context.Context) []Inspection
 }
 
-// Inspection is what was found at a server.
+// Inspection is the result for one server.
 type Inspection struct {
 	Server string
-	// Err is why the server could not be asked, else nil.
+	// Err is why the server could not be asked, or nil.
 	Err error
-	// Lacks is what it lacks, by model, in words such as `the node class "VAEDecode"`.
+	// Lacks are the missing requirements by model, in words such as `the node class "VAEDecode"`.
 	Lacks map[string][]string
 }
 
-// InspectedOf returns the engine as an [Inspected], nil if it is none.
+// InspectedOf returns the engine as an [Inspected], or nil.
 func InspectedOf(e Engine) Inspected {
 	inspected, _ := e.(Inspected)
 	return inspected

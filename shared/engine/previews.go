@@ -7,22 +7,22 @@ import (
 )
 
 const (
-	// MaxPreview is the size of a preview at most, in bytes.
+	// MaxPreview limits a preview, in bytes.
 	MaxPreview = 128 << 10
-	// PreviewSide is the longer side of a preview at most, in pixels.
+	// PreviewSide limits the longer side of a preview, in pixels.
 	PreviewSide = 512
 
-	// MaxPoster is the size of a poster at most, in bytes, and PosterSide its longer side,
-	// in pixels (docs/contract/jobs.md#thumbnails).
+	// MaxPoster limits a poster in bytes, and PosterSide its longer side in pixels
+	// (docs/contract/jobs.md#thumbnails).
 	MaxPoster  = 500_000
 	PosterSide = 1280
 )
 
-// CheckPreview returns why a preview cannot be shown; nil if it is a JPEG within
-// bounds. Nothing is decoded: functions link this package, and a decoder is 50 KB of each.
+// CheckPreview returns nil if a preview is a JPEG within the limits. It decodes nothing, because
+// functions link this package, and a decoder adds 50 KB to each.
 func CheckPreview(preview []byte) error { return check("preview", preview, MaxPreview, PreviewSide) }
 
-// CheckPoster returns why a picture is no poster, as CheckPreview does of a preview.
+// CheckPoster is CheckPreview for a poster.
 func CheckPoster(poster []byte) error { return check("poster", poster, MaxPoster, PosterSide) }
 
 func check(what string, picture []byte, most, side int) error {

@@ -1,15 +1,14 @@
-// Package comfyui edits media by ComfyUI servers: a model of the catalog names a
-// workflow in API format, and where the values of an edit go in it.
+// Package comfyui edits media by ComfyUI servers. A model of the catalog names a workflow in API
+// format, and the places of an edit's values in it.
 //
-// An input is brought to the result's size and rate on this machine and uploaded
-// (POST /upload/image), the workflow is sent (POST /prompt), followed by the
-// server's WebSocket, and its result is fetched (GET /history/{id}, GET /view) and
-// brought to the size, rate, length and sound that the catalog promises. What the
-// WebSocket says is only progress: how a run ended is read from the history, so
-// that a lost connection costs nothing.
+// It converts an input to the result's size and rate and uploads it (POST /upload/image), sends the
+// workflow (POST /prompt), and follows the server's WebSocket. Then it fetches the result (GET
+// /history/{id}, GET /view) and converts it to the size, rate, length and sound that the catalog
+// promises. The WebSocket is only for progress: the history shows how a run ended, so a lost
+// connection costs nothing.
 //
-// A server is distrusted as any upstream is: answers are bounded, redirects are not
-// followed, and every call ends when the server is silent for too long.
+// Servers are not trusted: answers are limited, redirects are not followed, and every call ends if
+// the server is silent for too long.
 package comfyui
 
 import (
@@ -28,60 +27,52 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Name is how the engine calls itself.
+// Name is the engine's name.
 const Name = "comfyui"
 
-// Shares of the progress: a run is sent when prepared is reached, and made when
-// generated is.
+// prepared is the progress when a run is sent, generated when its result is made.
 const prepared, generated = 0.05, 0.9
 
 const (
-	// defaultSilence is far longer than the time between two polls of a server that
-	// lives.
+	// defaultSilence is far longer than the time between two polls of a healthy server.
 	defaultSilence = 2 * time.Minute
-	// defaultStall is longer than any node without progress takes, such as one that
-	// loads a large model from a slow disk.
+	// defaultStall is longer than any node without progress takes, such as loading a large model
+	// from a slow disk.
 	defaultStall = 5 * time.Minute
-	// defaultStarting is enough for a server that crashed to start again.
-	defaultStarting = 2 * time.Minute
-	// defaultPollEvery is the time between two polls of the queue.
+	// defaultStarting is enough for a crashed server to start again.
+	defaultStarting  = 2 * time.Minute
 	defaultPollEvery = 5 * time.Second
-	// knockEvery is the time between two looks at servers that take no run.
+	// knockEvery is the time between two checks of servers that take no run.
 	knockEvery = 500 * time.Millisecond
-	// lookTime bounds a look at a server.
+	// lookTime limits a check of a server.
 	lookTime = 5 * time.Second
-	// forgetTime bounds the cancellation of a run.
+	// forgetTime limits the cancellation of a run.
 	forgetTime = 5 * time.Second
 )
 
-// Config is what an [Engine] needs.
 type Config struct {
 	// Servers are the URLs of the servers, http or https, such as
 	// http://127.0.0.1:8188.
 	Servers []string
-	// Key is sent to them as a bearer token, for a proxy that asks for one; if it is
-	// empty, none is sent.
+	// Key is sent to them as a bearer token, for example for a proxy; it may be empty.
 	Key string
-	// Models are those of the catalog. Those without a workflow are not edited.
+	// Models are the catalog's models. Models without a workflow cannot be edited.
 	Models []*catalog.Model
-	// Folder is what the paths of workflows are relative to.
+	// Folder is the base of relative paths of workflows.
 	Folder string
 	Runner transfer.Runner
-	// Random names runs.
 	Random io.Reader
-	// Silence is how long a server may send nothing before it is considered hung; 0
-	// is two minutes.
+	// Silence is how long a server may send nothing before it counts as hung; 0 means two minutes.
 	Silence time.Duration
-	// Stall is how long a workflow may run without progress before it is considered
-	// hung; 0 is five minutes.
+	// Stall is how long a workflow may run without progress before it counts as hung; 0 means five
+	// minutes.
 	Stall time.Duration
-	// Starting is how long a run waits for servers that take none; 0 is two minutes.
+	// Starting is how long a run waits for servers that take none; 0 means two minutes.
 	Starting time.Duration
-	// PollEvery is the time between two polls of a run; 0 is five seconds.
+	// PollEvery is the time between two polls of a run; 0 means five seconds.
 	PollEvery time.Duration
 }
 
-// Engine edits by ComfyUI servers. It is safe for concurrent use.
 type Engine struct {
 	pool      pool
 	workflows map[string]*workflow
@@ -142,7 +133,6 @@ func orElse(d, otherwise time.Duration) time.Duration {
 	return d
 }
 
-// baseURL returns the prefix of the URLs of a server's calls.
 func baseURL(address string) (string, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
@@ -152,10 +142,9 @@ func baseURL(address string) (string, error) {
 	return strings.TrimSuffix(address, "/"), nil
 }
 
-// Capabilities says that the servers have hardware of their own.
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil when a server takes runs.
+// Health returns nil if a server takes runs.
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
 // Run edits as [engine.Engine] specifies. If no server takes runs, Run waits for
@@ -197,7 +186,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// garbled returns the error of an answer that violates the interface.
+// garbled returns the error for an answer that violates the interface.
 func garbled(cause error) *engine.Error {
 	return failed("The engine gave an answer that makes no sense.", true, cause)
 }

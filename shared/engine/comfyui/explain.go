@@ -17,11 +17,10 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxReason bounds what is logged of a server's words, in code points.
+// maxReason limits logged texts of a server, in code points.
 const maxReason = 300
 
-// explain returns what an error of a run means. ctx is the caller's context, within
-// the run's.
+// explain converts an error of a run. ctx is the caller's context, within the run's.
 func explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -46,7 +45,7 @@ func explain(ctx, within context.Context, err error) error {
 	return failed("The engine ended in the middle of the edit.", true, fmt.Errorf("comfyui: %w", err))
 }
 
-// invalid returns what it means that the server found the workflow invalid.
+// invalid converts the server's refusal of an invalid workflow.
 func (r *run) invalid(refused *statusError) error {
 	var told struct {
 		Error struct {
@@ -62,7 +61,7 @@ func (r *run) invalid(refused *statusError) error {
 			} `json:"errors"`
 		} `json:"node_errors"`
 	}
-	// Values are not logged, as the prompt is among them.
+	// Do not log values, because they include the prompt.
 	again := false
 	var reasons []string
 	if boundedjson.Unmarshal(refused.body, maxValues, &told) == nil {
@@ -70,7 +69,7 @@ func (r *run) invalid(refused *statusError) error {
 		for _, id := range slices.Sorted(maps.Keys(told.Nodes)) {
 			for _, e := range told.Nodes[id].Errors {
 				reasons = append(reasons, fmt.Sprintf("%s of %q of node %s (%s)", e.Type, e.Info.Input, id, told.Nodes[id].Class))
-				// A server that was started again has lost what was uploaded.
+				// A restarted server has lost the uploaded files.
 				at := catalog.Place{Node: id, Input: e.Info.Input}
 				again = again || slices.Contains(r.workflow.Data, at) || slices.Contains(r.workflow.Reference, at)
 			}
@@ -80,7 +79,7 @@ func (r *run) invalid(refused *statusError) error {
 		fmt.Errorf("comfyui: %w: %s", refused, oneLine(strings.Join(reasons, "; "))))
 }
 
-// failure returns why the run failed, nil if it did not.
+// failure returns why the run failed, or nil.
 func (d *record) failure(prompt string) error {
 	if d.Status == nil || d.Status.Said != "error" {
 		return nil
@@ -114,8 +113,8 @@ func (d *record) failure(prompt string) error {
 	return failed(job.EngineFailedMessage, true, errors.New("comfyui: the run failed without a reason"))
 }
 
-// outOfMemory reports whether an exception is that memory was short. Those of a GPU have
-// a type of their own, in most cases; those of a processor do not.
+// outOfMemory reports whether an exception means too little memory. GPU exceptions mostly have a
+// special type; processor ones do not.
 func outOfMemory(kind, message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(kind, "OutOfMemory") || slices.ContainsFunc(
@@ -123,15 +122,14 @@ func outOfMemory(kind, message string) bool {
 		func(words string) bool { return strings.Contains(message, words) })
 }
 
-// file is a file of a server.
 type file struct {
 	Name      string `json:"filename"`
 	Subfolder string `json:"subfolder"`
 	Type      string `json:"type"`
 }
 
-// resultOf returns the first file of what a node put out. Nodes that save images and
-// videos call their lists "images"; others have names of their own, such as "gifs".
+// resultOf returns the first file of a node's output. Nodes that save images and videos call their
+// lists "images"; others use other names, such as "gifs".
 func resultOf(output map[string]json.RawMessage) (file, bool) {
 	lists := slices.Sorted(maps.Keys(output))
 	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })
@@ -155,8 +153,8 @@ func first(list string) int {
 	return 0
 }
 
-// oneLine returns a server's text for the log: without control characters and line
-// breaks, and cut off.
+// oneLine makes a server's text safe for the log: without control characters and line breaks, and
+// truncated.
 func oneLine(text string) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")

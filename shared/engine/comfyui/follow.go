@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// settleEvery is the time between two looks for a run that is about to be in the
-// history.
+// settleEvery is the time between two checks for a run that should soon be in the history.
 const settleEvery = 50 * time.Millisecond
 
 // follow waits until the run has ended, and reports its progress.
@@ -38,8 +37,7 @@ func (r *run) follow(
 			}
 			stalled.Reset(r.engine.stall)
 			if e.ends() {
-				// A run ends once. A server that tells so again and again does not put the
-				// poll off.
+				// A run ends once. A server that repeats the message must not delay the poll.
 				if !ended {
 					ended, wait = true, settleEvery
 					poll.Reset(wait)
@@ -54,8 +52,8 @@ func (r *run) follow(
 			if done != nil || err != nil {
 				return done, err
 			}
-			// Without its WebSocket, and while others are served, a run that makes
-			// progress looks like one that makes none.
+			// Without the WebSocket, and while others are served, a run with progress looks
+			// stalled.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)
 			}
@@ -67,12 +65,12 @@ func (r *run) follow(
 	}
 }
 
-// progressAt returns the progress of a run whose workflow is that far, 0 to 1.
+// progressAt returns the progress of a run from its workflow's progress, 0 to 1.
 func progressAt(fraction float64) engine.Progress {
 	return engine.Progress{Fraction: prepared + (generated-prepared)*fraction, Stage: "generate"}
 }
 
-// show reports a preview, if one is wanted now.
+// show reports a preview, if one is due.
 func (r *run) show(preview []byte, m *meter) {
 	every := r.spec.PreviewEvery
 	if every <= 0 || !r.shown.IsZero() && time.Since(r.shown) < every || engine.CheckPreview(preview) != nil {
@@ -84,9 +82,9 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// look returns the record of the run if it has ended, else where it is. A server
-// that cannot be asked now is asked again, until it has been silent for too long; one
-// that is gone takes the run with it.
+// look returns the record of the run if it has ended, otherwise its place. It repeats failed
+// requests until the server has been silent for too long. A server that is gone takes the run with
+// it.
 func (r *run) look(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
@@ -116,23 +114,22 @@ func (r *run) look(ctx context.Context) (*record, place, error) {
 	return nil, where, nil
 }
 
-// event is a message of the WebSocket.
 type event struct {
 	Type string `json:"type"`
 	Data struct {
 		Run string `json:"prompt_id"`
-		// Node is the node that runs, nil when none does any more.
+		// Node is the running node, or nil after the last.
 		Node  *string         `json:"node"`
 		Nodes json.RawMessage `json:"nodes"`
-		// Value of Max steps are done.
+		// Value is the number of finished steps of Max.
 		Value float64 `json:"value"`
 		Max   float64 `json:"max"`
 	} `json:"data"`
-	// preview is a JPEG of what the node that runs has so far.
+	// preview is a JPEG of the running node's intermediate result.
 	preview []byte
 }
 
-// ends reports whether the message is one of a run's end.
+// ends reports whether the message means a run's end.
 func (e event) ends() bool {
 	switch e.Type {
 	case "execution_success", "execution_error", "execution_interrupted":
@@ -143,18 +140,18 @@ func (e event) ends() bool {
 	return false
 }
 
-// meter tells from messages how far a run is: each node counts once, and each step of
-// a sampler, as far as the workflow names their number, as much as a node.
+// meter computes a run's progress from messages: each node counts once, and each step of a sampler
+// as much as a node, if the workflow names their number.
 type meter struct {
 	nodes, steps int
 	current      string
 	finished     map[string]bool
-	// stepped are the steps that nodes have told of.
+	// stepped are the steps that nodes have reported.
 	stepped map[string]float64
 	reached float64
 }
 
-// maxSteps bounds the steps that count.
+// maxSteps limits the steps that count.
 const maxSteps = 1000
 
 func newMeter(g graph) *meter {
@@ -168,15 +165,14 @@ func newMeter(g graph) *meter {
 	return m
 }
 
-// note returns the progress, 0 to 1, after a message, and reports whether there is any
-// to tell.
+// note returns the progress, 0 to 1, after a message, and whether it changed.
 func (m *meter) note(e event) (fraction float64, moved bool) {
 	switch e.Type {
 	case "execution_start":
 		return m.reached, true
 	case "execution_cached":
 		var cached []string
-		_ = json.Unmarshal(e.Data.Nodes, &cached) // what is no list of nodes tells nothing
+		_ = json.Unmarshal(e.Data.Nodes, &cached) // an invalid list is ignored
 		for _, id := range cached[:min(len(cached), m.nodes)] {
 			m.finish(id)
 		}
@@ -203,16 +199,15 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 	return m.reached, true
 }
 
-// finish notes that a node is done. Of a server that names more nodes than the workflow has,
-// or names that no node has, no more is remembered.
+// finish records that a node is done. Ids beyond the number of nodes are ignored, so a misbehaving
+// server cannot grow the set.
 func (m *meter) finish(id string) {
 	if id != "" && len(id) <= maxID && len(m.finished) < m.nodes {
 		m.finished[id] = true
 	}
 }
 
-// parseEvent reads a message, and reports whether it is one of those that are known:
-// nodes of all kinds send messages of their own.
+// parseEvent reads a message. known is false for other messages, because nodes may send any.
 func parseEvent(text []byte) (e event, known bool) {
 	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
@@ -220,8 +215,8 @@ func parseEvent(text []byte) (e event, known bool) {
 // The kinds of binary messages, and of the pictures in them.
 const previewMessage, jpegPicture = 1, 1
 
-// parsePreview reads a binary message: its kind and that of the picture, four bytes
-// each, and the picture. It reports whether it is a preview that can be shown.
+// parsePreview reads a binary message: its kind and the picture's, four bytes each, and the
+// picture. It returns false if it is not a usable preview.
 func parsePreview(content []byte) (event, bool) {
 	const head = 8
 	if len(content) <= head || binary.BigEndian.Uint32(content) != previewMessage ||

@@ -12,10 +12,10 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// maxLacks bounds what is told of one workflow.
+// maxLacks limits the reported requirements of one workflow.
 const maxLacks = 20
 
-// class is what a server tells of a class of nodes.
+// class is a server's description of a class of nodes.
 type class struct {
 	Input struct {
 		Required map[string]inputType `json:"required"`
@@ -24,11 +24,11 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType is what a class tells of an input: a list of its type, or of the values
-// that it may have, and its options.
+// inputType describes an input of a class: a list of its type, or of its possible values, and its
+// options.
 type inputType []json.RawMessage
 
-// values returns the values that the input may have, and reports whether it tells them.
+// values returns the possible values of the input. told is false if they are unknown.
 func (t inputType) values() (values []any, told bool) {
 	if len(t) == 0 {
 		return nil, false
@@ -46,7 +46,7 @@ func (t inputType) values() (values []any, told bool) {
 	return options.Options, options.Options != nil
 }
 
-// Inspect asks every server what it lacks of what the workflows need.
+// Inspect asks every server for missing requirements of the workflows.
 func (e *Engine) Inspect(ctx context.Context) []engine.Inspection {
 	var found []engine.Inspection
 	for _, s := range e.pool.servers {
@@ -72,8 +72,8 @@ func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err 
 	return l.lacks, l.err
 }
 
-// lacks returns what the server lacks of what a workflow needs, in words. What is
-// complete is not asked for again until the server refuses a run.
+// lacks returns the workflow's missing requirements in words. A complete result is cached until the
+// server refuses a run.
 func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 	s.mu.Lock()
 	complete := s.complete[w]
@@ -141,7 +141,7 @@ func (w *workflow) missing(classes map[string]*class) []string {
 	return slices.Compact(lacks)
 }
 
-// input returns what the class tells of an input, nil if it has none of the name.
+// input returns the type of an input, or nil.
 func (c *class) input(name string) inputType {
 	if t, known := c.Input.Required[name]; known {
 		return t
@@ -149,8 +149,8 @@ func (c *class) input(name string) inputType {
 	return c.Input.Optional[name]
 }
 
-// missingValue returns the value of an input if the server does not have it among
-// those that it may have, such as the file of a model.
+// missingValue returns the value of an input, such as the file of a model, if the server does not
+// offer it.
 func missingValue(t inputType, value any, filledIn bool, at string) []string {
 	if _, _, linked := link(value); linked || filledIn {
 		return nil

@@ -10,17 +10,16 @@ import (
 )
 
 const (
-	// maxMessage bounds a message of the WebSocket, in bytes; previews are among them.
+	// maxMessage limits a message of the WebSocket, in bytes, including previews.
 	maxMessage = 8 << 20
 	// redialEvery is the time between two attempts to connect.
 	redialEvery = time.Second
 )
 
-// listener is the WebSocket of a run, which is connected again when it is lost.
+// listener is the WebSocket of a run. It reconnects when the connection is lost.
 type listener struct {
-	client string
-	events chan event
-	// connected is true while there is a connection.
+	client    string
+	events    chan event
 	connected atomic.Bool
 	stop      context.CancelFunc
 	done      sync.WaitGroup
@@ -28,9 +27,8 @@ type listener struct {
 	first chan struct{}
 }
 
-// listen connects to the server's WebSocket and returns after the first attempt, so
-// that a run that is sent then is told of from its beginning. The caller closes the
-// listener.
+// listen connects to the server's WebSocket and returns after the first attempt, so that messages
+// of a run that is then sent are complete. The caller must close the listener.
 func (r *run) listen(ctx context.Context) *listener {
 	ctx, stop := context.WithCancel(ctx)
 	l := &listener{client: r.id, events: make(chan event), stop: stop, first: make(chan struct{})}
@@ -52,8 +50,8 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// once connects, and reads messages until the connection is lost. What is wrong with
-// it is of no interest: how a run ends is not learnt here.
+// once connects, and reads messages until the connection is lost. It ignores errors, because the
+// history shows how a run ends.
 func (l *listener) once(ctx context.Context, s *server, first bool) {
 	dialing, cancel := context.WithTimeout(ctx, lookTime)
 	connection, response, err := websocket.Dial(dialing, s.base+"/ws?clientId="+l.client, &websocket.DialOptions{
@@ -73,7 +71,7 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		close(l.first)
 	}
 	if connection != nil {
-		defer func() { _ = connection.CloseNow() }() // what is lost is of no interest
+		defer func() { _ = connection.CloseNow() }() // errors are ignored
 	}
 	if err != nil {
 		return

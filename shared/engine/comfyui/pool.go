@@ -12,29 +12,27 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// pool is the servers. A run goes to the one that has the least to do among those
-// that lack nothing of what it needs.
+// pool has the servers. A run goes to the least loaded one with all requirements.
 type pool struct {
 	mu       sync.Mutex
 	servers  []*server
 	starting time.Duration
 }
 
-// look is what is known of a server before a run is sent to it.
+// look is a server's state before a run is sent to it.
 type look struct {
 	server *server
-	// err is why it takes no runs now, else nil.
+	// err is why it takes no runs now, or nil.
 	err error
-	// lacks is what it lacks for the run.
+	// lacks are the run's missing requirements.
 	lacks []string
-	// short is true if its memory is used by others.
+	// short means that others use its memory.
 	short bool
-	// queued is how many runs it has, of whoever uses it.
+	// queued is its number of runs, of all clients.
 	queued int
 }
 
-// choose returns the server for a run, and counts the run. While no server takes the
-// run it waits.
+// choose returns the server for a run, and counts the run. It waits while no server takes the run.
 func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	patience := time.NewTimer(p.starting)
 	defer patience.Stop()
@@ -60,7 +58,7 @@ func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	}
 }
 
-// look looks at every server at once.
+// look checks every server at once.
 func (p *pool) look(ctx context.Context, w *workflow) []look {
 	looks := make([]look, len(p.servers))
 	var all sync.WaitGroup
@@ -75,8 +73,7 @@ func (p *pool) look(ctx context.Context, w *workflow) []look {
 	return looks
 }
 
-// take counts a run for the server that has the least to do; it returns nil if none
-// takes runs.
+// take counts a run for the least loaded server. It returns nil if none takes runs.
 func (p *pool) take(looks []look) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,7 +83,7 @@ func (p *pool) take(looks []look) *server {
 		if l.err != nil || len(l.lacks) > 0 || l.short {
 			continue
 		}
-		// A run that was just given to it may not be in its queue yet.
+		// A new run may not be in its queue yet.
 		if load := max(l.queued, l.server.runs); best == nil || load < least {
 			best, least = l.server, load
 		}
@@ -103,8 +100,8 @@ func (p *pool) leave(s *server) {
 	s.runs--
 }
 
-// refusal returns why no server takes a run. Another run may succeed if a server
-// lacks nothing, or cannot tell.
+// refusal returns why no server takes a run. Another run may succeed if a server lacks nothing, or
+// is unknown.
 func refusal(looks []look) *engine.Error {
 	var causes []error
 	var unreachable, short bool
@@ -130,7 +127,7 @@ func refusal(looks []look) *engine.Error {
 	return failed("The engine lacks what this model needs.", false, cause)
 }
 
-// health returns nil when a server takes runs.
+// health returns nil if a server takes runs.
 func (p *pool) health(ctx context.Context) error {
 	var causes []error
 	for _, l := range p.look(ctx, nil) {
@@ -142,8 +139,8 @@ func (p *pool) health(ctx context.Context) error {
 	return errors.Join(causes...)
 }
 
-// look looks at the server before a run of the workflow; of nil it tells only whether
-// it takes runs.
+// look checks the server before a run of the workflow. Without a workflow it checks only whether it
+// takes runs.
 func (s *server) look(ctx context.Context, w *workflow) look {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
@@ -169,7 +166,6 @@ func (s *server) look(ctx context.Context, w *workflow) look {
 	return l
 }
 
-// queued returns how many runs the server has.
 func (s *server) queued(ctx context.Context) (int, error) {
 	var told struct {
 		Info *struct {
@@ -185,7 +181,7 @@ func (s *server) queued(ctx context.Context) (int, error) {
 	return told.Info.Remaining, nil
 }
 
-// checkStuck returns an error while a run goes on that was cancelled.
+// checkStuck fails while a cancelled run is still running.
 func (s *server) checkStuck(ctx context.Context) error {
 	s.mu.Lock()
 	stuck := s.stuck
@@ -204,7 +200,7 @@ func (s *server) checkStuck(ctx context.Context) error {
 	return nil
 }
 
-// take notes what the server calls a run, and reports whether it calls no other one that.
+// take records a run's id on the server. It returns false if another run has it.
 func (s *server) take(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +211,7 @@ func (s *server) take(id string) bool {
 	return true
 }
 
-// release forgets what the server called a run.
+// release frees a run's id.
 func (s *server) release(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -228,8 +224,8 @@ func (s *server) setStuck(id string) {
 	s.stuck = id
 }
 
-// memory returns how much of the memory of the server's device a run can have, which
-// is what is free and what the server itself holds, and how much there is, in bytes.
+// memory returns how many bytes of the device's memory a run can use, free or held by the server,
+// and the total.
 func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 	var told struct {
 		Devices []struct {
@@ -246,7 +242,7 @@ func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 		return 0, 0, &nonsenseError{errors.New("it has no device")}
 	}
 	d := told.Devices[0]
-	// What is free within torch is part of what is free.
+	// The memory that is free within torch is part of free.
 	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
 	return free, d.Total, nil
 }

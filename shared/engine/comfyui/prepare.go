@@ -13,15 +13,15 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxReference bounds the longer side of a reference image, in pixels.
+// maxReference limits the longer side of a reference image, in pixels.
 const maxReference = 2048
 
-// inputs are the files to upload; their paths are empty for what a run has not.
+// inputs are the files to upload. Paths of missing inputs are empty.
 type inputs struct{ data, reference transfer.Made }
 
-// prepare brings the inputs to ordinary files: upright, opaque, in sRGB, a clip at the
-// result's size and rate and without sound. So a server reads no file that a person
-// sent, and a file that cannot be read is found out here.
+// prepare converts the inputs to ordinary files: upright, opaque, in sRGB, a clip at the result's
+// size and rate and without sound. So a server reads no original file, and an unreadable file is
+// found here.
 func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
 	if spec.Data != nil {
 		to := w.size(spec)
@@ -48,7 +48,7 @@ func stillAt(folder, name string) transfer.Made {
 	return transfer.Made{Path: filepath.Join(folder, name+".png"), MIME: "image/png"}
 }
 
-// bounded returns the size of a picture, made smaller if it is large.
+// bounded returns the size of a picture, reduced if it is large.
 func bounded(info media.Info) catalog.Size {
 	size := catalog.Size{Width: info.Width, Height: info.Height}
 	if max(info.Width, info.Height) <= maxReference {
@@ -57,7 +57,7 @@ func bounded(info media.Info) catalog.Size {
 	return catalog.Size{Width: maxReference, Height: maxReference}.Fit(size)
 }
 
-// clip writes a clip of that many frames.
+// clip writes a clip with that number of frames.
 func (e *Engine) clip(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, frames int, path string,
 ) error {

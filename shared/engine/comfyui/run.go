@@ -22,15 +22,14 @@ import (
 )
 
 const (
-	// maxResult bounds what is downloaded, in bytes.
+	// maxResult limits a downloaded result, in bytes.
 	maxResult = 2 << 30
-	// maxID and maxFileName bound what a server calls a run and a file.
+	// maxID and maxFileName limit the names of runs and files on a server.
 	maxID, maxFileName = 128, 1024
-	// folder is the subfolder of a server's folders that files go to.
+	// folder is the subfolder of a server's folders for files.
 	folder = "cutroom"
 )
 
-// run is one run at a server.
 type run struct {
 	engine   *Engine
 	server   *server
@@ -39,9 +38,9 @@ type run struct {
 	inputs   inputs
 	progress func(engine.Progress)
 
-	// id is what the server calls the run; until it answered, what this engine does.
+	// id is the run's id on the server. Before the server answers, it is this engine's.
 	id string
-	// watch ends the run when the server is silent.
+	// watch ends the run if the server is silent.
 	watch *time.Timer
 	// shown is when the last preview was reported.
 	shown time.Time
@@ -52,7 +51,6 @@ var (
 	errStalled = errors.New("the workflow makes no progress")
 )
 
-// generate uploads the inputs, runs the workflow and downloads its result.
 func (r *run) generate(ctx context.Context) (made transfer.Made, err error) {
 	random := make([]byte, 16)
 	if _, err := io.ReadFull(r.engine.random, random); err != nil {
@@ -70,15 +68,14 @@ func (r *run) generate(ctx context.Context) (made transfer.Made, err error) {
 	return made, nil
 }
 
-// uuid returns the form of random bytes that servers know their runs by (RFC 9562,
-// version 4).
+// uuid formats random bytes as the id of a run (RFC 9562, version 4).
 func uuid(b []byte) string {
 	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
 	text := hex.EncodeToString(b)
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
 }
 
-// alive notes that the server has sent something.
+// alive records that the server has sent something.
 func (r *run) alive() { r.watch.Reset(r.server.silence) }
 
 func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made transfer.Made, err error) {
@@ -90,7 +87,7 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 		return made, err
 	}
 	filled := r.workflow.fill(r.spec, uploaded, folder+"/"+r.id)
-	// The id of the run is that of its connection too: nothing else is told there.
+	// The connection has the run's id, so it carries only this run's messages.
 	listening := r.listen(ctx)
 	defer listening.close()
 	defer func() {
@@ -109,14 +106,14 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 	return r.download(ctx, done)
 }
 
-// upload uploads a file and returns the name by which nodes load it.
+// upload uploads a file and returns its name for nodes.
 func (r *run) upload(ctx context.Context, file transfer.Made, called string) (string, error) {
 	if file.Path == "" {
 		return "", nil
 	}
 	r.progress(engine.Progress{Fraction: prepared, Stage: "upload"})
 	name := r.id + "-" + called + filepath.Ext(file.Path)
-	// The folder for temporary files is emptied when a server starts.
+	// A server empties the folder for temporary files when it starts.
 	form, contentType := transfer.Form(
 		[]transfer.Field{{Name: "type", Value: "temp"}, {Name: "subfolder", Value: folder}, {Name: "overwrite", Value: "true"}},
 		transfer.File{Field: "image", Name: name, Path: file.Path, MIME: file.MIME})
@@ -142,7 +139,6 @@ func (r *run) upload(ctx context.Context, file transfer.Made, called string) (st
 	return folder + "/" + name + " [temp]", nil
 }
 
-// submit sends the workflow.
 func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	var accepted struct {
 		ID string `json:"prompt_id"`
@@ -152,7 +148,7 @@ func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	}, &accepted)
 	var status *statusError
 	if errors.As(err, &status) && status.status == http.StatusBadRequest {
-		// What the server has may have changed since it was asked.
+		// The server may have lost requirements since the check.
 		r.server.setComplete(r.workflow, false)
 		return r.invalid(status)
 	}
@@ -171,7 +167,6 @@ func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	return nil
 }
 
-// download downloads the result.
 func (r *run) download(ctx context.Context, done *record) (made transfer.Made, err error) {
 	file, found := resultOf(done.Outputs[r.workflow.Result])
 	if !found {
@@ -185,7 +180,7 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	}
 	defer response.Body.Close()
 	content := bufio.NewReader(&watched{response.Body, r.alive})
-	// What is no media is refused before it fills the disk.
+	// Refuse a file that is not media before it fills the disk.
 	head, err := content.Peek(media.SniffLen)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return made, fmt.Errorf("download: %w", err)
@@ -205,7 +200,7 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	return made, nil
 }
 
-// watched is a reader that tells of what it reads.
+// watched is a reader that reports its reads.
 type watched struct {
 	from  io.Reader
 	alive func()

@@ -17,36 +17,32 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer in JSON, in bytes. A loader's node lists every file.
+	// maxAnswer limits a JSON answer, in bytes. A loader's node lists every file.
 	maxAnswer = 8 << 20
-	// maxQueue bounds the queue, which holds whole workflows of whoever else uses the
-	// server.
+	// maxQueue limits the queue, which has whole workflows of all clients.
 	maxQueue = 32 << 20
-	// maxValues bounds the values of an answer in JSON, of which a list of files has
-	// one for each.
+	// maxValues limits the values of a JSON answer. A list of files has one for each.
 	maxValues = 100_000
-	// maxRefusal bounds what is read of an answer that refuses.
+	// maxRefusal limits the bytes read from a refusal.
 	maxRefusal = 1 << 20
-	// maxHeader bounds the header of an answer.
+	// maxHeader limits the header of an answer.
 	maxHeader = 256 << 10
-	// dialTime bounds connecting to a server.
-	dialTime = 10 * time.Second
+	dialTime  = 10 * time.Second
 )
 
-// server is one ComfyUI server.
 type server struct {
 	base, key string
 	silence   time.Duration
 	client    *http.Client
 
 	mu sync.Mutex
-	// runs is how many runs of this engine it has.
+	// runs counts this engine's runs on it.
 	runs int
-	// taken has what the server calls the runs of this engine.
+	// taken has the ids of this engine's runs.
 	taken map[string]bool
-	// stuck is a run that did not end when it was cancelled; empty if there is none.
+	// stuck is a cancelled run that is still running, or empty.
 	stuck string
-	// complete has the workflows for which the server was found to lack nothing.
+	// complete has the workflows without missing requirements.
 	complete map[*workflow]bool
 }
 
@@ -76,7 +72,7 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server answered with status %d", e.status)
 }
 
-// header is what every request has.
+// header returns the header of every request.
 func (s *server) header() http.Header {
 	header := http.Header{}
 	if s.key != "" {
@@ -85,9 +81,9 @@ func (s *server) header() http.Header {
 	return header
 }
 
-// send sends a request and returns the answer, whose body the caller closes.
+// send sends a request and returns the answer, whose body the caller must close.
 //
-// Errors: [*statusError] for a status other than 200; those of the connection.
+// Errors: [*statusError] for a status other than 200.
 func (s *server) send(
 	ctx context.Context, method, path string, body io.Reader, contentType string,
 ) (*http.Response, error) {
@@ -108,16 +104,15 @@ func (s *server) send(
 	}
 	defer response.Body.Close()
 	refused := &statusError{status: response.StatusCode}
-	// The body of an answer that switches protocols is a connection, whose end no
-	// context brings about.
+	// A body after a protocol switch is a connection that no context ends.
 	if refused.status >= http.StatusBadRequest {
-		// An answer that is cut off is not read: its status says enough.
+		// A truncated answer is ignored: its status is enough.
 		refused.body, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	}
 	return nil, refused
 }
 
-// get asks for JSON.
+// get requests JSON.
 func (s *server) get(ctx context.Context, path string, into any) error {
 	response, err := s.send(ctx, http.MethodGet, path, nil, "")
 	if err != nil {
@@ -126,7 +121,7 @@ func (s *server) get(ctx context.Context, path string, into any) error {
 	return decode(response, into)
 }
 
-// post sends JSON; into is nil if the answer is of no interest.
+// post sends JSON. into may be nil.
 func (s *server) post(ctx context.Context, path string, value, into any) error {
 	body, err := json.Marshal(value)
 	if err != nil {
@@ -142,7 +137,7 @@ func (s *server) post(ctx context.Context, path string, value, into any) error {
 	return decode(response, into)
 }
 
-// nonsenseError is an answer that is not what the interface has.
+// nonsenseError is an answer that violates the interface.
 type nonsenseError struct{ cause error }
 
 func (e *nonsenseError) Error() string { return fmt.Sprintf("the answer makes no sense: %v", e.cause) }
@@ -158,7 +153,7 @@ func decode(response *http.Response, into any) error {
 	return nil
 }
 
-// read reads an answer of at most that many bytes.
+// read reads an answer of at most most bytes.
 func read(response *http.Response, most int64) ([]byte, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
@@ -171,13 +166,12 @@ func read(response *http.Response, most int64) ([]byte, error) {
 	return body, nil
 }
 
-// isAbsent reports whether an error is that nothing listens at an address.
+// isAbsent reports whether an error means that no server listens at an address.
 func isAbsent(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial"
 }
 
-// place is where a run is.
 type place int
 
 const (
@@ -186,7 +180,7 @@ const (
 	running
 )
 
-// find returns where a run is.
+// find returns a run's place.
 func (s *server) find(ctx context.Context, id string) (place, error) {
 	var queue struct {
 		Running json.RawMessage `json:"queue_running"`
@@ -218,17 +212,17 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun reports whether a list of the queue has a run. It decodes one item at a time,
-// as a list of small ones takes many times its length.
+// hasRun reports whether a list of the queue has a run. It decodes one item at a time, because a
+// list of small ones takes many times its length.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
 	switch opening, err := items.Token(); {
-	case errors.Is(err, io.EOF), err == nil && opening == nil: // there is no list, or it is null
+	case errors.Is(err, io.EOF), err == nil && opening == nil: // the list is missing or null
 		return false, nil
 	case err != nil:
 		return false, err
 	case opening != json.Delim('['):
-		return false, errors.New("the queue is no list")
+		return false, errors.New("the queue is not a list")
 	}
 	for items.More() {
 		var item json.RawMessage
@@ -242,8 +236,8 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	return false, nil
 }
 
-// runOf returns the id of an item of the queue, "" if it has none. An item is a list: a
-// number, the id of the run, and its workflow.
+// runOf returns the run's id in an item of the queue, or "". An item is a list: a number, the id of
+// the run, and its workflow.
 func runOf(item json.RawMessage) (id string) {
 	parts := json.NewDecoder(bytes.NewReader(item))
 	opening, err := parts.Token()
@@ -254,7 +248,7 @@ func runOf(item json.RawMessage) (id string) {
 	return id
 }
 
-// record is what the history has of a run.
+// record is a run in the history.
 type record struct {
 	Outputs map[string]map[string]json.RawMessage `json:"outputs"`
 	Status  *struct {
@@ -264,7 +258,7 @@ type record struct {
 	} `json:"status"`
 }
 
-// history returns the record of a run, nil if there is none.
+// history returns the record of a run, or nil.
 func (s *server) history(ctx context.Context, id string) (*record, error) {
 	var records map[string]*record
 	if err := s.get(ctx, "/history/"+url.PathEscape(id), &records); err != nil {
@@ -273,8 +267,8 @@ func (s *server) history(ctx context.Context, id string) (*record, error) {
 	return records[id], nil
 }
 
-// forget takes a run from the queue, or interrupts it, and deletes what the history
-// has of it. It reports whether the run has ended.
+// forget removes a run from the queue, or interrupts it, and deletes its history. It reports
+// whether the run has ended.
 func (s *server) forget(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
@@ -291,7 +285,7 @@ func (s *server) forget(ctx context.Context, id string) bool {
 		case where == pending:
 			_ = s.post(ctx, "/queue", map[string]any{"delete": []string{id}}, nil) // tried again below
 		case where == running:
-			// Older versions interrupt whatever runs, so it is asked before.
+			// Older versions interrupt any running run, so check first.
 			_ = s.post(ctx, "/interrupt", map[string]any{"prompt_id": id}, nil) // tried again below
 		}
 		select {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// maxWorkflow bounds the file of a workflow, in bytes.
+// maxWorkflow limits the file of a workflow, in bytes.
 const maxWorkflow = 4 << 20
 
 // node is a node of a workflow in API format. Its inputs are values, or links to
@@ -25,18 +25,17 @@ type node struct {
 	Inputs map[string]any `json:"inputs"`
 }
 
-// graph is a workflow in API format: its nodes by their ids.
+// graph is a workflow in API format: its nodes by id.
 type graph map[string]node
 
-// workflow is the workflow of a model.
 type workflow struct {
 	*catalog.Workflow
 	model *catalog.Model
 	graph graph
 }
 
-// readWorkflow reads the workflow of a model, whose path is relative to the folder,
-// and checks that the places which the catalog names are in it.
+// readWorkflow reads the workflow of a model, whose path is relative to the folder, and checks that
+// it has the catalog's places.
 func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	path := m.Workflow.File
 	if !filepath.IsAbs(path) {
@@ -56,18 +55,17 @@ func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	return w, nil
 }
 
-// parseGraph reads a workflow in API format.
 func parseGraph(content []byte) (graph, error) {
 	if len(content) > maxWorkflow {
 		return nil, fmt.Errorf("it has more than %d bytes", maxWorkflow)
 	}
-	// What the editor saves has a list of nodes, and no inputs by name.
+	// The editor's format has a list of nodes, and inputs without names.
 	var saved struct{ Nodes []any }
 	if json.Unmarshal(content, &saved) == nil && saved.Nodes != nil {
 		return nil, errors.New("it is not in API format: export it by \"Export (API)\"")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
-	// Numbers stay as they are written: seeds have 64 bits.
+	// Keep numbers as written, because seeds have 64 bits.
 	decoder.UseNumber()
 	var g graph
 	if err := decoder.Decode(&g); err != nil {
@@ -91,8 +89,7 @@ func parseGraph(content []byte) (graph, error) {
 	return g, nil
 }
 
-// link returns the node and the number of its output that a value is linked to, and
-// reports whether it is a link.
+// link returns the node and the output's number of a link. linked is false for other values.
 func link(value any) (from string, output int, linked bool) {
 	pair, _ := value.([]any)
 	if len(pair) != 2 {
@@ -107,7 +104,6 @@ func link(value any) (from string, output int, linked bool) {
 	return from, int(n), err == nil
 }
 
-// check checks that the places of the catalog are in the workflow.
 func (w *workflow) check() error {
 	for _, place := range w.Places() {
 		if _, known := w.graph[place.Node]; !known {
@@ -142,17 +138,16 @@ func (w *workflow) size(spec engine.Spec) catalog.Size {
 	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}
 }
 
-// frames returns the number of frames that the workflow works at: no fewer than the
-// result's.
+// frames returns the workflow's number of frames, at least the result's.
 func (w *workflow) frames(spec engine.Spec) int {
 	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
 }
 
-// names are those of uploaded files, as nodes that load them take them; "" for none.
+// names are uploaded files' names for nodes, or "".
 type names struct{ data, reference string }
 
-// fill returns the workflow with the values of an edit. The prefix is that of the
-// file that its result is saved in.
+// fill returns the workflow with the values of an edit. prefix is the name prefix of its saved
+// result.
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {
@@ -175,15 +170,15 @@ func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 			filled.set(places, value)
 		}
 	}
-	// A server keeps results of earlier runs and does not save them again, though the
-	// file may be gone. A name of its own makes it save.
+	// A server caches results and does not save them again, even if the file is gone. A unique name
+	// makes it save.
 	if _, saves := filled[w.Result].Inputs["filename_prefix"]; saves {
 		filled.set([]catalog.Place{{Node: w.Result, Input: "filename_prefix"}}, prefix)
 	}
 	return filled
 }
 
-// set sets inputs, of nodes that were not left out.
+// set sets inputs of existing nodes.
 func (g graph) set(places []catalog.Place, value any) {
 	for _, place := range places {
 		if n, there := g[place.Node]; there {

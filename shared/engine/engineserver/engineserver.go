@@ -1,12 +1,10 @@
-// Package engineserver edits media by an engine server: a program of its own,
-// beside this one, that runs models on a GPU. The two share a disk, so that
-// only paths, progress and outcomes pass between them.
+// Package engineserver edits media by an engine server: a separate program on this machine that
+// runs models on a GPU. The two share a disk, so they exchange only paths, progress and outcomes.
 //
-// A run is one POST to /v1/runs, with a [Request] as JSON. The response is
-// lines of JSON: any number of [Line]s with progress, then one with the result
-// or the error. Closing the connection cancels the run. GET /healthz responds
-// with 200 while the server takes runs. The request's traceparent (W3C Trace
-// Context) is that of the run's span, if it is traced.
+// A run is one POST to /v1/runs, with a [Request] as JSON. The response is lines of JSON: any
+// number of [Line]s with progress, then one with the result or the error. Closing the connection
+// cancels the run. GET /healthz responds with 200 while the server takes runs. The request has the
+// traceparent (W3C Trace Context) of the run's span, if it is traced.
 package engineserver
 
 import (
@@ -31,30 +29,25 @@ import (
 )
 
 const (
-	// defaultSilence is far longer than the ten seconds between two lines of a
-	// server that lives: whether a run hangs is for the server to say, and silence
-	// means that the server itself does.
+	// defaultSilence is far longer than the ten seconds between two lines of a healthy server. The
+	// server reports a hanging run; silence means that the server itself hangs.
 	defaultSilence = 2 * time.Minute
-	// defaultStarting is enough for a server that crashed to start again: it
-	// loads weights when it needs them, not when it starts.
+	// defaultStarting is enough for a crashed server to start again: it loads weights when it needs
+	// them, not when it starts.
 	defaultStarting = 2 * time.Minute
-	// knockEvery is the time between two attempts to reach a server.
-	knockEvery = 500 * time.Millisecond
-	// healthTime bounds a health check.
-	healthTime = 5 * time.Second
+	knockEvery      = 500 * time.Millisecond
+	healthTime      = 5 * time.Second
 )
 
-// Config is what an [Engine] needs.
 type Config struct {
-	// URL is where the server is, such as http://127.0.0.1:8090.
+	// URL is the server's address, such as http://127.0.0.1:8090.
 	URL string
-	// Silence is how long a server may send nothing in a run before it is
-	// considered hung; 0 is two minutes.
+	// Silence is how long a server may send nothing in a run before it counts as hung; 0 means two
+	// minutes.
 	Silence time.Duration
-	// Starting is how long a run waits for a server that cannot be reached; 0 is
-	// two minutes.
+	// Starting is how long a run waits for an unreachable server; 0 means two minutes.
 	Starting time.Duration
-	// Dial connects to the server; nil is a [net.Dialer].
+	// Dial connects to the server; nil means a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
@@ -77,7 +70,7 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		base: strings.TrimSuffix(c.URL, "/"), silence: c.Silence, starting: c.Starting,
 		client: &http.Client{
-			// A proxy has no access to the disk that the two share.
+			// A proxy has no access to the shared disk.
 			Transport: &http.Transport{
 				Proxy: nil, DialContext: c.Dial, MaxIdleConnsPerHost: 4, IdleConnTimeout: time.Minute,
 			},
@@ -95,10 +88,9 @@ func New(c Config) (*Engine, error) {
 	return e, nil
 }
 
-// Capabilities says that the server has hardware of its own.
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil when the server takes runs.
+// Health returns nil if the server takes runs.
 func (e *Engine) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
@@ -117,12 +109,10 @@ func (e *Engine) Health(ctx context.Context) error {
 	return nil
 }
 
-// Run edits as [engine.Engine] specifies. The stages are the server's. When the
-// context ends, the connection is closed and the server stops at its next step;
-// Run does not wait for that.
+// Run edits as [engine.Engine] specifies. The stages are the server's. When the context ends, the
+// connection is closed and the server stops at its next step; Run does not wait for that.
 //
-// If the server cannot be reached, Run waits for it, so that its restart costs
-// a job none of its runs.
+// Run waits for an unreachable server, so that its restart costs a job none of its runs.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (told engine.Outcome, err error) {
@@ -154,8 +144,8 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run, again and again while nothing listens at the address.
-// The watchdog is stopped meanwhile: an absent server is not silent.
+// reach sends the run, and repeats it while no server listens at the address. The watchdog is
+// stopped for that time: an absent server is not silent.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()
@@ -187,7 +177,7 @@ func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*ht
 
 var errSilent = errors.New("the engine server is silent")
 
-// explain returns what an error of the connection means.
+// explain converts an error of the connection.
 func (e *Engine) explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -204,8 +194,7 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 	}
 }
 
-// check checks the file that the server says it wrote: the worker stores it as
-// it is.
+// check checks the server's output file, which the worker stores unchanged.
 func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: cause}

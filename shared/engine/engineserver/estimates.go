@@ -15,13 +15,12 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// EstimatesRequest asks an engine server how long edits take: the body of POST
-// /v1/estimates.
+// EstimatesRequest is the body of POST /v1/estimates, which asks how long edits take.
 type EstimatesRequest struct {
 	Edits []EstimatedEdit `json:"edits"`
 }
 
-// EstimatedEdit is a kind of edit, at each of the lengths, in seconds.
+// EstimatedEdit is a kind of edit with its lengths, in seconds.
 type EstimatedEdit struct {
 	Model     string       `json:"model"`
 	Kind      catalog.Kind `json:"kind"`
@@ -32,20 +31,19 @@ type EstimatedEdit struct {
 	Lengths   []float64    `json:"lengths"`
 }
 
-// EstimatesResponse answers in the order of the edits; null is for those that the server
-// does not make, or does not know of.
+// EstimatesResponse has an element for each edit, in order; null for edits that the server does not
+// make or know.
 type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate is how long an edit takes, in seconds, for each of the lengths, its models
-// being loaded, and the slack of job.Estimate.
+// EditEstimate has an edit's run time in seconds for each length, with loaded models, and the slack
+// of job.Estimate.
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
 	Slack   float64   `json:"slack"`
 }
 
-// maxEstimates bounds the response, in bytes.
 const maxEstimates = 1 << 20
 
 var (
@@ -53,7 +51,6 @@ var (
 	_ engine.Estimator = (*Pool)(nil)
 )
 
-// Estimates asks the server.
 func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	response, err := e.estimates(ctx, asked)
 	if err != nil {
@@ -82,7 +79,6 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 	return estimates, nil
 }
 
-// estimates makes the call.
 func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told EstimatesResponse, err error) {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
@@ -113,8 +109,8 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told E
 	return told, boundedjson.Read(response.Body, maxEstimates, maxValues, &told)
 }
 
-// Estimates asks the first server that answers: servers of a pool have the same models
-// and cards.
+// Estimates asks the first server that answers, because servers of a pool have the same models and
+// cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

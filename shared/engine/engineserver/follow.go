@@ -12,14 +12,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxLine bounds a line of a server's response, in bytes: one with a preview in base64
-// is the longest.
+// maxLine limits a line of a server's response, in bytes. A preview in base64 makes the longest.
 const maxLine = 2 * engine.MaxPreview
 
-// follow reads a server's response to its end, and reports its progress. It
-// calls alive for every line.
+// follow reads a server's response to its end, and reports its progress. It calls alive for every
+// line.
 //
-// Errors: [*engine.Error]; those of the connection.
+// Errors: [*engine.Error].
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
 	if response.StatusCode != http.StatusOK {
 		return Result{}, refusal(response)
@@ -54,15 +53,13 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 	}
 }
 
-// refusal returns why a server did not start the run: its line of the protocol,
-// if it sent one.
+// refusal returns why a server did not start the run, from its protocol line if it sent one.
 func refusal(response *http.Response) error {
 	cause := fmt.Errorf("engineserver: the engine server answered with status %d", response.StatusCode)
-	// The body of an answer that switches protocols is a connection, whose end no context
-	// brings about.
+	// A body after a protocol switch is a connection that no context ends.
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest {
-		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // what is cut off is no line
+		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body is not a line
 	}
 	if len(body) > 0 {
 		if line, err := parse(body); err == nil && line.Error != nil {

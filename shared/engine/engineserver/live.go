@@ -20,29 +20,26 @@ import (
 )
 
 const (
-	// openTime bounds the beginning of a session at a server: it begins where a model is
-	// loaded and warm, or not at all.
+	// openTime limits the start of a session: it starts on a loaded model, or not at all.
 	openTime = 5 * time.Second
-	// defaultFrame is how long a server may take for a picture, and for a prompt or an
-	// image, before it is considered hung.
+	// defaultFrame is how long a server may take for a picture, a prompt or an image before it
+	// counts as hung.
 	defaultFrame = 10 * time.Second
-	// maxCatalogue bounds what a server says of its models, in bytes.
+	// maxCatalogue limits a server's description of its models, in bytes.
 	maxCatalogue = 1 << 20
 )
 
-// ErrNotLive means that no server edits a model live.
 var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
 
-// Live edits live pictures by engine servers (package livewire): a session is at one of those
-// that serve its model, the one with the fewest sessions that has room. It is safe for
-// concurrent use.
+// Live edits live pictures by engine servers (package livewire). A session uses the server of its
+// model with the fewest sessions and free capacity. It is safe for concurrent use.
 type Live struct {
 	servers []*liveServer
 	frame   time.Duration
 	seed    func() uint32
 }
 
-// liveServer is a server, and how many sessions this process has there.
+// liveServer is a server, with its number of sessions from this process.
 type liveServer struct {
 	*Engine
 	open atomic.Int64
@@ -50,12 +47,11 @@ type liveServer struct {
 
 var _ engine.LiveEngine = (*Live)(nil)
 
-// LiveConfig is what a [Live] needs.
 type LiveConfig struct {
 	Servers []Config
 	// Seed returns the seed of a session.
 	Seed func() uint32
-	// Frame is how long a server may take for a picture; 0 is ten seconds.
+	// Frame is how long a server may take for a picture; 0 means ten seconds.
 	Frame time.Duration
 }
 
@@ -75,11 +71,10 @@ func NewLive(c LiveConfig) (*Live, error) {
 	return l, nil
 }
 
-// Open begins a session at a server.
+// Open starts a session on a server.
 //
-// Errors: ErrNotLive if all servers say that they do not edit the model live;
-// fault.Unavailable if those that do are loading or full, or cannot be reached; the
-// context's.
+// Errors: ErrNotLive if no server edits the model live; fault.Unavailable if the servers are
+// loading, full or unreachable.
 func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	e := &liveEditor{live: l, model: m.ID, seed: l.seed(), changing: make(chan struct{}, 1)}
 	c, err := l.connect(ctx, e.model, e.seed)
@@ -90,9 +85,9 @@ func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, e
 	return e, nil
 }
 
-// connect opens a connection for a session, at the first server that takes it.
+// connect opens a session's connection on the first server that accepts it.
 //
-// Errors: those of Open.
+// Errors: as Open.
 func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	serving, wrong := l.serving(ctx, model)
 	if len(serving) == 0 && wrong == nil {
@@ -111,8 +106,8 @@ func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveCon
 	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no place for a session now. Try again.")
 }
 
-// serving returns the servers that say that they edit the model live, those with the fewest
-// sessions first. The error is that of the servers which do not say.
+// serving returns the servers that edit the model live, fewest sessions first. The error comes from
+// servers that do not answer.
 func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
 	answers := make([]livewire.Catalogue, len(l.servers))
 	failures := make([]error, len(l.servers))
@@ -133,8 +128,8 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 	return found, errors.Join(failures...)
 }
 
-// liveCatalogue returns what the server edits live: nothing, if it knows of no live sessions
-// or of another version of the protocol.
+// liveCatalogue returns the server's live models. It is empty if the server does not support live
+// sessions or this version of the protocol.
 func (e *Engine) liveCatalogue(ctx context.Context) (told livewire.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
@@ -162,15 +157,15 @@ func (e *Engine) liveCatalogue(ctx context.Context) (told livewire.Catalogue, er
 	return told, nil
 }
 
-// liveEditor is a session. If its connection breaks it is opened again, at any server, with
-// the prompt and the image that were set last.
+// liveEditor is a session. A broken connection is opened again, on any server, with the last prompt
+// and image.
 type liveEditor struct {
 	live  *Live
 	model string
 	seed  uint32
 	// changing has an element while the prompt, the image or the connection is changed.
 	changing chan struct{}
-	// number is that of the last message.
+	// number is the last message's number.
 	number atomic.Uint32
 
 	mu         sync.Mutex
@@ -184,10 +179,9 @@ var (
 	_ engine.LiveOffloaded = (*liveEditor)(nil)
 )
 
-// Offloaded reports that the server has hardware of its own.
 func (e *liveEditor) Offloaded() bool { return true }
 
-// SetPrompt sets the prompt. Pictures are edited by the one before until the server has
+// SetPrompt sets the prompt. Pictures are edited with the previous one until the server has
 // prepared it.
 func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
 	return e.set(ctx, func(number uint32) ([]byte, error) {
@@ -195,7 +189,6 @@ func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outco
 	}, func() { e.prompt = prompt })
 }
 
-// SetImage sets the reference image, or removes it.
 func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceImage) (engine.Outcome, error) {
 	return e.set(ctx, func(number uint32) ([]byte, error) {
 		return livewire.AppendImage(nil, number, reference)
@@ -204,7 +197,7 @@ func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceIm
 
 // set sends a change, and remembers it once the server has made it.
 //
-// Errors: fault.Invalid if the server refuses it; fault.Unavailable; the context's.
+// Errors: fault.Invalid if the server refuses it; fault.Unavailable.
 func (e *liveEditor) set(
 	ctx context.Context, message func(number uint32) ([]byte, error), remember func(),
 ) (told engine.Outcome, err error) {
@@ -232,7 +225,6 @@ func (e *liveEditor) set(
 	return told, nil
 }
 
-// lock waits until nothing else is changed.
 func (e *liveEditor) lock(ctx context.Context) error {
 	select {
 	case e.changing <- struct{}{}:
@@ -244,10 +236,10 @@ func (e *liveEditor) lock(ctx context.Context) error {
 
 func (e *liveEditor) unlock() { <-e.changing }
 
-// Edit sends the picture to the server and returns what comes back for it.
+// Edit sends the picture to the server and returns its result.
 //
-// Errors: fault.Invalid if it is empty or too large; fault.Unavailable if no server takes the
-// session any more; fault.EngineFailed; the context's.
+// Errors: fault.Invalid if it is empty or too large; fault.Unavailable if no server accepts the
+// session any more; fault.EngineFailed.
 func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	switch size := picture.Rect.Size(); {
 	case size.X < 1 || size.Y < 1:
@@ -263,7 +255,7 @@ func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine
 	defer cancel()
 	edited, err := e.editOnce(within, picture)
 	if errors.Is(err, errLiveEnded) {
-		// Its server has ended, and may be back, or another may be there.
+		// Its server has ended. It may be back, or another may accept the session.
 		edited, err = e.editOnce(within, picture)
 	}
 	switch {
@@ -293,14 +285,14 @@ func (e *liveEditor) editOnce(ctx context.Context, picture *engine.Picture) (*en
 	return c.edit(ctx, e.number.Add(1), picture)
 }
 
-// asksNothing reports whether pictures are to be left as they are.
+// asksNothing reports whether pictures stay unchanged.
 func (e *liveEditor) asksNothing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.prompt == "" && e.image == nil
 }
 
-// current returns the connection, nil if it has ended.
+// current returns the connection, or nil if it has ended.
 func (e *liveEditor) current() *liveConnection {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -310,10 +302,8 @@ func (e *liveEditor) current() *liveConnection {
 	return e.connection
 }
 
-// reconnect returns the connection, and opens it again if it has ended. It waits for a server
-// until the context ends. The caller holds changing.
-//
-// Errors: those of connect; those of setting what was set before.
+// reconnect returns the connection, and opens it again if it has ended. It waits for a server until
+// the context ends. The caller must hold changing.
 func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	for {
 		if c := e.current(); c != nil {
@@ -337,7 +327,7 @@ func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	}
 }
 
-// restore takes a new connection into use, with what was set on the last one.
+// restore replaces the connection, and sends the last prompt and image.
 func (e *liveEditor) restore(ctx context.Context, c *liveConnection) error {
 	e.mu.Lock()
 	prompt, reference, before := e.prompt, e.image, e.connection
@@ -368,7 +358,6 @@ func (e *liveEditor) restore(ctx context.Context, c *liveConnection) error {
 	return nil
 }
 
-// Close ends the session.
 func (e *liveEditor) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -18,12 +18,11 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// errLiveEnded means that the connection of a session has ended.
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
 
-// liveConnection is a session at a server: one request, whose body and response go on at the
-// same time. One goroutine writes and one reads, until it ends. The memory that it takes is
-// bounded: two pictures to be sent, and three that came back.
+// liveConnection is a session at a server: one request, whose body and response stream at the same
+// time. One goroutine writes and one reads, until it ends. Its memory is limited to two pictures to
+// send, and three received ones.
 type liveConnection struct {
 	server *liveServer
 	// end ends the request and its body.
@@ -31,7 +30,7 @@ type liveConnection struct {
 	body *io.PipeWriter
 	name string
 
-	// outgoing are messages for the writer, which puts those of pictures back into packed.
+	// outgoing are messages for the writer, which returns the memory of pictures to packed.
 	outgoing chan outgoing
 	packed   chan []byte
 	// results has the newest result, spare the memory of older ones.
@@ -39,7 +38,7 @@ type liveConnection struct {
 	spare   chan []byte
 	// sets has the answer to a change.
 	sets chan livewire.Set
-	// held is the memory of the picture that was returned last.
+	// held is the memory of the last returned picture.
 	held []byte
 
 	// ended is closed once the connection has ended, by the error in why.
@@ -49,13 +48,12 @@ type liveConnection struct {
 	work   sync.WaitGroup
 }
 
-// outgoing is a message to be sent.
 type outgoing struct {
 	message []byte
 	picture bool
 }
 
-// liveResult is what a server made of a picture, or why it refused it.
+// liveResult is a server's edited picture, or why it refused it.
 type liveResult struct {
 	number  uint32
 	picture *engine.Picture
@@ -63,9 +61,7 @@ type liveResult struct {
 	err     error
 }
 
-// session opens a session of the model.
-//
-// Errors: those of the call; a refusal.
+// session opens a session of the model. Its error may be a refusal.
 func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	first, err := livewire.AppendText(nil, livewire.Begin{Version: livewire.Version, Model: model, Seed: seed})
 	if err != nil {
@@ -95,7 +91,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	c.packed <- nil
 	c.packed <- nil
-	// What waits for the server to begin ends with the caller, and in time.
+	// The wait for the server's start ends with the caller, or after openTime.
 	late := time.AfterFunc(openTime, end)
 	left := context.AfterFunc(ctx, end)
 	response, reader, err := s.begin(request)
@@ -117,15 +113,13 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	return c, nil
 }
 
-// readyReader reads messages, of which the first was read.
+// readyReader reads messages after the first.
 type readyReader struct {
 	*livewire.Reader
 	ready livewire.Ready
 }
 
-// begin makes the call and reads the first message.
-//
-// Errors: those of the call and of the stream; a refusal.
+// begin makes the call and reads the first message. Its error may be a refusal.
 func (s *liveServer) begin(request *http.Request) (response *http.Response, reader readyReader, err error) {
 	response, err = s.client.Do(request)
 	if err != nil {
@@ -153,8 +147,7 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 	return response, reader, nil
 }
 
-// faultOf returns the error of what a server does not do: what was asked for is to blame, or
-// the server may do it later.
+// faultOf converts a server's failure: the request is at fault, or the server may do it later.
 func faultOf(f livewire.Failure) error {
 	code := fault.Unavailable
 	if f.Code == job.InvalidInput {
@@ -167,7 +160,7 @@ func faultOf(f livewire.Failure) error {
 	return fault.New(code, "%s", message)
 }
 
-// named returns the name that a server tells of itself, within bounds.
+// named returns the server's own name, shortened.
 func named(told string) string {
 	if told = oneLine(told, maxName); told == "" {
 		return Name
@@ -175,11 +168,11 @@ func named(told string) string {
 	return told
 }
 
-// liveRefusal returns why a server does not begin a session.
+// liveRefusal returns why a server does not start a session.
 func liveRefusal(response *http.Response) error {
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest { // another one may have no end
-		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // what is cut off is no line
+		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // a truncated body is not a line
 	}
 	var line livewire.Line
 	if boundedjson.Unmarshal(body, maxValues, &line) != nil || line.Error == nil {
@@ -200,7 +193,7 @@ func (c *liveConnection) contained(work func() error) func() {
 	}
 }
 
-// fail ends the connection by an error; the first one counts.
+// fail ends the connection with an error. The first one counts.
 func (c *liveConnection) fail(err error) {
 	c.ending.Do(func() {
 		c.why = err
@@ -210,7 +203,6 @@ func (c *liveConnection) fail(err error) {
 	})
 }
 
-// hasEnded reports whether the connection has ended.
 func (c *liveConnection) hasEnded() bool {
 	select {
 	case <-c.ended:
@@ -226,7 +218,6 @@ func (c *liveConnection) close() {
 	c.work.Wait()
 }
 
-// write sends messages until the connection ends.
 func (c *liveConnection) write() error {
 	for {
 		select {
@@ -244,7 +235,6 @@ func (c *liveConnection) write() error {
 	}
 }
 
-// read reads messages until the connection ends.
 func (c *liveConnection) read(from *livewire.Reader) error {
 	for {
 		kind, payload, err := from.Next(c.unused)
@@ -270,9 +260,7 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 	}
 }
 
-// hear handles a text of the server.
-//
-// Errors: the session's end, told by the server; a text that makes no sense.
+// hear handles a server's text. It returns the session's end, or an invalid text, as an error.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
 	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {
@@ -286,7 +274,7 @@ func (c *liveConnection) hear(text []byte) error {
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
 	case line.Set != nil:
-		// An answer that nobody has fetched is one to a change that was given up.
+		// An unfetched answer belongs to an abandoned change.
 		select {
 		case <-c.sets:
 		default:
@@ -306,7 +294,6 @@ func (c *liveConnection) put(result liveResult) {
 	c.results <- result
 }
 
-// unused returns memory for a message.
 func (c *liveConnection) unused() []byte {
 	select {
 	case memory := <-c.spare:
@@ -316,7 +303,6 @@ func (c *liveConnection) unused() []byte {
 	}
 }
 
-// reuse takes memory back.
 func (c *liveConnection) reuse(memory []byte) {
 	select {
 	case c.spare <- memory:
@@ -324,9 +310,9 @@ func (c *liveConnection) reuse(memory []byte) {
 	}
 }
 
-// edit sends a picture and returns what is made of it, which is valid until the next call.
+// edit sends a picture and returns the result, which is valid until the next call.
 //
-// Errors: fault.Invalid if the server refuses it; errLiveEnded; the context's.
+// Errors: fault.Invalid if the server refuses it; errLiveEnded.
 func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
 	c.reuse(c.held)
 	c.held = nil
@@ -366,9 +352,9 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 	}
 }
 
-// set sends a change and returns what the server tells of it.
+// set sends a change and returns the server's answer.
 //
-// Errors: fault.Invalid if the server refuses it; fault.Unavailable; the context's.
+// Errors: fault.Invalid if the server refuses it; fault.Unavailable.
 func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (told engine.Outcome, err error) {
 	ended := func() error { return fault.Wrap(c.lost(), fault.Unavailable, "The engine has ended. Try again.") }
 	if err := c.send(ctx, outgoing{message, false}); errors.Is(err, errLiveEnded) {
@@ -400,7 +386,7 @@ func (c *liveConnection) set(ctx context.Context, number uint32, message []byte)
 
 // send hands a message to the writer.
 //
-// Errors: errLiveEnded; the context's.
+// Errors: errLiveEnded.
 func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	select {
 	case c.outgoing <- out:
@@ -412,8 +398,8 @@ func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	}
 }
 
-// lost returns the error of a connection that has ended. One that the server ended for good
-// is not to be opened again.
+// lost returns the error of an ended connection. If the server ended it for good, it must not be
+// opened again.
 func (c *liveConnection) lost() error {
 	var told *engine.Error
 	if errors.As(c.why, &told) && !told.Retryable {

@@ -12,17 +12,15 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Pool edits by several engine servers, such as one for each GPU of a machine:
-// a run goes to the one with the fewest runs. It is safe for concurrent use.
+// Pool edits by several engine servers, such as one for each GPU of a machine. A run goes to the
+// one with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	members []*member
 }
 
-// member is a server of a pool.
 type member struct {
 	*Engine
-	// runs is how many it is working on.
 	runs int
 }
 
@@ -48,10 +46,9 @@ func NewPool(servers ...Config) (*Pool, error) {
 	return p, nil
 }
 
-// Capabilities says that the servers have hardware of their own.
 func (p *Pool) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil when a server takes runs.
+// Health returns nil if a server takes runs.
 func (p *Pool) Health(ctx context.Context) error {
 	looks := make(chan error, len(p.members))
 	for _, m := range p.members {
@@ -74,15 +71,14 @@ func (m *member) look(ctx context.Context) (err error) {
 	return m.Health(ctx)
 }
 
-// Run edits as [Engine.Run] does. A server that does not take runs is used only
-// if no server does, and the run then waits for it.
+// Run edits like [Engine.Run]. It uses a server that does not take runs only if no server does, and
+// then waits for it.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	m := p.choose(ctx)
 	defer p.leave(m)
 	return m.Run(ctx, spec, progress)
 }
 
-// choose returns the server for a run.
 func (p *Pool) choose(ctx context.Context) *member {
 	var down []*member
 	for {
@@ -98,8 +94,8 @@ func (p *Pool) choose(ctx context.Context) *member {
 	}
 }
 
-// take counts a run for the server with the fewest runs that is not in down; it
-// returns nil if all are.
+// take counts a run for the server with the fewest runs that is not in down. It returns nil if all
+// are down.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

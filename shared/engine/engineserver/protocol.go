@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// Request is a run for an engine server. Paths are absolute, on the disk that
-// the two programs share; times are in seconds, sizes in pixels.
+// Request is a run for an engine server. Paths are absolute, on the shared disk; times are in
+// seconds, sizes in pixels.
 type Request struct {
 	Job       string         `json:"job"`
 	Model     string         `json:"model"`
@@ -28,37 +28,35 @@ type Request struct {
 	Height    int            `json:"height"`
 	FPS       int            `json:"fps"`
 	Duration  float64        `json:"duration"`
-	// Remaining is in how many seconds the run is stopped, 0 if that is not known.
-	// The server refuses at once what it does not expect to end by then.
+	// Remaining is in how many seconds the run is stopped, or 0 if unknown. The server must refuse
+	// at once if it expects to need longer.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the least time between two previews, 0 if none are wanted. A
-	// server of before there were previews sends none, and one that is not asked for
-	// them sends none either, as its lines would be too long for an older worker.
+	// PreviewEvery is the least time between two previews, 0 for none. Old servers send none. A
+	// server must send none unless asked, because its lines would be too long for an old worker.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
-	// Folder is empty and belongs to this run; Output is the file in it to
-	// write.
+	// Folder is empty and belongs to this run. Output is the file in it to write.
 	Folder string `json:"folder"`
 	Output string `json:"output"`
 }
 
-// Input is a file to read, with what is known of it.
+// Input is a file to read, with its probed properties.
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
-	// Width and Height are as displayed, after a rotation that the file asks for.
+	// Width and Height are as displayed, after the file's rotation.
 	Width    int     `json:"width"`
 	Height   int     `json:"height"`
 	Duration float64 `json:"duration"`
 	Audio    bool    `json:"audio"`
 }
 
-// Line is one line of a server's response: progress and its stage, or the run's
-// end. A line without any of them only shows that the server is alive.
+// Line is one line of a server's response: progress and its stage, or the run's end. An empty line
+// shows that the server is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
-	// Preview is a small picture of what the result looks like so far, as a JPEG in
-	// base64 (see engine.CheckPreview), beside the progress.
+	// Preview is a small picture of the result so far, as a JPEG in base64 (see
+	// engine.CheckPreview), in addition to the progress.
 	Preview []byte   `json:"preview,omitempty"`
 	Result  *Result  `json:"result,omitempty"`
 	Error   *Failure `json:"error,omitempty"`
@@ -68,27 +66,25 @@ type Line struct {
 type Result struct {
 	// Bytes is the size of the output.
 	Bytes int64 `json:"bytes"`
-	// Stages maps each stage to the seconds that it took.
+	// Stages has the seconds of each stage.
 	Stages map[string]float64 `json:"stages,omitempty"`
-	// Engine, Understood and Notice are what the server tells of the edit (see
-	// engine.Outcome); all of them are optional.
+	// Engine, Understood and Notice are the engine's report (see engine.Outcome). All are optional.
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Name is the name of a server that does not tell its own.
+// Name is the name of a server that does not send one.
 const Name = "engine server"
 
 const (
-	// maxName bounds the name of an engine and each thing that it understood, in
-	// code points.
+	// maxName limits an engine's name and each entry of Understood, in code points.
 	maxName = 64
-	// maxUnderstood bounds how many things one understood.
+	// maxUnderstood limits the entries of Understood.
 	maxUnderstood = 16
 )
 
-// outcome returns what the server tells of the edit, within bounds.
+// outcome returns the server's report, shortened.
 func (r Result) outcome() engine.Outcome {
 	told := engine.Outcome{Engine: oneLine(r.Engine, maxName), Notice: oneLine(r.Notice, maxMessage)}
 	if told.Engine == "" {
@@ -107,13 +103,11 @@ func (r Result) outcome() engine.Outcome {
 // metric.
 var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 
-// maxValues bounds the values of an answer in JSON.
 const maxValues = 10_000
 
-// maxStages bounds the stages of a run.
 const maxStages = 16
 
-// stages returns the times, without those that make no sense.
+// stages returns the valid times.
 func (r Result) stages() map[string]time.Duration {
 	if len(r.Stages) > maxStages {
 		return nil
@@ -130,8 +124,7 @@ func (r Result) stages() map[string]time.Duration {
 // maxStageSeconds is a day; no run lasts longer.
 const maxStageSeconds = 24 * 60 * 60
 
-// Failure ends a run that wrote no output. Its message is for the person who
-// sent the job.
+// Failure ends a run that wrote no output. Its message is for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
@@ -165,11 +158,11 @@ func resultType(spec engine.Spec) string {
 	return "video/mp4"
 }
 
-// maxMessage bounds a message that is shown to a person, in code points.
+// maxMessage limits a message for a user, in code points.
 const maxMessage = 300
 
-// asError returns the engine's error. Codes that an engine may not send, such
-// as a cancellation, are taken for an engine_error.
+// asError returns the engine's error. Codes that an engine may not send, such as a cancellation,
+// count as engine_error.
 func (f *Failure) asError() *engine.Error {
 	code := f.Code
 	cause := error(nil)
@@ -184,8 +177,8 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine returns a server's text for people: without control characters and line
-// breaks, and cut off after longest code points.
+// oneLine makes a server's text safe for people: without control characters and line breaks, and
+// truncated after longest code points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",
@@ -196,7 +189,6 @@ func oneLine(text string, longest int) string {
 	return text
 }
 
-// parse reads a line.
 func parse(line []byte) (Line, error) {
 	var l Line
 	if err := boundedjson.Unmarshal(line, maxValues, &l); err != nil {
@@ -205,7 +197,7 @@ func parse(line []byte) (Line, error) {
 	return l, nil
 }
 
-// garbled returns the error of a server that violates the protocol.
+// garbled returns the error for a server that violates the protocol.
 func garbled(cause error) error {
 	return &engine.Error{
 		Code: job.EngineError, Message: "The engine gave an answer that makes no sense.", Retryable: true, Err: cause,

@@ -1,5 +1,5 @@
-// Package enhance calls a text inference gateway, or any model server with the
-// same chat interface, for the service's own needs.
+// Package enhance calls a text inference gateway, or any model server with the same chat interface,
+// to expand prompts.
 package enhance
 
 import (
@@ -18,17 +18,16 @@ import (
 )
 
 const (
-	// enhanceTime bounds a call: a job waits for it.
+	// enhanceTime limits a call, because a job waits for it.
 	enhanceTime = 8 * time.Second
-	// maxAnswer bounds the answer that is read, in bytes.
+	// maxAnswer limits the bytes read from an answer.
 	maxAnswer = 1 << 20
-	// maxValues bounds the values of the answer.
 	maxValues = 10_000
-	// maxTokens bounds what is generated.
+	// maxTokens limits the generated tokens.
 	maxTokens = 300
 )
 
-// instruction tells the model to write prompts.
+// instruction is the model's system prompt.
 const instruction = `You improve prompts for a video and image editing model.
 Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
 Answer with the prompt alone, in the language of the user's prompt.`
@@ -41,8 +40,8 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings returns the enhancer of the settings CUTROOM_ENHANCE_URL,
-// CUTROOM_ENHANCE_MODEL and CUTROOM_ENHANCE_KEY; nil if none is set.
+// FromSettings returns the enhancer of the settings CUTROOM_ENHANCE_URL, CUTROOM_ENHANCE_MODEL and
+// CUTROOM_ENHANCE_KEY, or nil if none is set.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {
@@ -60,12 +59,12 @@ func FromSettings(base, model, key string) (*Enhancer, error) {
 	return enhancer, nil
 }
 
-// NewEnhancer returns an enhancer that calls the model at the base URL, with or
-// without the "/v1" that paths begin with. If the key is empty, none is sent.
+// NewEnhancer returns an enhancer for a model at a base URL, with or without "/v1". key may be
+// empty.
 func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, fmt.Errorf("%q is no http or https URL", base)
+		return nil, fmt.Errorf("%q is not an http or https URL", base)
 	}
 	return &Enhancer{
 		client: &http.Client{
@@ -83,8 +82,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// Enhance expands a prompt. The result is never empty, and at most maxLength
-// code points long.
+// Enhance expands a prompt. The result is never empty, and has at most maxLength code points.
 func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
 	body, err := json.Marshal(map[string]any{
 		"model":      e.model,

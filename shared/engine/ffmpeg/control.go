@@ -12,15 +12,14 @@ import (
 	"time"
 )
 
-// controlTime bounds the control.
+// controlTime limits the control.
 const controlTime = 30 * time.Second
 
-// controlSide is the side of the picture of the control, in pixels.
+// controlSide is the side of the control's picture, in pixels.
 const controlSide = 16
 
-// control decodes a picture that is known to be good with the program of that
-// path, which is ffmpeg or else ffprobe, under the same fence and limits as any
-// other. If memory is true, the system must also reserve all the memory that the
+// control decodes a known good picture with the program, ffmpeg or ffprobe, in the same sandbox and
+// limits as any other. If memory is true, the system must also reserve all the memory that the
 // program may use.
 //
 // An error means that this machine cannot decode anything now.

@@ -29,12 +29,11 @@ var demuxers = map[string]string{
 	"image/tiff":       "tiff_pipe",
 }
 
-// maxStreams bounds the tracks of a file: phones and action cameras write about
-// ten.
+// maxStreams limits the tracks of a file: phones and action cameras write about ten.
 const maxStreams = 64
 
-// fence returns the options for an input of the type that keep it from reaching
-// beyond its file and the limits. Pictures of more pixels are not decoded.
+// fence returns the options for an input of the type that restrict it to its file and the limits.
+// Larger pictures are not decoded.
 func (t *Tools) fence(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
@@ -55,13 +54,12 @@ func (t *Tools) fence(mime string, pixels int) ([]string, error) {
 	return options, nil
 }
 
-// maxPixels returns the largest picture that may be decoded, in pixels.
 func (t *Tools) maxPixels() int {
 	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
 
-// maxPixelsOf returns the largest picture of a file of the type that is worked on: headers
-// may claim less than what follows them.
+// maxPixelsOf limits the pictures of a file of the type, in pixels, because headers may understate
+// the size.
 func (t *Tools) maxPixelsOf(mime string) int {
 	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
 		return roughly(t.limits.VideoWidth * t.limits.VideoHeight)
@@ -69,11 +67,10 @@ func (t *Tools) maxPixelsOf(mime string) int {
 	return t.maxPixels()
 }
 
-// roughly returns somewhat more pixels than an accepted input may have: decoders round
+// roughly returns somewhat more pixels than an accepted input may have, because decoders round
 // sides up to blocks.
 func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
-// maxAlloc returns the limit on one allocation, in bytes: a picture of four
-// channels of 16 bits each (pictures with 32 bits are allocated by channel),
-// and some more.
+// maxAlloc limits one allocation, in bytes: a picture of four channels of 16 bits each (pictures
+// with 32 bits are allocated by channel), and some more.
 func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

@@ -1,10 +1,9 @@
 // Package ffmpeg runs the programs ffmpeg and ffprobe on untrusted files.
 //
-// Every run is fenced: the demuxer is forced by the sniffed type, the protocol
-// whitelist is "file", memory, processor time, output size, pixels and duration
-// are limited, and the program runs in a process group of its own that is gone
-// when the call returns. In addition package fence confines a program that a
-// file has taken over.
+// Every run is restricted: the demuxer is forced by the sniffed type, the protocol whitelist is
+// "file", memory, processor time, output size, pixels and duration are limited, and the program
+// runs in a separate process group that is gone when the call returns. In addition package fence
+// confines a program that a file has taken over.
 package ffmpeg
 
 import (
@@ -29,16 +28,15 @@ import (
 // oldestMajor is the oldest release whose options this package uses.
 const oldestMajor = 5
 
-// required is what a build of FFmpeg must support; a distribution's usual build
-// does.
+// required are the features that a build of FFmpeg must support. A distribution's usual build does.
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
 	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
 }
 
-// installation is how to install such a build. Homebrew's formula ffmpeg lacks
-// zscale, and ffmpeg-full is not put into PATH by itself.
+// installation explains how to install such a build. Homebrew's formula ffmpeg lacks zscale, and
+// ffmpeg-full is not put into PATH automatically.
 const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 	`"brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
@@ -49,15 +47,14 @@ type Tools struct {
 	fenced          *fence.Fence
 	limits          catalog.Limits
 	bounds          bounds
-	// trusting is true in tests of many bad files, which need not see with each
-	// that this machine decodes a good one; see blame.
+	// trusting is true in tests of many bad files, to skip the control for each; see blame.
 	trusting bool
 }
 
-// Fence returns what the programs are fenced with on this machine.
+// Fence returns the sandbox of the programs on this machine.
 func (t *Tools) Fence() *fence.Fence { return t.fenced }
 
-// bounds is what one program may use.
+// bounds are the limits of one program.
 type bounds struct {
 	// memory is its address space, in bytes.
 	memory int64
@@ -75,8 +72,8 @@ const (
 	pixelsPerSecond = 10_000_000
 )
 
-// timeFor returns the processor time that a command may take. A header that claims less than
-// what follows it ends the command early.
+// timeFor limits the processor time of a command. A header that understates its file ends the
+// command early.
 func (b bounds) timeFor(command Command) time.Duration {
 	if command.Frames != nil {
 		return b.runTime
@@ -95,9 +92,8 @@ func (b bounds) timeFor(command Command) time.Duration {
 	return time.Duration(min(seconds, b.runTime.Seconds()) * float64(time.Second))
 }
 
-// defaultBounds returns bounds far above what any input within the limits
-// needs: 1.3 GB for tone-mapping pictures of 4096x4096, and the stacks of the
-// threads that FFmpeg starts for each core.
+// defaultBounds are far above the need of any input within the limits: 1.3 GB for tone-mapping
+// pictures of 4096x4096, and the stacks of the threads that FFmpeg starts for each core.
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
@@ -107,11 +103,10 @@ func defaultBounds() bounds {
 	}
 }
 
-// Find looks for ffmpeg and ffprobe in PATH and checks that they support what
-// the service needs. The limits bound what a run may decode.
+// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restrict the inputs.
 //
-// An error is one line for the person who starts the program: what is missing
-// and how to install it.
+// An error is one line for the person who starts the program: the missing feature and how to
+// install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -132,22 +127,21 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	return tools, tools.check(ctx)
 }
 
-// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1
-// ..."; a build from the head of the sources has a date or a revision instead.
+// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ..."; a build from the
+// latest sources has a date or a revision instead.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
-// leanForm matches a configuration that leaves out what other builds have.
+// leanForm matches a configuration that omits common parts.
 var leanForm = regexp.MustCompile(`--disable-(all|everything|filter|swscale)`)
 
-// hasFilters reports whether a banner's configuration tells that the build has the
-// filters: all but zscale are part of every build that leaves nothing out.
+// hasFilters reports whether a banner's configuration shows that the build has the filters: all but
+// zscale are part of every build that omits nothing.
 func hasFilters(banner string) bool {
 	return strings.Contains(banner, "--enable-libzimg") && !leanForm.MatchString(banner)
 }
 
-// check asks the program for its codecs, and for its filters if its configuration does
-// not tell of them: each start takes a tenth of a second, for which everybody who starts
-// the service waits.
+// check asks the program for its codecs, and for its filters if its configuration does not show
+// them. Each start takes a tenth of a second of the service's start.
 func (t *Tools) check(ctx context.Context) error {
 	codecs, banner, err := t.list(ctx, "codecs")
 	if err != nil {
@@ -185,7 +179,7 @@ func (t *Tools) check(ctx context.Context) error {
 	return nil
 }
 
-// list returns what the program lists of a kind, such as "filters", and its banner.
+// list returns the program's list of a kind, such as "filters", and its banner.
 func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, err error) {
 	var out bytes.Buffer
 	banner, err = t.say(ctx, process{
@@ -197,13 +191,13 @@ func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, e
 	return out.String(), banner, nil
 }
 
-// codersForm matches the coders of a codec that has several, or one of another name:
+// codersForm matches the coders of a codec that has several, or one with another name:
 //
 //	DEV.LS h264   H.264 / AVC (decoders: h264 h264_qsv ) (encoders: libx264 )
 var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
 
-// supported returns what lists of codecs and of filters name, each as its kind and its
-// name, such as "encoder libx264".
+// supported returns the entries of lists of codecs and filters, each as its kind and its name, such
+// as "encoder libx264".
 func supported(codecs, filters string) map[string]bool {
 	has := map[string]bool{}
 	for line := range strings.Lines(codecs) {
@@ -217,7 +211,7 @@ func supported(codecs, filters string) map[string]bool {
 				has[found[1]+" "+name] = true
 			}
 		}
-		// A codec whose only coder has its own name lists none.
+		// A codec whose only coder has the same name lists none.
 		named := func(kind string) bool {
 			return slices.ContainsFunc(coders, func(found []string) bool { return found[1] == kind })
 		}

@@ -16,17 +16,15 @@ import (
 )
 
 const (
-	// maxPackets bounds how many packets are counted to find a duration: more than five
-	// minutes at media.MaxFrameRate.
+	// maxPackets limits the packets that are counted to find a duration: more than five minutes at
+	// media.MaxFrameRate.
 	maxPackets = 150_000
-	// assumedFrameRate is assumed for a video that does not declare its own, in
-	// frames per second.
+	// assumedFrameRate is assumed for a video without a declared rate, in frames per second.
 	assumedFrameRate = 25
 )
 
-// measure finds the duration of a video whose header does not declare it, such
-// as a browser's recording, and how many packets it has, by reading the times of its packets,
-// until a limit is exceeded.
+// measure finds the duration of a video without a declared one, such as a browser's recording, and
+// its number of packets, by reading the packets' times until a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, frameRate float64,
 ) (duration time.Duration, packets int, err error) {
@@ -71,7 +69,7 @@ func (t *Tools) measure(
 type packetTimes struct {
 	packets  int
 	duration time.Duration
-	// beyond is true if the limit was exceeded, so that the rest was not read.
+	// beyond means that the limit was exceeded, so the rest was not read.
 	beyond bool
 	// failed is a panic of the reader.
 	failed error

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Plain returns the filters that scale a picture to a size and bring its colours to
-// ordinary RGB.
+// Plain returns the filters that scale a picture to a size and convert its colours to ordinary RGB.
 func Plain(info media.Info, to catalog.Size) string {
 	size := fmt.Sprintf("%d:%d", to.Width, to.Height)
 	if info.HDR() {
@@ -26,7 +25,7 @@ func Plain(info media.Info, to catalog.Size) string {
 	}
 	matrix := "auto"
 	if (info.Matrix == "" || info.Matrix == "unknown") && max(info.Width, info.Height) >= 1280 {
-		// What players assume for high definition without a declared matrix.
+		// Players assume this for high definition without a declared matrix.
 		matrix = "bt709"
 	}
 	return fmt.Sprintf("scale=%s:flags=bicubic:in_color_matrix=%s", size, matrix)

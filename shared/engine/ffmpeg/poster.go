@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// thumbnailSide is the longer side of a thumbnail at most, in pixels, and maxThumbnail
-	// its size in bytes (docs/contract/jobs.md#thumbnails).
+	// thumbnailSide limits the longer side of a thumbnail, in pixels, and maxThumbnail its bytes
+	// (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime is the processor time that the first picture of a file may take: the
-	// largest image takes about a second. laterTime is the processor time of the search
-	// for a later picture, which decodes two seconds of a video.
+	// posterTime is the processor time for the first picture of a file: the largest image takes
+	// about a second. laterTime is the processor time of the search for a later picture, which
+	// decodes two seconds of a video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
 	// bestPoster and worstPoster are qualities of a JPEG. The first is good enough
 	// for the size; even noise is small with the last.
 	bestPoster, worstPoster = 80, 10
 )
 
-// format is how large a picture is: its longer side at most, in pixels, and its size in bytes.
+// format limits a picture: its longer side in pixels, and its size in bytes.
 type format struct{ side, size int }
 
 func formatOf(picture engine.Depicted) format {
@@ -46,35 +46,33 @@ func formatOf(picture engine.Depicted) format {
 	return format{thumbnailSide, maxThumbnail}
 }
 
-// decoded is the size of a file with so many such pictures, decoded, at most.
+// decoded limits the size of a file with this number of decoded pictures.
 func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
 
-// Where a video begins blank, its picture is one of maxCandidates pictures, which are
-// candidatesApart seconds apart.
+// If a video starts blank, its picture is one of maxCandidates pictures, candidatesApart seconds
+// apart.
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
 	// blankBelow is the standard deviation of the brightness, 0 to 255, below which a
 	// picture shows nothing: it is black, white or of another single colour.
 	blankBelow = 8.0
-	// clearFrom is the share of the largest deviation from which a candidate is taken: the
-	// first that has it is the earliest at which a fade from black is over.
+	// clearFrom is the fraction of the largest deviation from which a candidate is accepted: the
+	// first such candidate is the earliest after a fade from black.
 	clearFrom = 0.8
 )
 
-// Posters returns a picture of each file, for a video its first one, or where that is blank
-// one of its first two seconds that is not, as a JPEG: a thumbnail of at most 320 pixels on
-// the longer side and 20 KB, or a poster of at most [engine.PosterSide] and
-// [engine.MaxPoster]. The files belong together, as a result and its input do: where the
-// thumbnail of one would be blank all have a picture of the same time, as an edit draws
-// something on black too. It writes into the folder. One start of ffmpeg makes the first
-// pictures, as that takes longer than the pictures do; a video that is looked through takes
-// another for each.
+// Posters returns a picture of each file as a JPEG: of a video its first one, or if that is blank,
+// one of its first two seconds that is not. A thumbnail has at most 320 pixels on the longer side
+// and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files belong
+// together, like a result and its input: if one thumbnail would be blank, all have a picture of the
+// same time, because an edit may draw on black too. It writes into the folder. One start of ffmpeg,
+// which takes longer than the pictures, makes the first pictures; a search for later pictures takes
+// another start for each video.
 //
-// Errors: the context's; [*engine.Error]. One file that cannot be decoded fails
-// all.
+// Errors: [*engine.Error]. One file that cannot be decoded fails all.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
 	if err := t.firstPictures(ctx, folder, of); err != nil {
 		return nil, err
@@ -97,10 +95,10 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 	return posters, ctx.Err()
 }
 
-// lookLater replaces the pictures of videos, some of which begin blank, by those of the time
-// at which the last of these shows something. A video that cannot be decoded that far keeps
-// its own. The search leaves a quarter of the context's time, so that Posters still returns
-// the first pictures.
+// lookLater replaces the pictures of videos, some of which start blank, by pictures of the time at
+// which the last of these shows something. A video that cannot be decoded that far keeps its first
+// picture. The search leaves a quarter of the context's time, so that Posters still returns the
+// first pictures.
 func (t *Tools) lookLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
@@ -138,8 +136,8 @@ func isVideo(input engine.Input) bool {
 	return kind.Video
 }
 
-// firstPictures writes the first picture of each file to its posterFile. A file of which
-// two are wanted is decoded once.
+// firstPictures writes the first picture of each file to its posterFile. A file with two pictures
+// is decoded once.
 func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.Depicted) error {
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	var paths, outputs []string
@@ -168,12 +166,12 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 
 func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
-// laterFile has the candidates of a video that begins blank.
+// laterFile has the candidates of a video that starts blank.
 const laterFile = "poster-later.pam"
 
-// candidates returns the candidates of a video, at most the given number. For a poster it
-// returns only the last one, as the others are large too. If the time ends before ffmpeg
-// does, candidates returns the pictures that were written by then.
+// candidates returns the candidates of a video, at most the given number. For a poster it returns
+// only the last one, because the others are large too. If the time ends before ffmpeg does, it
+// returns the pictures that were written by then.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source := Source{
 		Path: of.Path, MIME: of.MIME,
@@ -209,7 +207,7 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 	return found, err
 }
 
-// clearest returns which of the pictures is the first that shows about as much as any.
+// clearest returns the index of the first picture that shows about as much as any.
 func clearest(stills []still) int {
 	most := 0.0
 	for _, s := range stills {
@@ -218,17 +216,17 @@ func clearest(stills []still) int {
 	return max(0, slices.IndexFunc(stills, func(s still) bool { return s.deviation() >= clearFrom*most }))
 }
 
-// Picture is what the pictures of a graph are like, of which thumbnails are made.
+// Picture describes a graph's pictures, from which thumbnails are made.
 type Picture struct {
 	Size catalog.Size
-	// Limited is true of luma and chroma, which have the range of video; others are red,
-	// green and blue, with alpha if Alpha is true.
+	// Limited is true for luma and chroma in the range of video. Others are red, green and blue,
+	// with alpha if Alpha is true.
 	Limited, Alpha bool
 }
 
-// ThumbnailFilters returns the filters that make a picture one that ReadThumbnail reads,
-// written as "-c:v pam -f image2pipe". zscale takes a third of what scale does, which goes by
-// luma and chroma from colours to colours.
+// ThumbnailFilters returns the filters that make a picture for ReadThumbnail, written as "-c:v pam
+// -f image2pipe". zscale takes a third of the time of scale, which converts through luma and
+// chroma.
 func (p Picture) ThumbnailFilters() string {
 	planes := "gbrp"
 	if p.Alpha {
@@ -237,18 +235,18 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters returns the filters that make a picture one of the size of posters, to be
-// written as a JPEG. The sides of the picture are even.
+// PosterFilters returns the filters that make a picture of poster size, to be written as a JPEG.
+// The picture's sides must be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
-		// A side may be odd then, which zscale has no chroma for.
+		// A side may be odd then, and zscale cannot subsample its chroma.
 		return scaled(engine.PosterSide) + ":out_color_matrix=bt601:out_range=pc,format=yuvj420p"
 	}
 	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
 }
 
-// fullRange are the options of zscale for full range. Frames of colours may still say that
-// they are of the range that the video had.
+// fullRange are the options of zscale for full range. RGB frames may still be marked with the
+// video's range.
 func (p Picture) fullRange() string {
 	if p.Limited {
 		return "rin=limited:r=full:d=none"
@@ -256,16 +254,13 @@ func (p Picture) fullRange() string {
 	return "rin=full:r=full:d=none"
 }
 
-// Thumbnail is a small picture, as a JPEG.
 type Thumbnail struct {
 	JPEG []byte
-	// Blank is true if it shows nothing, such as the black with which a film begins.
+	// Blank means that it shows nothing, such as a film's black start.
 	Blank bool
 }
 
-// ReadThumbnail returns a picture in such a file as a thumbnail, as Posters does.
-//
-// Errors: the file's; it is not such a picture.
+// ReadThumbnail returns a picture in such a file as a thumbnail, like Posters.
 func ReadThumbnail(path string) (Thumbnail, error) {
 	wanted := formatOf(engine.Depicted{})
 	one, err := firstStill(path, wanted.side)
@@ -276,14 +271,14 @@ func ReadThumbnail(path string) (Thumbnail, error) {
 	return Thumbnail{JPEG: encoded, Blank: one.blank()}, err
 }
 
-// still is a decoded picture: four bytes a pixel, as readStill returns them.
+// still is a decoded picture: four bytes a pixel, as returned by readStill.
 type still struct {
 	pixels []byte
 	size   catalog.Size
 }
 
-// eachStill calls take with the pictures of a file, at least one and at most so many, none
-// of them larger than the side.
+// eachStill calls take with the pictures of a file, at least one and at most most, none larger than
+// the side.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -304,17 +299,15 @@ func eachStill(path string, side, most int, take func(still)) error {
 	return nil
 }
 
-// firstStill returns the first picture of a file.
 func firstStill(path string, side int) (first still, err error) {
 	err = eachStill(path, side, 1, func(one still) { first = one })
 	return first, err
 }
 
-// blank reports whether the picture shows nothing.
 func (s still) blank() bool { return s.deviation() < blankBelow }
 
-// deviation returns the standard deviation of the brightness, 0 to 255. What is
-// transparent counts as it would be seen: encode puts it on white.
+// deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count as
+// white, like in encode.
 func (s still) deviation() float64 {
 	var sum, squares float64
 	for at := 0; at < len(s.pixels); at += 4 {
@@ -327,8 +320,8 @@ func (s still) deviation() float64 {
 	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
 }
 
-// encode encodes a picture as a JPEG, on white where it is transparent, as well as its size
-// allows.
+// encode encodes a picture as a JPEG, on white where it is transparent, with the best quality for
+// its size.
 func (s still) encode(wanted format) ([]byte, error) {
 	area := image.Rect(0, 0, s.size.Width, s.size.Height)
 	opaque := &image.RGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}

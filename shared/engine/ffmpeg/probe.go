@@ -18,16 +18,14 @@ import (
 )
 
 const (
-	// probeTime bounds the wall time of a probe; a healthy file takes a small
-	// fraction of a second.
+	// probeTime limits the wall time of a probe. A healthy file takes a small fraction of a second.
 	probeTime = 2 * time.Minute
-	// maxReport bounds ffprobe's output, in bytes.
+	// maxReport limits ffprobe's output, in bytes.
 	maxReport = 1 << 20
 )
 
-// The only entries requested from ffprobe: tags, which can be large, are left
-// out. What it reports of a video's tracks comes from decoding their first
-// frames; an image's frame has the orientation too.
+// The only entries requested from ffprobe, without tags, which can be large. A video's properties
+// come from decoding its first frames; an image's frame also has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration:stream=codec_type,avg_frame_rate,r_frame_rate,duration," + pictureEntries +
@@ -35,12 +33,11 @@ const (
 	imageEntries = "frame=" + pictureEntries + ":frame_side_data=rotation"
 )
 
-// ProbeVideo examines a video by decoding its beginning, and checks it against
-// the limits. The first video track that is not a cover picture counts, and the
-// first audio track.
+// ProbeVideo examines a video by decoding its beginning, and checks it against the limits. The
+// first video track that is not a cover picture counts, and the first audio track.
 //
-// Errors: the context's; [*engine.Error], of code invalid_input if the file is
-// not a video that can be decoded or exceeds a limit.
+// Errors: [*engine.Error], with the code invalid_input if the file cannot be decoded or exceeds a
+// limit.
 func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, error) {
 	if kind, _ := media.Find(mime); !kind.Video {
 		return media.Info{}, engine.InvalidInput(nil, "The file is not a video.")
@@ -78,8 +75,8 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// ProbeImage examines an image by decoding it, and checks it against the
-// limits. Of an animation the first picture counts.
+// ProbeImage examines an image, or an animation's first picture, by decoding it, and checks it
+// against the limits.
 //
 // Errors: as for ProbeVideo.
 func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
@@ -102,8 +99,8 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// precheck refuses what exceeds a limit by its own header, with the limit's
-// message: ffprobe would only say that it cannot decode it.
+// precheck refuses a file whose header exceeds a limit, with the limit's message: ffprobe would
+// only report that it cannot decode it.
 func precheck(path, mime string, check func(media.Info) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -178,13 +175,13 @@ func (t *Tools) runProbe(
 		maxFile:       1,
 	})
 	if within.Err() != nil && ctx.Err() == nil {
-		// The machine may be to blame as well as the file.
+		// The machine or the file may be at fault.
 		return "", &engine.Error{Code: job.EngineError, Message: "The file took too long to read.", Retryable: true, Err: err}
 	}
 	return log, t.explainProbe(ctx, err)
 }
 
-// capped stores what is written to it, up to a limit, and fails beyond.
+// capped stores written bytes up to a limit, and then fails.
 type capped struct {
 	bytes.Buffer
 	limit int
@@ -197,9 +194,8 @@ func (c *capped) Write(p []byte) (int, error) {
 	return c.Buffer.Write(p)
 }
 
-// DescribeVideo returns what ProbeVideo would, of a video whose header says it all (see
-// [media.Describe]), and whether it is one. It starts no program. That the pictures can be
-// decoded is not known after it.
+// DescribeVideo returns ProbeVideo's result from the header, and whether that is complete (see
+// [media.Describe]). It starts no program, so the pictures may still be impossible to decode.
 //
 // Errors: as for ProbeVideo, if the video exceeds a limit.
 func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {

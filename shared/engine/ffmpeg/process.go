@@ -14,41 +14,37 @@ import (
 )
 
 const (
-	// drainTime is how long the pipes of a program that has ended may stay
-	// open.
+	// drainTime is how long the pipes of an ended program may stay open.
 	drainTime = 5 * time.Second
-	// keptLog is how much of the end of a program's messages is kept for the
-	// log, in bytes.
+	// keptLog is how many bytes of a program's last messages are kept for the log.
 	keptLog = 4 << 10
-	// exitOfLinker is the exit code of the dynamic linker where a library is
-	// missing.
+	// exitOfLinker is the exit code of the dynamic linker if a library is missing.
 	exitOfLinker = 127
 )
 
-// process is one run of a program within its limits.
 type process struct {
 	program fence.Program
 	args    []string
-	// folder is where it works and may write, "" for a program that only reads.
+	// folder is its writable working folder, or "" for a program that only reads.
 	folder string
 	// inputs are the files that it may read.
 	inputs []string
 	stdin  io.Reader
 	stdout io.Writer
-	// progress becomes file descriptor 3 of the program, when not nil.
+	// progress becomes file descriptor 3 of the program, unless nil.
 	progress *os.File
 	// processorTime is the sum over all threads.
 	processorTime time.Duration
-	// maxFile bounds each file written, in bytes.
+	// maxFile limits each written file, in bytes.
 	maxFile int64
-	// background makes it yield to what somebody waits for.
+	// background lowers its priority below interactive work.
 	background bool
 	// reserve makes the start fail if the system could not provide the memory
 	// that the program may use.
 	reserve bool
 }
 
-// failure is how an unsuccessful program ended.
+// failure is the end of an unsuccessful program.
 type failure struct {
 	// program is the path of the program, or "" if a run that succeeded produced
 	// nothing.
@@ -57,9 +53,9 @@ type failure struct {
 	log string
 	// signal is what killed it, or 0.
 	signal syscall.Signal
-	// notRun is true if it could not be started.
+	// notRun means that it could not be started.
 	notRun bool
-	// overTime is true if it used up its processor time, which was most.
+	// overTime means that it used up its processor time, which was most.
 	overTime bool
 	most     time.Duration
 	err      error
@@ -71,16 +67,15 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// run runs the program to its end. When the context ends, the whole process
-// group is killed.
+// run runs the program to its end. When the context ends, the whole process group is killed.
 //
-// Errors: the context's; *failure when the program failed.
+// Errors: the context's; *failure if the program failed.
 func (t *Tools) run(ctx context.Context, p process) error {
 	_, err := t.say(ctx, p)
 	return err
 }
 
-// say is like run, and returns the end of the program's messages too.
+// say is run with the end of the program's messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
 	// The child dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()
@@ -98,8 +93,8 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
-	// Nothing of this program's environment reaches the child. A limit on
-	// arenas keeps many threads from spreading over the address space.
+	// The child gets no other environment. A limit on arenas keeps many threads from spreading over
+	// the address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
 	cmd.Cancel = func() error {
@@ -123,7 +118,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if !f.says("Error writing trailer") && !f.says("Error closing file") {
 			return f.log, nil
 		}
-		// FFmpeg 5 exits with 0 when the end of a file cannot be written.
+		// FFmpeg 5 exits with 0 if the end of a file cannot be written.
 		f.err = errors.New("a file was not written to its end")
 	}
 	if state := cmd.ProcessState; state != nil {
@@ -131,14 +126,13 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// A program that the limit killed is charged a little less than the
-		// limit, as the system counts the two in different ways.
+		// A program that the limit killed is charged a little less than the limit, because the
+		// system counts the two differently.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f
 }
 
-// tail keeps the last bytes written to it.
 type tail struct {
 	limit int
 	kept  []byte

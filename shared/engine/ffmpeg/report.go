@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// probeReport is the part of ffprobe's JSON output that is requested.
+// probeReport is the requested part of ffprobe's JSON output.
 type probeReport struct {
 	Format  struct{ Duration string }
 	Streams []struct {
 		CodecType    string `json:"codec_type"`
 		AvgFrameRate string `json:"avg_frame_rate"`
-		// RFrameRate is FFmpeg's guess of the rate that can express all times,
-		// for when the average is unknown.
+		// RFrameRate is FFmpeg's guess of a rate that can express all times, for an unknown
+		// average.
 		RFrameRate  string `json:"r_frame_rate"`
 		Duration    string
 		Disposition struct {
@@ -27,7 +27,7 @@ type probeReport struct {
 	Frames []picture
 }
 
-// picture is what ffprobe reports of a video track or of a frame.
+// picture is ffprobe's report of a video track or of a frame.
 type picture struct {
 	Width, Height     int
 	PixFmt            string                       `json:"pix_fmt"`
@@ -58,7 +58,7 @@ func (r probeReport) video() (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// info describes a picture as it is displayed: with square pixels, rotated.
+// info describes a picture as displayed: with square pixels, rotated.
 func (p picture) info() media.Info {
 	info := media.Info{
 		Width: p.Width, Height: p.Height,

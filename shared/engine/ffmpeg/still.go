@@ -18,18 +18,16 @@ import (
 	"cutroom/shared/engine"
 )
 
-// stillTime is the processor time that decoding a still picture may take.
+// stillTime limits the processor time for a still picture.
 const stillTime = 5 * time.Second
 
-// Still decodes a picture, or the first one of an animation, for a program that
-// does not decode untrusted pictures itself. The picture is rotated as the file
-// asks, and scaled down if its longer side is longer than side, in pixels. It
-// is returned as rows from the top, four bytes a pixel: red, green, blue and
-// alpha, not premultiplied. The bytes go through pipes: nothing is written to a
-// disk.
+// Still decodes a picture, or an animation's first one, for a program that does not decode
+// untrusted pictures itself. It rotates the picture as the file asks, and scales it down if its
+// longer side exceeds side, in pixels. The result is rows from the top, four bytes a pixel: red,
+// green, blue and alpha, not premultiplied. The bytes go through pipes, not to a disk.
 //
-// Errors: the context's; fault.Invalid if the bytes are not a picture of the type
-// that can be decoded, fault.Unavailable if the machine could not.
+// Errors: fault.Invalid if the bytes are not a picture of the type that can be decoded,
+// fault.Unavailable if the machine is at fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
@@ -51,12 +49,11 @@ func (t *Tools) Still(
 	return readStill(&out.Buffer, side)
 }
 
-// stillArgs returns the arguments for a fenced input.
 func (t *Tools) stillArgs(input []string, length, side int) []string {
 	// If an option is given twice, the last one counts.
 	input = append(input, "-protocol_whitelist", "pipe", "-threads", "1")
 	if strings.Contains(strings.Join(input, " "), "_pipe ") {
-		// The file is one picture, whatever is in it.
+		// Treat the whole file as one picture.
 		input = append(input, "-frame_size", strconv.Itoa(length))
 	}
 	args := append(t.globalArgs(), "-filter_threads", "1")
@@ -66,22 +63,21 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	)
 }
 
-// fitted returns the filters that scale a picture down if its longer side is longer
-// than side, in pixels, for readStill.
+// fitted returns the filters that scale a picture down if its longer side exceeds side, in pixels,
+// for readStill.
 func fitted(side int) string { return scaled(side) + ",format=rgba" }
 
-// scaled returns the filter that does the scaling.
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
 
-// within returns the options of a scaler that scales a picture down if its longer side is
-// longer than side, in pixels.
+// within returns the options of a scaler that scales a picture down if its longer side exceeds
+// side, in pixels.
 func within(side int) string {
 	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
 	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
 }
 
-// explainStill returns the error to show the person: as the command is always
-// the same, either the picture is to blame or the machine.
+// explainStill returns the user's error. The command is always the same, so either the picture is
+// at fault or the machine.
 func (t *Tools) explainStill(ctx context.Context, err error) error {
 	err = t.explainProbe(ctx, err)
 	var known *engine.Error
@@ -94,7 +90,7 @@ func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return fault.Wrap(err, fault.Unavailable, "The image cannot be decoded now. Try again.")
 }
 
-// maxStillHeader bounds the header before the pixels, in bytes.
+// maxStillHeader limits the header before the pixels, in bytes.
 const maxStillHeader = 128
 
 // readStill reads a picture in the PAM format: lines of text, then the pixels.

@@ -19,12 +19,10 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxImage bounds the response with an image, in bytes: base64 inside JSON,
-// which is read completely. It is far above a PNG of the largest size of the
-// catalog.
+// maxImage limits the response with an image, in bytes: base64 inside JSON, which is read
+// completely. It is far above a PNG of the largest size of the catalog.
 const maxImage = 64 << 20
 
-// maxValues bounds the values of an answer in JSON.
 const maxValues = 1000
 
 // image edits an image, which the server does within the call.

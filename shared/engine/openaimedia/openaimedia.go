@@ -1,10 +1,9 @@
-// Package openaimedia edits media by servers that speak the OpenAI interface
-// for videos and images, such as vLLM-Omni and SGLang: POST /v1/videos, whose
-// job is polled, and POST /v1/images/edits.
+// Package openaimedia edits media by servers with the OpenAI interface for videos and images, such
+// as vLLM-Omni and SGLang: POST /v1/videos, whose job is polled, and POST /v1/images/edits.
 //
-// Such a server has one model, with its own limits: it receives a clip or
-// nothing, and a second image only for an image. Its result is converted to the
-// size, rate, length and sound that the catalog promises.
+// Such a server has one model, with its limits: it receives a clip or nothing, and a second image
+// only for an image. Its result is converted to the size, rate, length and sound that the catalog
+// promises.
 package openaimedia
 
 import (
@@ -24,29 +23,25 @@ import (
 )
 
 const (
-	// callTime bounds a call that does not wait for a model.
-	callTime = time.Minute
-	// defaultPollEvery is the time between two polls of a video.
+	// callTime limits a call that does not wait for a model.
+	callTime         = time.Minute
 	defaultPollEvery = time.Second
-	// maxPollsLost is how many polls in a row may fail.
+	// maxPollsLost limits failed polls in a row.
 	maxPollsLost = 10
-	// deleteTime bounds the deletion of what a server stores of a run.
+	// deleteTime limits the deletion of a run's data on a server.
 	deleteTime = 5 * time.Second
 )
 
-// Config is what an [Engine] needs.
 type Config struct {
-	// Videos and Images are base URLs, with or without the "/v1" that calls begin
-	// with; they may be the same.
+	// Videos and Images are base URLs, with or without "/v1". They may be the same.
 	Videos, Images string
-	// Key is the servers' API key; if it is empty, none is sent.
+	// Key is the servers' API key, or empty.
 	Key    string
 	Runner transfer.Runner
-	// PollEvery is the time between two polls of a video; 0 is a second.
+	// PollEvery is the time between two polls of a video; 0 means a second.
 	PollEvery time.Duration
 }
 
-// Engine edits by such servers. It is safe for concurrent use.
 type Engine struct {
 	client         *http.Client
 	videos, images string
@@ -57,8 +52,8 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// newClient returns a client that distrusts the server: it follows no redirect, which would send
-// the key to another server, reads at most 64 KiB of a header, and does not decompress.
+// newClient returns a client for an untrusted server: it follows no redirect, which would send the
+// key to another server, reads at most 64 KiB of a header, and does not decompress.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -95,10 +90,9 @@ func callsBegin(base string) (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1", nil
 }
 
-// Capabilities says that the servers have hardware of their own.
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Name is how the engine calls itself.
+// Name is the engine's name.
 const Name = "openai"
 
 // Run edits as [engine.Engine] specifies. The stages are "generate" and
@@ -111,13 +105,13 @@ func (e *Engine) Run(
 		return told, e.image(ctx, spec, progress)
 	}
 	if spec.Reference != nil {
-		return told, engine.InvalidInput(nil, "The engine takes no reference image beside a video.")
+		return told, engine.InvalidInput(nil, "The engine takes no reference image with a video.")
 	}
 	return told, e.video(ctx, spec, progress)
 }
 
-// call sends a request and returns the response, which the caller closes; a
-// status other than 200 is an error.
+// call sends a request and returns the response, which the caller must close. A status other than
+// 200 is an error.
 //
 // Errors: the context's; [*engine.Error].
 func (e *Engine) call(
@@ -149,7 +143,6 @@ func (e *Engine) call(
 	return nil, failed("The engine did not take the edit.", busy, &statusError{response.StatusCode})
 }
 
-// statusError is a response with a status other than 200.
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
@@ -160,7 +153,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// ours returns the context's error if it has ended, else the error.
+// ours returns the context's error if it has ended, otherwise the error.
 func ours(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()

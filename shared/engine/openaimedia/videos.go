@@ -17,28 +17,24 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxVideo bounds what is downloaded, in bytes; maxRecord bounds the record of
-// a video.
+// maxVideo limits a download, in bytes; maxRecord limits the record of a video.
 const (
 	maxVideo  = 2 << 30
 	maxRecord = 1 << 20
 )
 
-// record is a server's record of a video.
 type record struct {
-	ID     string `json:"id"`
-	Status string `json:"status"`
-	// Progress is in percent.
+	ID       string  `json:"id"`
+	Status   string  `json:"status"`
 	Progress float64 `json:"progress"`
 	Error    *struct {
 		Message string `json:"message"`
 	} `json:"error"`
 }
 
-// generated is the share of the progress that belongs to the model.
+// generated is the model's part of the progress.
 const generated = 0.9
 
-// video creates a video and waits for it.
 func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	progress(engine.Progress{Stage: "generate"})
 	made, err := e.create(ctx, spec)
@@ -62,7 +58,6 @@ func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engi
 	return e.finisher.Video(ctx, spec, transfer.Made{Path: raw, MIME: "video/mp4"}, progress)
 }
 
-// create requests a video.
 func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -91,7 +86,6 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	return made, err
 }
 
-// await polls the video until it is complete.
 func (e *Engine) await(ctx context.Context, target string, seen record, percent func(float64)) error {
 	ticker := time.NewTicker(e.pollEvery)
 	defer ticker.Stop()
@@ -143,7 +137,6 @@ func readRecord(response *http.Response) (record, error) {
 	return r, nil
 }
 
-// download downloads the address to the path.
 func (e *Engine) download(ctx context.Context, spec engine.Spec, target, path string) error {
 	response, err := e.call(ctx, http.MethodGet, target, nil, "")
 	if err != nil {
@@ -160,8 +153,8 @@ func (e *Engine) download(ctx context.Context, spec engine.Spec, target, path st
 	return nil
 }
 
-// forget makes the server stop and delete the video, which nobody needs once
-// its run is over. It is tried once, as servers also delete by themselves.
+// forget makes the server stop and delete the video. It tries once, because servers also delete old
+// videos.
 func (e *Engine) forget(ctx context.Context, target string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()

@@ -13,20 +13,19 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
+// Runner runs one command of FFmpeg to its end, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Finisher converts what a server made to what the catalog promises.
+// Finisher converts a server's result to the catalog's promises.
 type Finisher struct {
 	Runner Runner
-	// Done is the share of the progress, 0 to 1, that is behind a run when it is
-	// finished.
+	// Done is the progress, 0 to 1, before the finishing.
 	Done float64
 }
 
-// Made is a file that a server made, whose type was detected from its content.
+// Made is a server's file with the type detected from its content.
 type Made struct{ Path, MIME string }
 
 // FrameCount returns the number of the result's frames: as long as the input,
@@ -59,8 +58,7 @@ func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progre
 	args = append(args,
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// Nothing about the machine and no tags of the files go into the
-		// result.
+		// The result must not contain tags of the machine or the files.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters",
 		"-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+spec.Output)
@@ -89,7 +87,7 @@ func (f Finisher) finish(ctx context.Context, progress func(engine.Progress), co
 	err := f.Runner.Run(ctx, command)
 	var known *engine.Error
 	if errors.As(err, &known) && known.Code == job.InvalidInput {
-		// The file that cannot be decoded is the server's, not the person's.
+		// The server's file cannot be decoded, not the user's.
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: err}
 	}
 	if err != nil {

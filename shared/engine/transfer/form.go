@@ -1,6 +1,6 @@
-// Package transfer is what engines share whose servers have no disk in common with
-// this machine: forms with files, downloads, and the conversion of what a server made
-// to what the catalog promises.
+// Package transfer is the common part of engines whose servers do not share a disk with this
+// machine: forms with files, downloads, and the conversion of a server's result to the catalog's
+// promises.
 package transfer
 
 import (
@@ -13,26 +13,21 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Field is a field of a form.
 type Field struct{ Name, Value string }
 
-// File is a file of a form.
 type File struct {
-	// Field is the name of the field, Name that of the file. Neither may contain a
-	// quote.
+	// Field is the name of the field, Name the name of the file. Neither may contain a quote.
 	Field, Name string
-	// Path is the file, MIME its type.
-	Path, MIME string
+	Path, MIME  string
 }
 
-// Form returns a multipart form that is generated while it is read, so that
-// no file is held in memory. The caller closes it, which ends the goroutine
-// that writes it.
+// Form returns a multipart form that is generated while it is read, so that no file is held in
+// memory. The caller must close it, which ends the writing goroutine.
 func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)
 	go func() {
-		// The reader of the form receives the error; after a close nobody does.
+		// The reader of the form receives the error, unless it was closed.
 		_ = write.CloseWithError(fill(form, fields, files))
 	}()
 	return read, form.FormDataContentType()

@@ -9,13 +9,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// saveStep is after how many bytes Save looks at the free space again.
+// saveStep is the number of bytes between two checks of the free space.
 const saveStep = 8 << 20
 
-// Save writes what a server sends to the path, which must not exist, and returns its length.
-// It reads at most one byte beyond the limit.
+// Save writes a server's content to the path, which must not exist, and returns its length. It
+// reads at most one byte beyond the limit.
 //
-// Errors: fault.StorageFull if spec.Free leaves too little; those of content and of the disk.
+// Errors: fault.StorageFull if spec.Free leaves too little.
 func Save(spec engine.Spec, path string, content io.Reader, limit int64) (written int64, err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -1,14 +1,12 @@
 // Package livewire is the protocol of live sessions with an engine server, version 1.
 //
-// GET /v1/live is answered with a [Catalogue]. A session is one POST to /v1/live, whose
-// request and response are streams of messages that go on at the same time. A session that
-// cannot begin is answered with a status other than 200 and a [Line] with the error: 503 if
-// it may begin later, 422 if it never will. Closing the connection ends the session, also in
-// the middle of a message or of an edit.
+// GET /v1/live is answered with a [Catalogue]. A session is one POST to /v1/live, whose request and
+// response are concurrent streams of messages. If a session cannot start, the answer has a status
+// other than 200 and a [Line] with the error: 503 if it may start later, 422 if it never will.
+// Closing the connection ends the session, even in the middle of a message or of an edit.
 //
-// A message is a head of eight bytes and a payload. The head is the kind (one byte), three
-// bytes of 0, and the length of the payload. All numbers are unsigned, with the most
-// significant byte first.
+// A message is a head of eight bytes and a payload. The head is the kind (one byte), three bytes of
+// 0, and the length of the payload. All numbers are unsigned, with the most significant byte first.
 //
 //	1 text     JSON: a [Begin] or a [Wish] of the client, a [Line] of the server
 //	2 picture  number (4 bytes), width and height (2 each), range (1 byte: 0 full, as in a
@@ -17,11 +15,11 @@
 //	3 image    number, width and height as above; then rows of red, green, blue and alpha,
 //	           one byte each, not premultiplied. Without pixels it removes the image
 //
-// The client's first message is a Begin, the server's a line with Ready. Every wish and every
-// image is answered by a line with its number, and every picture by a picture or a line with
-// its number, unless a newer one replaced it while it waited, on either way. An edited picture has the
-// range of the original, and may have another size. A change takes effect with the pictures
-// that are sent after its answer, at the latest.
+// The client's first message is a Begin, the server's a line with Ready. The server answers every
+// wish and every image by a line with its number, and every picture by a picture or a line with its
+// number, unless a newer one replaced it while it waited, in either direction. An edited picture
+// has the range of the original, and may have another size. A change takes effect at the latest
+// with the pictures that are sent after its answer.
 package livewire
 
 import (
@@ -37,30 +35,22 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Version is that of the protocol.
 const Version = 1
 
-// Path is where sessions are opened.
 const Path = "/v1/live"
 
-// ContentType is that of both streams.
+// ContentType is the type of both streams.
 const ContentType = "application/vnd.cutroom.live"
 
-// Limits of messages.
 const (
-	// MaxText is the maximum length of a text, in bytes.
 	MaxText = 64 << 10
-	// MaxPixels is the maximum number of pixels of a picture, those of 1920x1080 with the
-	// rows that codecs add.
-	MaxPixels = 1920 * 1088
-	// MaxImagePixels is the maximum number of pixels of an image.
+	// MaxPixels limits a picture: 1920x1080 with the rows that codecs add.
+	MaxPixels      = 1920 * 1088
 	MaxImagePixels = 1 << 20
 )
 
-// Kind is what a message is.
 type Kind uint8
 
-// The kinds of messages.
 const (
 	Text    Kind = 1
 	Picture Kind = 2
@@ -73,17 +63,16 @@ const (
 	imageBytes   = 8
 )
 
-// Catalogue is what a server edits live.
+// Catalogue lists a server's live models.
 type Catalogue struct {
 	Version int `json:"version"`
-	// Models are those that it serves, by their canonical ids.
+	// Models are by canonical id.
 	Models map[string]Model `json:"models"`
-	// Sessions is how many it serves at once, Open how many it has.
+	// Sessions limits the sessions at once, Open is their number.
 	Sessions int `json:"sessions"`
 	Open     int `json:"open"`
 }
 
-// Model is a model that a server serves live.
 type Model struct {
 	// Ready is false while it is loaded and warmed up.
 	Ready bool `json:"ready"`
@@ -91,10 +80,9 @@ type Model struct {
 
 // Begin is the first message of a client.
 type Begin struct {
-	Version int `json:"version"`
-	// Model is a canonical id.
-	Model string `json:"model"`
-	// Seed is that of the noise, the same for every picture.
+	Version int    `json:"version"`
+	Model   string `json:"model"`
+	// Seed is the seed of the noise, the same for every picture.
 	Seed uint32 `json:"seed"`
 }
 
@@ -104,7 +92,7 @@ type Wish struct {
 	Prompt string `json:"prompt"`
 }
 
-// Line is a text of the server; it has one member.
+// Line is a server's text with one member.
 type Line struct {
 	Ready   *Ready   `json:"ready,omitempty"`
 	Set     *Set     `json:"set,omitempty"`
@@ -113,9 +101,8 @@ type Line struct {
 	Error *Failure `json:"error,omitempty"`
 }
 
-// Ready begins a session: everything that its first picture needs is loaded and warm.
+// Ready starts a session: everything for its first picture is loaded and warm.
 type Ready struct {
-	// Engine names what edits.
 	Engine string `json:"engine"`
 }
 
@@ -123,7 +110,7 @@ type Ready struct {
 type Set struct {
 	Number uint32   `json:"number"`
 	Error  *Failure `json:"error,omitempty"`
-	// Engine, Understood and Notice are what the server tells (see engine.Outcome).
+	// Engine, Understood and Notice are the engine's report (see engine.Outcome).
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
@@ -135,24 +122,19 @@ type Refused struct {
 	Error  Failure `json:"error"`
 }
 
-// Failure is why something is not done. Its message is for the person who asked.
+// Failure is why a request fails. Its message is for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
 	Retryable bool     `json:"retryable"`
 }
 
-// Reader reads messages.
 type Reader struct{ from *bufio.Reader }
 
-// NewReader returns a reader of a stream.
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// Next reads a message. The payload is in the buffer, if that is large enough; the buffer may
-// be nil.
-//
-// Errors: of messages that break the protocol; those of the stream, io.EOF between two
-// messages.
+// Next reads a message. The payload uses the buffer, which may be nil, if that is large enough. It
+// returns io.EOF between two messages.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -175,7 +157,7 @@ func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err erro
 	return kind, payload, nil
 }
 
-// longest returns the maximum length of a payload, -1 for unknown kinds.
+// longest returns the maximum length of a payload, or -1 for unknown kinds.
 func longest(kind Kind) int64 {
 	switch kind {
 	case Text:
@@ -190,14 +172,12 @@ func longest(kind Kind) int64 {
 	return -1
 }
 
-// begin appends the head of a message whose payload has the length.
+// begin appends the head of a message with a payload of the length.
 func begin(to []byte, kind Kind, length int) []byte {
 	return binary.BigEndian.AppendUint32(append(to, byte(kind), 0, 0, 0), uint32(length))
 }
 
-// AppendText appends a message with the value as JSON.
-//
-// Errors: those of the encoding; a text that is too long.
+// AppendText appends a message with the value as JSON. It fails if the text is too long.
 func AppendText(to []byte, value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -214,12 +194,11 @@ func Fits(size image.Point) bool {
 	return size.X >= 1 && size.Y >= 1 && size.X < 1<<16 && size.Y < 1<<16 && size.X*size.Y <= MaxPixels
 }
 
-// planesBytes returns how many bytes the planes of a picture have.
 func planesBytes(size image.Point) (luma, chroma int) {
 	return size.X * size.Y, ((size.X + 1) / 2) * ((size.Y + 1) / 2)
 }
 
-// AppendPicture appends a message with a picture, whose size fits.
+// AppendPicture appends a message with a picture, whose size must fit.
 func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	size := picture.Rect.Size()
 	luma, chroma := planesBytes(size)
@@ -239,7 +218,7 @@ func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	return appendChroma(to, &picture.YCbCr, picture.Cr)
 }
 
-// appendChroma appends a plane of chroma as that of 4:2:0.
+// appendChroma appends a plane of chroma as 4:2:0.
 func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
 	size := of.Rect.Size()
 	wide, high := (size.X+1)/2, (size.Y+1)/2
@@ -261,9 +240,7 @@ func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
 	return to
 }
 
-// ParsePicture returns the picture of a payload, which it refers to.
-//
-// Errors: a payload that is none.
+// ParsePicture returns the picture of a payload, and shares its memory.
 func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err error) {
 	if len(payload) < pictureBytes {
 		return 0, nil, fmt.Errorf("livewire: a picture of %d bytes", len(payload))
@@ -285,9 +262,8 @@ func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err e
 	}, nil
 }
 
-// AppendImage appends a message with a reference image, nil to remove it.
-//
-// Errors: an image that is too large, or is not as it says.
+// AppendImage appends a message with a reference image, or nil to remove it. It fails if the image
+// is too large or inconsistent.
 func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]byte, error) {
 	var none engine.ReferenceImage
 	if reference == nil {
@@ -305,10 +281,8 @@ func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]
 	return append(to, reference.Pixels...), nil
 }
 
-// ParseImage returns the reference image of a payload, which it refers to; nil if there is
-// to be none.
-//
-// Errors: a payload that is none.
+// ParseImage returns the reference image of a payload, and shares its memory. It returns nil to
+// remove the image.
 func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
 	if len(payload) < imageBytes {
 		return 0, nil, fmt.Errorf("livewire: an image of %d bytes", len(payload))
