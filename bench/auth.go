@@ -26,10 +26,9 @@ const (
 	authBar = 5000
 )
 
-// auth mints client tokens, and then calls with each of them once, so that no
-// authentication is answered by a cache. The client runs beside the server on the
-// same processors. The floor is the rate of the same client at /healthz, which does
-// nothing.
+// auth mints client tokens, and then calls once with each of them, so that no authentication is
+// answered by a cache. The client shares the processors with the server. The floor is the rate of the
+// same client at /healthz, which does nothing.
 func (b *bench) auth(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "auth")
 	if err != nil {

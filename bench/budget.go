@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// budgetPairs are calls with a budget, each beside one without; the first tenth warms up.
+	// budgetPairs are pairs of calls, one with a budget and one without; the first tenth warms up.
 	budgetPairs = 10_000
 	// budgetBar is how much longer a completion may take whose account has budgets.
 	budgetBar = 15 * time.Microsecond
@@ -22,9 +22,9 @@ inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, price: {input: 1, output: 2}, upstreams: [{url: "http://%s/v1", model: weights}]}
 `
 
-// budgets measures what two budgets add to a completion on one machine, one of cost and one
-// of tokens. One caller makes each call of the account that has them beside one of an
-// account that has none, in changing order, at the same server: other load is in both.
+// budgets measures the cost that two budgets, of money and of tokens, add to a completion on one
+// machine. One caller makes pairs of calls in changing order at the same server, one for an account
+// with budgets and one for an account without, so that other load affects both.
 func (b *bench) budgets(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {
@@ -96,7 +96,7 @@ func (b *bench) newKey(ctx context.Context, server, account string) (string, err
 	return b.command(ctx, server, "keys", "create", "--account", account, "--tier", "dev")
 }
 
-// command runs the program on the folder of a running server, and returns what it prints.
+// command runs the program on the folder of a running server, and returns its output.
 func (b *bench) command(ctx context.Context, server string, args ...string) (printed string, err error) {
 	ended, err := b.program.Run(ctx, []string{"CUTROOM_DATA=" + filepath.Join(b.folder, server)}, args...)
 	if err == nil && ended.ExitCode != 0 {

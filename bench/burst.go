@@ -22,15 +22,15 @@ const (
 	// burstReaders read states during the burst, each this often.
 	burstReaders   = 4
 	burstReadEvery = 20 * time.Millisecond
-	// burstBar is how much longer the jobs may take than the engine alone, and
-	// burstReadBar how much longer a read during them than one of the idle server.
+	// burstBar limits the jobs' time as a multiple of the engine's, and burstReadBar the time of a read
+	// during them as a multiple of an idle server's.
 	burstBar, burstReadBar = 1.05, 3.0
 )
 
-// burst submits many jobs at once and reads their states meanwhile. Then states are read
-// from the idle server, and the engine alone does the same edits, as many at once as the
-// server, while the same states are read from the idle server as often: the reads take
-// from the same processors, and are in what is measured and in its floor alike.
+// burst submits many jobs at once and reads their states while they run. Then it reads states from the
+// idle server. At last the engine does the same edits without the server, equally parallel, while the
+// same states are read from the idle server as often: the reads take processor time from the
+// measurement and from its floor alike.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -113,10 +113,9 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 	return accepted, f, err
 }
 
-// measureAlone has the engine alone do as many edits as there are jobs, while their states
-// are read as in the burst. What the server spends on the reads is in both processor times.
-// What this process spends on them, by what it did on those of the idle server, is in
-// neither.
+// measureAlone has the engine do as many edits as there are jobs, while their states are read as in the
+// burst. Both processor times include the server's cost of the reads, and exclude this process's cost,
+// estimated from its reads of the idle server.
 func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs []string, f *burstFigures) error {
 	own, children, err := processorTimes(server.PID())
 	if err != nil {
@@ -138,15 +137,14 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 	return err
 }
 
-// burstFigures are what a burst measured.
+// burstFigures are the results of a burst.
 type burstFigures struct {
 	accepted, refused, lost int
-	// slowest is the time of the last answer, took that until all jobs were completed,
-	// and floor that of the engine alone. States are read during the last two.
+	// slowest is the time of the last answer, took the time until all jobs were completed, and floor
+	// the engine's time. States are read during the last two.
 	slowest, took, floor time.Duration
-	// used is the processor time of the server, which draws for its programs, and of these;
-	// usedAlone is the same of the engine alone and of the server that is read from.
-	// readCost is what a read costs this process.
+	// used is the processor time of the server and its programs; usedAlone is the same for the engine
+	// and the idle server. readCost is the cost of a read in this process.
 	used, usedAlone, readCost time.Duration
 	// during and idle are the times of reading a state.
 	during, idle []time.Duration
@@ -210,8 +208,8 @@ func (b *bench) reportBurst(f burstFigures) {
 	})
 }
 
-// settledTime returns the processor time that a server and its programs have used, once
-// that of the programs has been the same for a second.
+// settledTime returns the processor time of a server and its programs, once the programs' time has been
+// constant for a second.
 func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 	for last := time.Duration(-1); ; {
 		own, now, err := processorTimes(pid)
@@ -255,8 +253,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, refused, slowest, err
 }
 
-// readStates reads states of the jobs while meanwhile runs, and returns the time of
-// every read.
+// readStates reads states of the jobs while meanwhile runs, and returns the time of every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

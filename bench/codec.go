@@ -156,8 +156,7 @@ func passFenced(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate in
 	return nil
 }
 
-// processorTimeOfAll returns that of this process and of those that it started and
-// that have ended.
+// processorTimeOfAll returns the processor time of this process and its ended children.
 func processorTimeOfAll() (time.Duration, error) {
 	var sum time.Duration
 	for _, who := range []int{unix.RUSAGE_SELF, unix.RUSAGE_CHILDREN} {

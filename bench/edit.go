@@ -122,7 +122,7 @@ func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error 
 	return err
 }
 
-// bare does the edit by the recorded command lines alone.
+// bare does the edit only by the recorded command lines.
 func (e *edit) bare(ctx context.Context) error {
 	for _, command := range e.commands {
 		var complaints bytes.Buffer

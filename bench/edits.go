@@ -54,8 +54,8 @@ func (b *bench) edits(ctx context.Context) error {
 		}
 		all = append(all, one)
 	}
-	// What is slowest by the clock need not be by processor time, which other work of the
-	// machine changes less.
+	// The slowest by the clock may not be the slowest by processor time, which other work of the
+	// machine affects less.
 	again := map[string][]lookTime{}
 	for _, order := range []func(a, b lookTime) int{byClock, byUse} {
 		slices.SortFunc(all, order)

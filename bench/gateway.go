@@ -27,8 +27,8 @@ const (
 	gatewayTurns   = 3
 	// openStreams are held at once.
 	openStreams = 1000
-	// The bars: a multiple of what nginx adds, a fraction of nginx's throughput,
-	// and bytes for each open stream.
+	// The bars: a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes for each
+	// open stream.
 	gatewayLatencyBar    = 1.3
 	gatewayLargeBar      = 1.5
 	gatewayThroughputBar = 0.7
@@ -41,9 +41,9 @@ inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, upstreams: [{url: "http://%s/v1", model: weights}]}
 `
 
-// gateway measures what the gateway adds to the calls of a model server that
-// answers at once, beside what nginx adds to the same calls. The client and the
-// model server run on the same machine and are as simple as possible (see wire.go).
+// gateway measures the gateway's overhead on calls of a model server that answers at once, compared
+// with nginx's overhead on the same calls. The client and the model server run on the same machine and
+// are as simple as possible (see wire.go).
 func (b *bench) gateway(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {

@@ -19,9 +19,8 @@ const (
 	// translationBar bounds.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
-	// largeCallers call with large prompts at once, largeWaves times; the memory of the
-	// last time is at most largeGrowth times that of the second: the first one fills
-	// the heap.
+	// largeCallers call with large prompts at once, largeWaves times. The memory of the last wave is at
+	// most largeGrowth times the second's, because the first wave fills the heap.
 	largeCallers = 256
 	largeWaves   = 6
 	largeGrowth  = 1.1
@@ -80,8 +79,8 @@ func readFlow(ctx context.Context, address string) (gaps []time.Duration, err er
 	}
 }
 
-// gatewayTranslation compares the processor time of a chunk that is passed on with that
-// of one that is told in another dialect.
+// gatewayTranslation compares the processor time of passing a chunk on with the time of translating it
+// into another dialect.
 func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	each := map[string]time.Duration{}
 	for _, kind := range []string{"burst", "messages", "responses"} {

@@ -21,9 +21,9 @@ const (
 	grownBar = 2 * time.Second
 )
 
-// grown measures a server whose database has grown to 10 GB, of files and of what else a
-// service has: how long its start takes, and pages beside those of an account with few
-// files. It takes minutes and as much room, and so runs only by its name.
+// grown measures a server whose database has grown to 10 GB of files and other records: its start, and
+// pages compared with an account with few files. It takes minutes and 10 GB of disk, so it runs only
+// when named.
 func (b *bench) grown(ctx context.Context) error {
 	data := filepath.Join(b.folder, "grown")
 	defer os.RemoveAll(data)

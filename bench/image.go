@@ -23,9 +23,8 @@ const (
 	imageBar = 100 * time.Millisecond
 )
 
-// image edits a picture through the synchronous route and by the engine alone, in
-// turns. The difference is the overhead: the upload, the record, the queue, the
-// probe, and the storage of the result.
+// image edits a picture in turns through the synchronous route and by the engine. The difference is the
+// overhead: the upload, the record, the queue, the probe, and the storage of the result.
 func (b *bench) image(ctx context.Context) error {
 	path := filepath.Join(filepath.Dir(b.clip), "reference.jpg")
 	picture, err := os.ReadFile(path)
@@ -80,7 +79,7 @@ func (b *bench) image(ctx context.Context) error {
 	return nil
 }
 
-// imageEngine returns a function that edits the picture by the engine alone.
+// imageEngine returns a function that edits the picture only by the engine.
 func (b *bench) imageEngine(ctx context.Context, path string) (func() error, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {

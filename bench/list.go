@@ -27,9 +27,9 @@ const (
 	// listBar is how much longer a page among many files may take than the
 	// first page among few.
 	listBar = 1.2
-	// fewKey is the key of the account with few files, manyAccount the account
-	// with many, whose key is the development key, and unsweptKey that of the account with
-	// as many, nine in ten of which have expired.
+	// fewKey is the key of the account with few files. manyAccount is the account with many, whose key
+	// is the development key. unsweptKey is the key of an account with as many, nine in ten of which
+	// have expired.
 	fewKey         = "ck_bench-few-files"
 	fewAccount     = "few"
 	manyAccount    = "dev"
@@ -190,7 +190,7 @@ type namedPage struct {
 	read pageReader
 }
 
-// listRows reads all pages in turns and reports each beside the floor.
+// listRows reads all pages in turns and reports each with the floor.
 func (b *bench) listRows(ctx context.Context, what string, floor pageReader, pages []namedPage) error {
 	took := make([][]time.Duration, len(pages)+1)
 	for range listRounds {

@@ -20,7 +20,7 @@ const (
 	looksTime = 500 * time.Millisecond
 	// framesBar is how many frames a second one core edits at least.
 	framesBar = 40
-	// stackedBar is that of two looks at once, of which the stackedLooks slowest are tried.
+	// stackedBar limits two looks at once, which are tried with the stackedLooks slowest.
 	stackedBar, stackedLooks = 25, 5
 )
 

@@ -1,8 +1,7 @@
-// Command bench measures the cost of the service, each figure beside a floor
-// measured in the same run: the same work on this machine without the service. It
-// prints one table with the project's bars and whether each is met; it does not
-// fail if one is not. A section that fails keeps no other from being measured: the table
-// has what was measured, the errors follow it, and the status is 1.
+// Command bench measures the cost of the service. Each figure has a floor measured in the same run: the
+// same work on this machine without the service. It prints one table with the project's bars and
+// whether each is met; a missed bar is not an error. If a section fails, the others are still measured:
+// the table has all measurements, the errors follow it, and the status is 1.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
 // sections: upload, overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets,
@@ -25,7 +24,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// bench is what the sections share.
+// bench is shared by the sections.
 type bench struct {
 	program servertest.Program
 	// folder is for temporary files; clip is the path of the sample clip.
@@ -62,8 +61,7 @@ var sections = []section{
 	{name: "grown", run: (*bench).grown, byName: true},
 }
 
-// serve starts a server on a folder of its own; stop kills it and removes the
-// folder.
+// serve starts a server on a new folder; stop kills it and removes the folder.
 func (b *bench) serve(ctx context.Context, name string,
 	settings ...string) (server *servertest.Server, stop func(), err error) {
 	data := filepath.Join(b.folder, name)
@@ -109,8 +107,8 @@ func run(ctx context.Context, names []string) error {
 	return b.measure(ctx, chosen, os.Stdout, os.Stderr)
 }
 
-// choose returns the sections of the names, in their order, or without names all but those
-// that run only by name.
+// choose returns the named sections, in their order. If no names are given, it returns all sections
+// except those that run only when named.
 func choose(names []string) ([]section, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
@@ -126,11 +124,10 @@ func choose(names []string) ([]section, error) {
 	return chosen, nil
 }
 
-// measure runs the sections and prints the table of what they measured, also of those that
-// failed. The sections are named on progress as they begin. Once ctx has ended no other
-// section begins.
+// measure runs the sections and prints the table of their measurements, also for failed sections. It
+// names each started section on progress. Once ctx has ended it starts no more.
 //
-// Errors: those of the sections, each with its name, and of writing the table.
+// Errors: the sections' errors, each with its name; failed writes of the table.
 func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {
 	var failed []error
 	for _, s := range chosen {

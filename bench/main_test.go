@@ -36,8 +36,8 @@ func TestAFailedSectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAnInterruptKeepsTheTable checks that no section begins after an interrupt, and that
-// what was measured before is printed.
+// TestAnInterruptKeepsTheTable checks that no section starts after an interrupt, and that earlier
+// measurements are printed.
 func TestAnInterruptKeepsTheTable(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	first := section{name: "first", run: func(b *bench, ctx context.Context) error {

@@ -54,7 +54,7 @@ type nginxProxy struct {
 	cmd    *exec.Cmd
 }
 
-// startNginx starts nginx in front of a server, in a folder of its own.
+// startNginx starts nginx in front of a server, in a new folder.
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {

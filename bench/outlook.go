@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// outlookJobs is how many jobs each account submits, one account after the other: those with
-// few come last, and their turns before those of the first.
+// outlookJobs is how many jobs each account submits, one account after the other. Accounts with few
+// jobs come last, but get turns before the first account's jobs.
 var outlookJobs = []int{24, 8, 4}
 
-// outlook submits a burst from several accounts, asks each job at once what it expects, and
-// compares that with what happens.
+// outlook submits a burst from several accounts, asks at once for each job's estimate, and compares it
+// with the actual times.
 func (b *bench) outlook(ctx context.Context) error {
 	_, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (b *bench) outlook(ctx context.Context) error {
 	return nil
 }
 
-// foretold is a job, with what it expected at a time and as it was in the end.
+// foretold is a job with an early estimate and its final state.
 type foretold struct {
 	client     *servertest.Client
 	id         string
@@ -95,8 +95,8 @@ func (f foretold) read(ctx context.Context) (job client.Job, err error) {
 
 // misses collects how wrong estimates were.
 type misses struct {
-	// shares are the errors of the middles as thousandths of the time that there was to
-	// wait, as durations so that their quantiles are those of the other figures.
+	// shares are the errors of the medians in thousandths of the waiting time, as durations so that
+	// they have the other figures' quantiles.
 	shares []time.Duration
 	within int
 }
@@ -108,7 +108,7 @@ func (m *misses) add(asked time.Time, expected *client.Span, happened *time.Time
 	middle := expected.Earliest.Add(expected.Latest.Sub(expected.Earliest) / 2)
 	wait := happened.Sub(asked).Seconds()
 	if wait < 1 {
-		return // an error of half a second is no share of anything
+		return // an error of half a second is too small to compare
 	}
 	m.shares = append(m.shares, time.Duration(1000*happened.Sub(middle).Abs().Seconds()/wait))
 	if !happened.Before(expected.Earliest) && !happened.After(expected.Latest) {

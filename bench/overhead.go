@@ -17,9 +17,9 @@ const (
 	overheadTime = 100 * time.Millisecond
 )
 
-// overhead edits the sample clip through the API, by the engine alone, and by the
-// engine's own ffmpeg command lines alone, in turns. The difference between the API
-// and the engine is the overhead; the bar compares it with the command lines alone.
+// overhead edits the sample clip in turns through the API, by the engine, and by the engine's ffmpeg
+// command lines. The difference between the API and the engine is the overhead; the bar compares it
+// with the command lines.
 func (b *bench) overhead(ctx context.Context) error {
 	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
 	if err != nil {
@@ -63,8 +63,8 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// overheadFigures are the times of each round: of the command lines alone, of the
-// engine, of the job through the API, and how much longer the job took than the engine.
+// overheadFigures are the times of each round: the command lines, the engine, the job through the API,
+// and the job's excess over the engine.
 type overheadFigures struct{ bare, engine, service, over []time.Duration }
 
 func (b *bench) reportOverhead(f overheadFigures) {

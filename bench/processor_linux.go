@@ -8,16 +8,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// useProcessor confines this process, and those that it starts from now on, to one
-// processor.
+// useProcessor confines this process, and processes that it starts afterwards, to one processor.
 func useProcessor(n int) error {
 	var one unix.CPUSet
 	one.Set(n)
 	return runOn(&one)
 }
 
-// useProcessors lets this process, and those that it starts from now on, run on all
-// processors again.
+// useProcessors lets this process, and processes that it starts afterwards, run on all processors
+// again.
 func useProcessors() error {
 	var all unix.CPUSet
 	for n := range runtime.NumCPU() {
@@ -26,8 +25,8 @@ func useProcessors() error {
 	return runOn(&all)
 }
 
-// runOn sets the processors of every thread of this process. A thread inherits
-// those of its creator; the second pass is for threads that were created meanwhile.
+// runOn sets the processors of every thread of this process. A thread inherits its creator's; the
+// second pass is for threads that were created during the first.
 func runOn(processors *unix.CPUSet) error {
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")

@@ -108,8 +108,8 @@ func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) 
 	}
 }
 
-// frameLatency has one session's frames edited, one after the other. The floor is
-// the engine alone.
+// frameLatency edits one session's frames, one after the other. The floor is the engine without the
+// service.
 func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
 	known, err := catalog.Default("gen")
 	if err != nil {

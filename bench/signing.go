@@ -24,8 +24,8 @@ const (
 	// signingSize is about how large the signed video is, in bytes.
 	signingSize   = 100 << 20
 	signingRounds = 5
-	// signingBar is how much longer a result may take to be signed than to be copied and
-	// hashed, which nobody who stores it can do without.
+	// signingBar limits the time of signing a result as a multiple of copying and hashing it, which
+	// storing it needs anyway.
 	signingBar = 6
 )
 
@@ -78,7 +78,7 @@ func (b *bench) signing(ctx context.Context) error {
 	return nil
 }
 
-// newSigner returns a signer with an identity of its own.
+// newSigner returns a signer with a new identity.
 func newSigner(ctx context.Context) (*c2pa.Signer, error) {
 	path, err := c2patest.Find()
 	if err != nil {

@@ -27,8 +27,8 @@ const (
 	clientsFunction = "cutroom/bench/functions/clients"
 )
 
-// startSettings are enough for any function to start: a name for each resource that one is
-// told of. None is used before the first event.
+// startSettings are enough for any function to start: a name for each resource. None is used before the
+// first event.
 func startSettings() []string {
 	resource := regexp.MustCompile(`_(ARN|BUCKET|CLUSTER|FUNCTION|MACHINE|QUEUE|SERVICE|TABLE)$`)
 	var settings []string
@@ -43,7 +43,7 @@ func startSettings() []string {
 	return slices.Compact(settings)
 }
 
-// started is what was measured of one function.
+// started holds the measurements of one function.
 type started struct {
 	name  string
 	took  []time.Duration

@@ -17,7 +17,7 @@ type row struct {
 	verdict                           verdict
 }
 
-// verdict tells whether a figure meets its bar.
+// verdict says whether a figure meets its bar.
 type verdict string
 
 const (

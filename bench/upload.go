@@ -74,8 +74,8 @@ func (b *bench) upload(ctx context.Context) error {
 	return nil
 }
 
-// uploadFigures are what the uploads measured: the times of each pair, how many times
-// its floor each upload took, and the bytes of memory of the server, idle and at most.
+// uploadFigures are the measurements of the uploads: the times of each pair, each upload's time as a
+// multiple of its floor, and the server's memory in bytes, idle and at most.
 type uploadFigures struct {
 	posts, floors []time.Duration
 	ratios        []float64
@@ -122,7 +122,7 @@ func (b *bench) makeLargeClip(path string) error {
 	if _, err := io.Copy(file, io.MultiReader(bytes.NewReader(clip), bytes.NewReader(box), noise)); err != nil {
 		return err
 	}
-	// Synced, so that write-back does not slow down what is measured.
+	// Synced, so that write-back does not slow down the measurement.
 	return file.Sync()
 }
 
@@ -188,7 +188,7 @@ func memory(pid int, field string) (int64, error) {
 	return 0, fmt.Errorf("no %s in the status of process %d", field, pid)
 }
 
-// forgetPeak makes the process's peak start anew (proc(5), clear_refs).
+// forgetPeak resets the process's peak memory (proc(5), clear_refs).
 func forgetPeak(pid int) error {
 	return os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", pid), []byte("5"), 0)
 }

@@ -23,11 +23,9 @@ import (
 )
 
 const (
-	// Pictures go through the server, and beside it, by turns: videoRounds times, for
-	// videoSeconds each.
+	// Pictures go through the server and directly by turns: videoRounds times, for videoSeconds each.
 	videoRounds, videoSeconds = 3, 10
-	// videoBar is how much later than beside the server a picture may be shown that goes
-	// through it.
+	// videoBar limits the delay that the server adds to a picture.
 	videoBar = 25 * time.Millisecond
 	// firstBar is how long the first picture may take.
 	firstBar = time.Second
@@ -35,21 +33,21 @@ const (
 	// take after that until pictures are as quick as before.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
-	// videoTime bounds what the browser does.
+	// videoTime limits the browser's work.
 	videoTime = 5 * time.Minute
 )
 
-// lossBars are how many pictures of all may be missing when so many packets are.
+// lossBars limit the share of missing pictures for a share of dropped packets.
 var lossBars = []struct{ drop, missing float64 }{{.01, .1}, {.05, .5}}
 
-// videoFiles are what the browser's page is made of; some are those of the page /realtime.
+// videoFiles are the files of the browser's page; some belong to the page /realtime.
 var videoFiles = map[string]string{
 	"page.html": "bench/video/page.html", "page.js": "bench/video/page.js",
 	"pattern.js": "shared/service/api/realtime/pattern.js", "stamp.js": "shared/service/api/realtime/stamp.js",
 	"room.js": "shared/service/api/realtime/room.js",
 }
 
-// seen is what a page has seen for some time.
+// seen is a page's report for a period.
 type seen struct {
 	// First is how long the first picture took, Latencies how long others did: from
 	// drawing them to showing them, in ms.
@@ -74,8 +72,8 @@ func (s seen) missing() float64 {
 	return 1 - min(1, float64(len(s.Latencies))/float64(max(s.Drawn, 1)))
 }
 
-// video measures live video over WebRTC: how late a browser's pictures come back, what a
-// network that loses packets does to them, and what a stream costs.
+// video measures live video over WebRTC: the delay of a browser's pictures, the effect of packet loss,
+// and the cost of a stream.
 func (b *bench) video(ctx context.Context) error {
 	for _, measure := range []func(context.Context) error{b.videoCost, b.videoLatency, b.videoLoss} {
 		if err := measure(ctx); err != nil {
@@ -94,8 +92,7 @@ func (b *bench) serveVideo(ctx context.Context, address string, settings ...stri
 	return b.serve(ctx, "video", append([]string{"CUTROOM_TIERS=" + tiers, "CUTROOM_RTC_ADDR=" + address}, settings...)...)
 }
 
-// streamURL returns the URL of sessions without a prompt, whose pictures are passed on as
-// they are.
+// streamURL returns the URL of sessions without a prompt, whose pictures are passed on unchanged.
 func streamURL(server *servertest.Server) string {
 	query := url.Values{"model": {"gen-latest"}, "api_key": {servertest.Key}}
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
@@ -217,8 +214,8 @@ func load() string {
 	return first
 }
 
-// browse has a browser do what the order says, and reads its report. The page sets how
-// much the relay drops, if there is one.
+// browse has a browser carry out the order, and reads its report. The page sets the relay's loss, if a
+// relay is used.
 func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossytest.Relay, report any) error {
 	ctx, cancel := context.WithTimeout(ctx, videoTime)
 	defer cancel()
@@ -256,7 +253,7 @@ func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossyte
 	}
 }
 
-// videoSite serves the page, its order and what it reports.
+// videoSite serves the page and its order, and receives its reports.
 func videoSite(order map[string]any, relay *lossytest.Relay, reports chan<- []byte) http.Handler {
 	site := http.NewServeMux()
 	for name, path := range videoFiles {

@@ -37,9 +37,8 @@ const (
 	streamBar = 1.3
 )
 
-// videoCost measures the processor time of streams that are passed through, by turns with
-// the floor: libvpx, which decodes the same frames at the same pace and encodes what it
-// decoded.
+// videoCost measures the processor time of streams that are passed through, by turns with the floor:
+// libvpx decoding and encoding the same frames at the same pace.
 func (b *bench) videoCost(ctx context.Context) error {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -86,8 +85,8 @@ func (b *bench) videoCost(ctx context.Context) error {
 	return nil
 }
 
-// passedStreams is what streams took: each is the processor time of a picture, shown how
-// many pictures of all came back, bitrate that of a stream that came back, in kbit/s.
+// passedStreams are the measurements of streams: each is the processor time of a picture, shown the
+// share of pictures that came back, bitrate the bitrate of a returned stream, in kbit/s.
 type passedStreams struct {
 	each    time.Duration
 	shown   float64
@@ -176,8 +175,7 @@ func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate 
 	return took / time.Duration(videoStreams*len(looped)), err
 }
 
-// processorTimeOf returns the processor time of a process, and of those that it started and
-// that have ended.
+// processorTimeOf returns the processor time of a process and its ended children.
 func processorTimeOf(pid int) (sum time.Duration, err error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -199,8 +197,7 @@ func processorTimeOf(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// stream is a client without a browser: it sends frames that were encoded before, and
-// counts those that come back.
+// stream is a client that needs no browser: it sends encoded frames, and counts the returned ones.
 type stream struct {
 	control, signal *websocket.Conn
 	peer            *webrtc.PeerConnection
@@ -255,7 +252,7 @@ func (s *stream) join(ctx context.Context) (err error) {
 	return s.enter(ctx, info.URL+"/rtc/v1?access_token="+info.Token, offer)
 }
 
-// offer makes the peer connection, and returns what it offers.
+// offer makes the peer connection, and returns its offer.
 func (s *stream) offer() (string, error) {
 	var settings webrtc.SettingEngine
 	settings.SetIncludeLoopbackCandidate(true)
@@ -358,7 +355,7 @@ func (s *stream) run(ctx context.Context, length time.Duration) error {
 
 func (s *stream) close() {
 	if s.peer != nil {
-		_ = s.peer.Close() // nothing is lost by what fails
+		_ = s.peer.Close() // errors lose nothing
 	}
 	if s.signal != nil {
 		_ = s.signal.CloseNow()

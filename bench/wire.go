@@ -19,9 +19,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The client and the model server of the gateway's benchmarks implement only as
-// much HTTP as they need, so that the proxy between them dominates what is
-// measured.
+// The client and the model server of the gateway's benchmarks implement only the HTTP that they need,
+// so that the proxy between them dominates the measurement.
 
 // chatRequest is a chat of about 2 KiB without its last members.
 var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
@@ -285,7 +284,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 		if _, err := io.ReadFull(reader, body); err != nil {
 			return err
 		}
-		// What a call asks for stands at its end.
+		// The options of a call stand at its end.
 		asked := body[max(0, length-200):]
 		if length == 0 {
 			if _, err := io.WriteString(conn, modelList); err != nil {

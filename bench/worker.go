@@ -27,20 +27,19 @@ import (
 )
 
 const (
-	// workerRuns jobs of workerEdit each are done: a short edit, as what the worker
-	// adds to each does not grow with it.
+	// workerRuns jobs of workerEdit each are done. The edit is short, because the worker's overhead
+	// does not grow with it.
 	workerRuns = 8
 	workerEdit = time.Second
-	// The bar of what the worker adds to the time of its engine.
+	// The bar of the worker's overhead as a share of the engine's time.
 	workerPart = 0.005
 	// slowStore is the latency of a distant blob store.
 	slowStore = 150 * time.Millisecond
 )
 
-// worker has an engine server work off a queue, and compares the time from the
-// start of the first edit to the end of the last with that of the same edits
-// requested one after the other, without queue, records and blobs. The engine
-// server only waits, so that its idle time is what is measured.
+// worker has an engine server work off a queue. It compares the time from the start of the first edit
+// to the end of the last with the same edits requested one after the other, without queue, records and
+// blobs. The engine server only waits, so the measurement is its idle time.
 func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
 	server := httptest.NewServer(pipeline)

@@ -21,8 +21,8 @@ type alarm struct {
 	above       float64
 	// periods is for how many periods of the metric.
 	periods int
-	// second is what a first alarm tells too, only later or less exactly. Such alarms
-	// are made where the options ask for all.
+	// second marks an alarm that only repeats a first alarm, later or less exactly. It is made only if
+	// the options ask for all alarms.
 	second bool
 	// silence says that the metric missing is as bad as its being above the bound.
 	silence bool
@@ -35,8 +35,8 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms makes the alarms, which tell the address of the options, where there
-// is one. CloudWatch bills each metric that an alarm looks at, so they look at few.
+// newAlarms makes the alarms, which notify the address of the options, if set. CloudWatch bills each
+// metric of an alarm, so they use few.
 func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
@@ -68,8 +68,8 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 	return made
 }
 
-// publishAlarms lets the stage's alarms tell of themselves. A topic with a policy of its
-// own, as one that demands TLS has, loses the one that lets the whole account publish.
+// publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as a
+// requirement of TLS, loses the default statement that lets the whole account publish.
 func (s *stack) publishAlarms(topic awssns.Topic) awsiam.PolicyStatement {
 	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("AllowAlarms"),
@@ -122,7 +122,7 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 	}
 }
 
-// describeAlarm returns what an alarm means and where to read what to do.
+// describeAlarm returns an alarm's meaning and the link to its section of the runbook.
 func (s *stack) describeAlarm(name, means string) *string {
 	return jsii.String(means + ` See "` + name + `" in docs/runbook.md.`)
 }
@@ -134,7 +134,7 @@ func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.M
 	})
 }
 
-// sumOf returns the sum of a metric of those of the functions that the stack has.
+// sumOf returns the sum of a metric over the given functions that the stack has.
 func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range functions {
@@ -161,11 +161,10 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 	})
 }
 
-// waiting is the age of the oldest message of a lane, in seconds, where one has waited
-// for so many minutes, and else 0. SQS counts a message that is in work as old too, so
-// that the age alone tells of an edit that takes long; and the number of those that
-// wait says nothing of for how long. A lane of which every minute's point has some
-// that wait, with the oldest over the bound, is one that is behind.
+// waiting is the age of the oldest message of a queue, in seconds, if messages have waited for this
+// many minutes, else 0. SQS also counts messages in work as old, so the age by itself may only mean a
+// long edit. The number of waiting messages says nothing about their age. A queue is behind if every
+// minute's point has waiting messages, and the oldest is over the limit.
 func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	over := awscdk.Duration_Minutes(jsii.Number(minutes))
 	queue := s.lanes[lane].queue

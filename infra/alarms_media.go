@@ -12,8 +12,8 @@ import (
 	mediaapi "cutroom/shared/service/api"
 )
 
-// Metrics that filters make of logs. They cost by the hour in which there is
-// something to count, and nothing in an idle month.
+// Metrics that filters make from logs. Each costs by the hours that have something to count, so they
+// cost nothing in an idle month.
 const (
 	mediaErrors5xx = "MediaErrors"
 	coldRefusals   = "ColdRefusals"
@@ -32,8 +32,8 @@ func (s *stack) mediaAlarms() []alarm {
 		s.count(log, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
 		own := s.counted(mediaErrors5xx)
 		return append(s.balancerAlarms("media", b), alarm{name: errors, means: fail, above: 5, periods: 1,
-			// What the balancer answers itself, such as for a task that crashed, is in no
-			// log; what its targets answer would count edits that are refused for a moment.
+			// No log has the balancer's own answers, such as for a crashed task; its targets' answers
+			// would include edits that are refused for a moment.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
 		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
@@ -53,7 +53,7 @@ func (s *stack) mediaAlarms() []alarm {
 	}
 }
 
-// realtimeAlarms watch the realtime sessions' balancer, where there is one.
+// realtimeAlarms watch the realtime sessions' balancer, if the stack has it.
 func (s *stack) realtimeAlarms() []alarm {
 	b, ok := s.balancers["realtime"]
 	if !ok {
@@ -69,8 +69,8 @@ func (s *stack) realtimeAlarms() []alarm {
 		metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 }
 
-// balancerAlarms watch whether there are tasks that answer. A service of one task has
-// none for some minutes where that one is lost.
+// balancerAlarms watch whether tasks answer. A service of one task has no task for some minutes after
+// that is lost.
 func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	return []alarm{{
 		name: name + "-unhealthy", means: "Tasks of the " + name + " service are unhealthy, or none is running.",

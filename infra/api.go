@@ -119,7 +119,7 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
 }
 
-// accessLogFormat contains no key, query or id: the path is that of the resource.
+// accessLogFormat contains no key, query or id: the path is the resource's.
 var accessLogFormat = `{` + strings.Join([]string{
 	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
 	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,
@@ -130,9 +130,9 @@ var accessLogFormat = `{` + strings.Join([]string{
 // apiLogging is the account's setting that lets API Gateway write logs.
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
-// newAPILogging creates the role with which API Gateway writes access logs. It is one
-// setting for the account and region, which other stacks may share: it stays when the
-// stack is deleted, and an option leaves it alone.
+// newAPILogging creates the role with which API Gateway writes access logs. It is one setting for the
+// account and region, which other stacks may share. It stays when the stack is deleted, and an option
+// leaves it out.
 func (s *stack) newAPILogging() apiLogging {
 	if !s.APILogRole {
 		return apiLogging{}

@@ -11,7 +11,7 @@ import (
 // errorShape returns the JSON body of an error in the shape that an API uses.
 type errorShape func(e gatewayError) string
 
-// gatewayError is an error that API Gateway answers with by itself.
+// gatewayError is an error that API Gateway itself answers with.
 type gatewayError struct {
 	response awsapigateway.ResponseType
 	// status is empty if each cause has its own.
@@ -44,8 +44,8 @@ const (
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
 
-// gatewayErrors returns all errors that API Gateway answers with by itself. The two
-// defaults cover those of authorizers and API keys, which the APIs do not use.
+// gatewayErrors returns all errors that API Gateway itself answers with. The two defaults cover errors
+// of authorizers and API keys, which the APIs do not use.
 func gatewayErrors(tooLarge string) []gatewayError {
 	const notFound, unavailable = "Not Found", "The service could not answer. Try again."
 	return []gatewayError{

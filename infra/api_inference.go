@@ -38,8 +38,8 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	}, logging)
 }
 
-// withoutFiles returns the endpoints without those of files where SAM runs the stack: it
-// serves both APIs at one address, where those of the media service are.
+// withoutFiles removes the file endpoints if SAM runs the stack: it serves both APIs at one address,
+// which already has the media service's.
 func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	if s.Endpoint == "" {
 		return endpoints

@@ -50,7 +50,7 @@ type way struct {
 	timeout float64
 }
 
-// ways are those of all methods in a deploy that streams.
+// ways has all methods of a deploy that streams.
 var ways = map[string]way{
 	"media ANY /v1/jobs/{id}":                     {"", 29000},
 	"media ANY /v1/jobs":                          {"", 29000},

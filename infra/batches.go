@@ -11,14 +11,13 @@ import (
 const (
 	// stepMemory is in MB: lines, answers, and the parts of a file that is written.
 	stepMemory = 1024
-	// stepsAtOnce is what the function steps has of the account's concurrency where that is
-	// split: the batches that are worked on, and a look.
+	// stepsAtOnce is the reserved concurrency of the function steps: parallel batches, and a check.
 	stepsAtOnce = 6
 )
 
-// newBatches starts the function steps every five minutes, even while idle: this costs a few
-// cents a month, and finds batches that wait until a time, and those of which the process has
-// died. There is no queue, which Lambda would poll for more.
+// newBatches starts the function steps every five minutes, even while idle. This costs a few cents a
+// month, and finds batches that wait until a time, and batches whose process has died. Polling a queue
+// would cost more.
 func (s *stack) newBatches() {
 	awsevents.NewRule(s.Stack, jsii.String("StepsSchedule"), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on batches that wait"),

@@ -8,9 +8,8 @@ import (
 // have none reserved (Lambda API Reference, "PutFunctionConcurrency").
 const unreserved = 100
 
-// internalConcurrency is what the functions have that events start, by their names:
-// enough for a busy service, each as many as its events come at once. SQS's pollers
-// start webhooks up to webhooksAtOnce times, and the stream of jobs besides.
+// internalConcurrency is the concurrency of the functions that events start, by name: enough for a busy
+// service. SQS's pollers start webhooks up to webhooksAtOnce times, and the stream of jobs starts more.
 var internalConcurrency = map[string]int{
 	"wake": 2, "scale": 1, "reaper": 5, "arrived": 5, "expiry": 2, "webhooks": webhooksAtOnce + 2,
 	"steps": stepsAtOnce,
@@ -23,13 +22,12 @@ var streaming = []string{"content", "inference"}
 // leastConcurrency is the least that can be split.
 const leastConcurrency = 150
 
-// reserved returns how much of the account's concurrency a function has to itself,
-// which is also the most that it takes; nil where it shares what is left.
+// reserved returns a function's reserved concurrency, which is also its limit; nil if it shares the
+// rest.
 //
-// All functions of an account otherwise share one pool, of which open streams can take
-// the whole: no worker would be woken then, and no job ended. So the functions that
-// events start have theirs, and each of those that stream has a quarter of the rest and
-// no more.
+// All functions of an account otherwise share one pool, and open streams could use all of it: then no
+// worker would be woken, and no job ended. So functions that events start have their own, and each
+// streaming function has a quarter of the rest.
 func (s *stack) reserved(function string) *float64 {
 	if s.Concurrency == 0 {
 		return nil

@@ -126,8 +126,7 @@ func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHe
 		})
 }
 
-// originOf returns the origin of an API. Without a custom domain its URL also has a
-// path.
+// originOf returns the origin of an API, without the path that a URL of API Gateway has.
 func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if d.set() {
 		return "https://" + d.Name
@@ -177,8 +176,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 			awss3deployment.Source_Data(jsii.String(console.SettingsFile), jsii.String(string(described)), nil),
 		},
 		DestinationBucket: bucket,
-		// Browsers revalidate the files each time, so that those of two versions are
-		// never mixed.
+		// Browsers revalidate the files each time, so that two versions are never mixed.
 		CacheControl:   &[]awss3deployment.CacheControl{awss3deployment.CacheControl_NoCache()},
 		RetainOnDelete: jsii.Bool(false),
 		MemoryLimit:    jsii.Number(256),

@@ -136,7 +136,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if s.Arm64 {
 		platform, architecture = awsecrassets.Platform_LINUX_ARM64(), "arm64"
 	}
-	// BuildKit sets the architecture by itself, Docker's older builder does not.
+	// BuildKit sets the architecture itself; Docker's older builder does not.
 	arguments := map[string]*string{"PROGRAM": jsii.String(c.program), "TARGETARCH": jsii.String(architecture)}
 	if s.Catalog != "" {
 		arguments["CATALOG"] = jsii.String(s.Catalog)

@@ -80,11 +80,11 @@ func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 	for answer, destroys := range map[string]bool{"exit 1": false, "exit 0": true} {
 		command := exec.CommandContext(t.Context(), "make", "-C", "..", "destroy", "CONTEXT=-c stage=test",
 			"GO="+tool("go", answer), "CDK="+tool("cdk", `echo "$@" >`+ran),
-			// What it needs, and what it builds, are not of this test.
+			// This test does not cover the target's needs and builds.
 			"-o", "need-destroy", "-o", "functions", "-o", "cdk")
-		_ = os.Remove(ran) // there is none at first
+		_ = os.Remove(ran) // missing at first
 		out, err := command.CombinedOutput()
-		said, _ := os.ReadFile(ran) // empty if there is none
+		said, _ := os.ReadFile(ran) // empty if missing
 		if (err == nil) != destroys || strings.Contains(string(said), "destroy --output cdk.out --force") != destroys {
 			t.Errorf("%s: %v %s: CDK was run with %q", answer, err, out, said)
 		}

@@ -30,7 +30,7 @@ type function struct {
 	memory int
 	// timeout is in seconds.
 	timeout int
-	// may lists the permissions of its role, besides writing its log.
+	// may lists the additional permissions of its role; writing its log is always allowed.
 	may []permission
 	// private puts the function into the network of the options, if there is one.
 	private bool
@@ -47,8 +47,8 @@ const (
 	// synchronous video routes wait 270 s (docs/contract/jobs.md#synchronous-calls),
 	// and API Gateway ends a stream that is silent for 300 s.
 	waitTimeout = 290
-	// verifyMemory is that of the function that verifies files, in MB: with it comes more
-	// than one processor.
+	// verifyMemory is the memory of the function that verifies files, in MB. It brings more than one
+	// processor.
 	verifyMemory = 2048
 	// internalTimeout limits the functions that events start, in seconds.
 	internalTimeout = 60
@@ -74,7 +74,7 @@ func (s *stack) describeFunctions() []function {
 	deployed := map[string]function{
 		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		// Reading a file has a processor of its own, and what reads it 1 GiB beside this program.
+		// Reading a file gets its own processor, and the reader 1 GiB in addition to this program.
 		"c2pa":      callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
 		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
@@ -169,8 +169,8 @@ func (s *stack) queueURL(lane string) *string {
 	return s.lanes[lane].queue.QueueUrl()
 }
 
-// variables returns the named settings and those that every program of the service
-// has. The files of the settings are at files.
+// variables returns the named settings and the common settings of every program. The setting files are
+// in the folder files.
 func (s *stack) variables(files string, names []string) *map[string]*string {
 	variables := s.common(files)
 	if len(names) == 0 {
@@ -249,7 +249,7 @@ func (s *stack) newFunction(f function) awslambda.Function {
 	return awslambda.NewFunction(s.Stack, jsii.String(title(f.Name)+"Function"), props)
 }
 
-// architecture returns what the functions are built for.
+// architecture returns the functions' architecture.
 func (o options) architecture() awslambda.Architecture {
 	if o.Arm64 {
 		return awslambda.Architecture_ARM_64()

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// gpuStack runs engine servers on GPUs, with a worker beside each.
+// gpuStack runs engine servers on GPUs, each with a worker.
 type gpuStack struct {
 	*stack
 	where    *containers
@@ -19,13 +19,12 @@ type gpuStack struct {
 	service  awsecs.Ec2Service
 }
 
-// newGPUStack describes the GPUs of a stage. They are a stack of their own, so that
-// they can be created and deleted without the service. It refers to the resources of
-// the service's stack by name: an export that another stack imports cannot be
-// changed.
+// newGPUStack describes the GPUs of a stage. They are a separate stack, so that they can be created and
+// deleted without the service. It refers to the resources of the service's stack by name: an export
+// that another stack imports cannot be changed.
 func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	o := of.options
-	// Here its names are those of the GPUs' workers, whoever takes the jobs so far.
+	// The GPUs' workers have their names here, whichever workers take the jobs now.
 	o.GPU.On = true
 	// GPU instances have x86-64 processors, whatever the functions run on.
 	o.Arm64 = false
@@ -38,8 +37,8 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
 	}}
 	if of.GPU.On {
-		// The preview workers go only when these are there: if they do not come up, the
-		// service's stack stays as it is.
+		// The preview workers go only after these start: if they fail, the service's stack stays
+		// unchanged.
 		of.AddStackDependency(s.Stack, jsii.String("its jobs are taken by the workers on GPUs"))
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))

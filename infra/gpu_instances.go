@@ -66,8 +66,8 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	return capacity
 }
 
-// mixedInstances uses the instance types of the options: on demand in their order,
-// and on the spot market those that are the least likely to be reclaimed.
+// mixedInstances uses the instance types of the options: on demand in their order, and on the spot
+// market the types least likely to be reclaimed.
 func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscaling.MixedInstancesPolicy {
 	var types []*awsautoscaling.LaunchTemplateOverrides
 	for _, name := range s.GPU.Instances {
@@ -88,9 +88,8 @@ func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscalin
 	}
 }
 
-// newLaunchTemplate creates the launch template of the instances. The machine image
-// is the one that AWS recommends at the time of the deploy, with the GPU driver and
-// GPU support in Docker.
+// newLaunchTemplate creates the launch template of the instances. The machine image is AWS's
+// recommendation at the time of the deploy, with the GPU driver and GPU support in Docker.
 func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	data := awsec2.UserData_ForLinux(nil)
 	// Tasks have no access to the credentials of their instance. An image that is
@@ -101,7 +100,7 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	)...)
 	data.AddCommands(mountInstanceStore()...)
 	if s.GPU.Spot {
-		// Tasks are stopped as soon as an instance is told that it will be reclaimed.
+		// Tasks are stopped as soon as the instance gets notice of its end.
 		data.AddCommands(jsii.String("echo ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config"))
 	}
 	if s.GPU.WarmPool > 0 {
@@ -125,9 +124,9 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	})
 }
 
-// mountInstanceStore returns commands that put weights on the instance's own NVMe disk,
-// which reads several times as fast as the other. Where an instance has none, or has lost
-// it by being stopped, they are on the other. The ECS agent starts after them.
+// mountInstanceStore returns commands that put weights on the instance's NVMe disk, which reads several
+// times as fast as the other disk. If it is missing, or was lost by a stop, the weights are on the
+// other disk. The ECS agent starts after them.
 func mountInstanceStore() []*string {
 	return *jsii.Strings(
 		"install -d -o 10001 -g 10001 "+hostWeights,

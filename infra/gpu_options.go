@@ -9,7 +9,7 @@ import (
 // (docs/gpu-operations.md, "In AWS").
 type gpu struct {
 	On bool
-	// Prepared makes their stack beside the preview workers, which go on.
+	// Prepared creates their stack, while the preview workers continue.
 	Prepared bool
 	// Zones are the availability zones of their network.
 	Zones zones
@@ -18,7 +18,7 @@ type gpu struct {
 	// Spot uses spot instances beyond OnDemand on-demand ones.
 	Spot     bool
 	OnDemand int
-	// Min and Max limit the number of tasks, each of which has a GPU of its own.
+	// Min and Max limit the number of tasks. Each task has its own GPU.
 	Min, Max int
 	// Backlog is the number of jobs for each task, including the one in progress,
 	// above which another task is started.
@@ -84,7 +84,7 @@ func (r *reader) gpu() gpu {
 // gpuRelations checks GPU options against each other.
 func (r *reader) gpuRelations(g gpu) {
 	for _, name := range g.Instances {
-		// G5g has Arm processors, for which there is no engine image.
+		// G5g has Arm processors, which the engine image does not support.
 		if !regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`).MatchString(name) || strings.HasPrefix(name, "g5g.") {
 			r.fail("gpu.instances", "x86-64 instance types with GPUs, not %q", name)
 		}

@@ -7,16 +7,15 @@ import (
 )
 
 const (
-	// What a task needs in which the engine server starts without a model: processors in
-	// 1/1024, memory in MiB, and a disk in GiB that holds its image, packed and unpacked.
+	// The needs of a task in which the engine server starts without a model: processors in 1/1024,
+	// memory in MiB, and a disk in GiB for its image, packed and unpacked.
 	gpuSmokeCPU, gpuSmokeMemory, gpuSmokeDisk = 2048, 8192, 60
 )
 
-// tryGPUImages has the images of the GPUs' tasks tried before the service gets them. An
-// instance with a GPU would have to be started for it, or found to be free, so they are
-// tried on Fargate: the engine server starts on the processor and loads nothing, and the
-// worker beside it checks that it answers. That the GPU itself can be used shows when the
-// first task starts on an instance.
+// tryGPUImages tries the images of the GPUs' tasks before the service gets them. A GPU instance might
+// have to be started, so they are tried on Fargate: the engine server starts on the processor and loads
+// nothing, and the worker checks that it answers. The GPU itself is first tried when a task starts on
+// an instance.
 func (s *gpuStack) tryGPUImages(images gpuImages, role awsiam.IRole) {
 	if !s.Smoke {
 		return

@@ -113,7 +113,7 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 	return engine
 }
 
-// workerVariables returns the settings of a worker beside an engine server.
+// workerVariables returns the settings of a worker next to an engine server.
 func (s *gpuStack) workerVariables() map[string]*string {
 	variables := s.common(containerFiles)
 	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
@@ -190,9 +190,8 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	})
 }
 
-// newGPUService runs the tasks. A GPU is scarce: a deploy does not start a second
-// task beside the old one, but ends it between two jobs and starts its successor in
-// its place.
+// newGPUService runs the tasks. A GPU is scarce: a deploy does not start a second task in parallel, but
+// ends the old task between two jobs and starts its successor in its place.
 func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
 	service := awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
 		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
@@ -218,5 +217,5 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 	return service
 }
 
-// engineURL returns where the worker finds the engine server beside it.
+// engineURL returns the URL of the engine server in the worker's task.
 func engineURL() string { return "http://127.0.0.1:" + strconv.Itoa(enginePort) }

@@ -166,7 +166,7 @@ func TestTheServiceNeedsItsCapacity(t *testing.T) {
 	}
 }
 
-// A task is a worker and an engine server, with a GPU and a disk of their own.
+// A task is a worker and an engine server, with its own GPU and disk.
 func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	described := describeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	made := parse(t, described.Stack)
@@ -199,7 +199,7 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	checkGPUWorker(t, containers["worker"])
 }
 
-// variable returns the value of a container's environment variable; nil if it has none.
+// variable returns the value of a container's environment variable, or nil.
 func variable(container map[string]any, name string) any {
 	for _, v := range list(container["Environment"]) {
 		if at(v, "Name") == name {
@@ -237,7 +237,7 @@ func checkEngine(t *testing.T, engine map[string]any) {
 	}
 }
 
-// checkGPUWorker checks the container of the worker beside an engine server.
+// checkGPUWorker checks the container of the worker in an engine server's task.
 func checkGPUWorker(t *testing.T, worker map[string]any) {
 	t.Helper()
 	if worker["ResourceRequirements"] != nil {
@@ -435,7 +435,7 @@ func TestInstanceTypes(t *testing.T) {
 			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
 				t.Errorf("instances are prepared without %s: %s", c.script, script)
 			}
-			// Without it tasks are not told that a spot instance ends.
+			// It gives tasks notice of a spot instance's end.
 			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
 				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
@@ -457,7 +457,7 @@ func TestInstanceTypes(t *testing.T) {
 	})
 }
 
-// Engine servers may read weights where they are configured, and nothing else there.
+// Engine servers may read only the configured weights.
 func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any

@@ -22,8 +22,8 @@ func TestDataAloneIsNotDeployed(t *testing.T) {
 	}
 }
 
-// What a protected stage leaves behind can come back: a stack of it alone refers to
-// nothing else, and docs/runbook.md has the mapping by which it is imported.
+// Resources that remain of a protected stage can be imported: a stack of only these refers to nothing
+// else, and docs/runbook.md has the mapping for the import.
 func TestWhatStaysCanBeImported(t *testing.T) {
 	whole := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
 	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})

@@ -16,8 +16,8 @@ type live struct {
 	// STUN is a server that tasks ask for their public addresses, as host:port; empty asks
 	// EC2.
 	STUN string
-	// TURN are URLs of relays that clients are told of, TURNSecret the ARN of the secret that
-	// tasks share with them.
+	// TURN are URLs of relays for clients, TURNSecret the ARN of the secret that tasks share with the
+	// relays.
 	TURN       []string
 	TURNSecret string
 }
@@ -56,7 +56,7 @@ func (r *reader) liveRelations(o options) {
 	}
 }
 
-// environment adds the settings of live video to those of the stack.
+// environment adds the settings of live video to the stack's.
 func (l live) environment(values map[string]*string) {
 	if !l.On {
 		return
@@ -91,8 +91,8 @@ func (s *stack) serveLive() []permission {
 	return may
 }
 
-// openLive lets everybody reach the media of live video, and the tasks each other: a room's
-// signalling may come to another task than the one that has the room.
+// openLive opens the media of live video to the internet, and the tasks to each other: a room's
+// signalling may reach a task other than the room's.
 func openLive(group awsec2.SecurityGroup, port int) {
 	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks pass on"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {

@@ -21,8 +21,7 @@ func liveContext(more map[string]any) map[string]any {
 	return context
 }
 
-// openPorts returns what a security group lets in, by the beginning of its id: from whom,
-// by what, at which ports.
+// openPorts returns the rules of a security group by the beginning of its id: source, protocol, ports.
 func (m template) openPorts(t *testing.T, group string) []string {
 	t.Helper()
 	var open []string
@@ -83,8 +82,7 @@ func (m template) mayDescribeInterfaces(t *testing.T) bool {
 	})
 }
 
-// Without being asked for there is no live video, and nobody but the load balancer reaches
-// a task.
+// By default live video is off, and only the load balancer reaches a task.
 func TestLiveVideoIsOffUnlessAskedFor(t *testing.T) {
 	made := synthesize(t, liveContext(nil))
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {
@@ -101,8 +99,7 @@ func TestLiveVideoIsOffUnlessAskedFor(t *testing.T) {
 	}
 }
 
-// Everybody reaches the port of media, and that one alone; signalling is the load
-// balancer's, and the tasks' among themselves.
+// The internet reaches only the port of media; signalling is open to the load balancer and among tasks.
 func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{"webrtc": "true"}))
 	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",
@@ -166,8 +163,7 @@ func TestContainersInANetworkOfTheDeployer(t *testing.T) {
 	}
 }
 
-// A STUN server in place of EC2 takes no permission; relays are told with a secret that
-// the task may read.
+// A STUN server in place of EC2 needs no permission; relays come with a secret that the task may read.
 func TestLiveVideoWithServersOfTheDeployer(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "webrtcStun": "stun.example.com:3478",

@@ -93,8 +93,8 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	}
 }
 
-// Every function can be invoked locally, even wake, although no workers are deployed; but
-// not smoke, which tries what is deployed.
+// Every function can be invoked locally, even wake, although no workers are deployed. smoke cannot,
+// because it tries deployed containers.
 func TestEveryFunctionRunsLocally(t *testing.T) {
 	found := map[string]map[string]any{}
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {

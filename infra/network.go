@@ -6,9 +6,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNetwork returns the network of the container services: the deployer's, or one of its
-// own. Its subnets are public, and no service accepts connections that it does not expect,
-// so that it costs nothing while idle: a NAT gateway alone would cost more than all the rest.
+// newNetwork returns the network of the container services: the deployer's, or a new one. Its subnets
+// are public, and no service accepts unexpected connections, so it costs nothing while idle: a NAT
+// gateway would cost more than the rest of the deploy.
 func (s *stack) newNetwork() awsec2.IVpc {
 	if s.ContainerNetwork.set() {
 		vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("Network"), &awsec2.VpcAttributes{

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/app/c2pa/signing"
 )
 
-// options are what a deployer chooses through CDK context, such as `-c stage=prod`.
+// options are the deployer's choices in CDK context, such as `-c stage=prod`.
 type options struct {
 	// Stage tells deployments in one account apart and is part of the name of every
 	// resource. Protected stages keep their data when the stack is deleted.
@@ -26,8 +26,8 @@ type options struct {
 	// Arm64 builds the functions and containers for Arm64; otherwise they are built
 	// for x86-64.
 	Arm64 bool
-	// Streaming makes content, images and inference stream their answers. Without it
-	// API Gateway buffers them, for environments that cannot stream.
+	// Streaming makes content, images and inference stream their answers. If it is off API Gateway
+	// buffers them, for environments that cannot stream.
 	Streaming bool
 	// Functions is the folder of the built functions, with one folder for each.
 	Functions string
@@ -50,8 +50,8 @@ type options struct {
 	// Concurrency is how many functions the account may run at once, of which some are
 	// reserved (concurrency.go); 0 reserves none.
 	Concurrency int
-	// DataAlone leaves out everything but tables, bucket and secret, for an import of
-	// those that a stage has left behind (docs/runbook.md).
+	// DataAlone leaves out everything but tables, bucket and secret, for an import of a stage's
+	// remaining ones (docs/runbook.md).
 	DataAlone bool
 
 	workerOptions
@@ -135,7 +135,7 @@ type watchOptions struct {
 	Watch, WatchAll bool
 	// Tracing sends traces to X-Ray.
 	Tracing bool
-	// AlarmEmail is the address that alarms are sent to; empty sends them to nobody.
+	// AlarmEmail is the address that alarms are sent to; empty sends none.
 	AlarmEmail string
 }
 
@@ -183,8 +183,7 @@ const defaultWorkerMax = 4
 // logDays are the retention times that CloudWatch Logs accepts, in days.
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 
-// readOptions reads the options from the context. Its error lists every wrong value
-// on a line of its own.
+// readOptions reads the options from the context. Its error lists every wrong value on a separate line.
 func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{
@@ -325,8 +324,7 @@ func (r *reader) relations(o options) {
 	if !o.Watch && o.AlarmEmail != "" {
 		r.conflict("alarmEmail", "requires watch=on or watch=all")
 	}
-	// Requests carry keys, and unlike API Gateway a load balancer has no certificate
-	// of its own.
+	// Requests carry keys, and unlike API Gateway a load balancer has no default certificate.
 	if o.Realtime && !o.RealtimeDomain.set() {
 		r.conflict("realtimeDomain", "and realtimeCertificate are required with realtime=true")
 	}
@@ -344,14 +342,14 @@ func (r *reader) relations(o options) {
 	}
 }
 
-// reader reads values and collects what is wrong with them.
+// reader reads values and collects errors.
 type reader struct {
 	values map[string]any
 	known  []string
 	wrong  []string
 }
 
-// fail reports a value that is not what the option takes.
+// fail reports an invalid value of an option.
 func (r *reader) fail(key, format string, args ...any) { r.conflict(key, "must be "+format, args...) }
 
 // conflict reports an option that does not go with the others.

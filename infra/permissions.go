@@ -83,8 +83,8 @@ func (s *stack) authenticate() []permission {
 // arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
-		// Where there is no room, the idempotency key tells whether a job was accepted before. The
-		// others are for what jobs hold of budgets.
+		// If the queue is full, the idempotency key shows whether a job was accepted before. The others
+		// are for jobs' budget holds.
 		s.onTable("usage", "GetItem", "Query", "DeleteItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
@@ -124,9 +124,9 @@ func (s *stack) readContent() []permission {
 	}
 }
 
-// verifyFiles is for the function that verifies the results of jobs and stored files. It
-// reads files of strangers, so it may read no secret: workers leave the certificates that
-// they sign by in the table of jobs, and the key is theirs alone.
+// verifyFiles is for the function that verifies the results of jobs and stored files. It reads
+// untrusted files, so it may read no secret: workers store their signing certificates in the table of
+// jobs, and only they have the key.
 func (s *stack) verifyFiles() []permission {
 	return []permission{
 		s.onTable("jobs", "GetItem", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
@@ -188,7 +188,7 @@ func (s *stack) reportTasks() permission {
 // signed URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
-		// The index finds expired files, which are deleted to make room.
+		// The index finds expired files, which are deleted to free capacity.
 		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"), s.onIndexes("files"),
 		s.onBlobs("files/", "GetObject", "DeleteObject"),
 		s.tellMissing(),
@@ -229,7 +229,7 @@ func (s *stack) workJobs() []permission {
 	return append(append(s.sendTraces(), s.signResults()...),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
 		s.onTable("jobs", "GetItem", "Query", "UpdateItem"),
-		s.onTable("usage", "UpdateItem", "DeleteItem"), // what a job did cost, and held of budgets
+		s.onTable("usage", "UpdateItem", "DeleteItem"), // a job's cost and budget holds
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),
 		s.tellMissing(),

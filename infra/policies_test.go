@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// rights returns what the policies of the template say where the tests of the functions
-// evaluate them.
+// rights returns the rights in the template's policies in the form that the functions' tests evaluate.
 func (m template) rights(t *testing.T) iamtest.Rights {
 	t.Helper()
 	text, err := json.Marshal(m.ToJSON())
@@ -63,14 +62,13 @@ var tracedContext = map[string]any{
 	"tracing": "on",
 }
 
-// The roles of every form of the stack may do what testdata/policies.json says, but for
-// what comes and goes with the form: so what the tests of the functions show of these
-// policies is so of each.
+// The roles of every form of the stack may do what testdata/policies.json says, except for rights that
+// depend on the form. So the results of the functions' tests apply to every form.
 func TestPoliciesOfEveryForm(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any
-		// besides are parts of what differs.
+		// besides lists parts of allowed differences.
 		besides []string
 	}{
 		{map[string]any{"workerImage": "worker"}, nil},
@@ -110,7 +108,7 @@ func stageOf(context map[string]any) string {
 	return "dev"
 }
 
-// missing returns the lines that are in the one list alone.
+// missing returns the lines that are only in one list.
 func missing(from, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(other, line) })
 }

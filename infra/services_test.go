@@ -10,13 +10,13 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// services evaluates what a template lets the services of AWS do for it.
+// services evaluates a template's rights for AWS services.
 type services struct {
 	*testing.T
 	made    template
 	account *iamtest.Account
 	resolve func(any) (any, error)
-	// asked counts what was evaluated, by kind.
+	// asked counts the evaluations, by kind.
 	asked map[string]int
 }
 
@@ -37,7 +37,7 @@ func (m template) services(t *testing.T) services {
 	return services{t, m, account, resolve, map[string]int{}}
 }
 
-// text returns a value of the template as it is deployed.
+// text returns a value of the template after its deploy.
 func (s services) text(value any) string {
 	s.Helper()
 	resolved, err := s.resolve(value)
@@ -260,8 +260,8 @@ func (s services) told() {
 	})
 }
 
-// Each service of AWS may do what the stack has it do: assume a role, take events, start a
-// function, run a state, tell of an alarm.
+// Each service of AWS has the rights that the stack needs: assume a role, take events, start a
+// function, run a state, publish an alarm.
 func TestServicesMayDoTheirPart(t *testing.T) {
 	for name, c := range map[string]struct {
 		made  template

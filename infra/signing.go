@@ -18,7 +18,7 @@ func (o options) signs(models bool) bool {
 // newSigner creates the secret with the identity by which the workers of this stack sign
 // results. The first of them that starts fills it.
 //
-// It has no name of its own: where it has stayed behind, the next deploy makes another one.
+// It has no fixed name: if it stays behind, the next deploy makes another secret.
 func (s *stack) newSigner() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Signer"), &awssecretsmanager.SecretProps{
 		Description: jsii.String("Signs results of Cutroom, stage " + s.Stage +

@@ -7,16 +7,16 @@ import (
 	"testing"
 )
 
-// Workers that sign results find their identity in a secret that they alone may read and
-// fill: those beside engine servers by default, those with the preview engine if they are to.
+// Workers that sign results find their identity in a secret that only they may read and fill. Workers
+// with engine servers sign by default, workers with the preview engine only if the option is set.
 func TestWorkersSignResults(t *testing.T) {
 	previews := map[string]any{"workerImage": "worker"}
 	for name, c := range map[string]struct {
 		made template
-		// family is that of the task, role that of its workers.
+		// family is the task's, role its workers' role.
 		family, role string
 		signs        bool
-		// mode is CUTROOM_C2PA, stays what is done with the secret when its stack goes.
+		// mode is CUTROOM_C2PA, stays is the secret's deletion policy.
 		mode  any
 		stays string
 	}{
@@ -58,7 +58,7 @@ func TestWorkersSignResults(t *testing.T) {
 					continue
 				}
 				made++
-				// A name of its own would be in the way of the next deploy where it has stayed.
+				// A fixed name would block the next deploy if the secret stayed behind.
 				if fmt.Sprint(at(secret, "Ref")) != id || r.Properties["SecretString"] != "unset" || r.Properties["Name"] != nil ||
 					r.Properties["GenerateSecretString"] != nil || r.DeletionPolicy != c.stays {
 					t.Errorf("%s is %+v, the worker's is %v", id, r, secret)

@@ -24,21 +24,21 @@ const (
 // smokeTask is a task that is tried before a service gets it.
 type smokeTask struct {
 	definition awsecs.TaskDefinition
-	// container is the name of the worker's container, logGroup that of its log group.
+	// container is the name of the worker's container, logGroup its log group.
 	container, logGroup string
 	subnets             *awsec2.SubnetSelection
 	group               awsec2.ISecurityGroup
 	// public gives the task a public address.
 	public bool
-	// function is what the function is called in the stage.
+	// function is the function's name in the stage.
 	function string
-	// needs is what the task needs besides what its definition refers to.
+	// needs lists the task's dependencies that its definition does not refer to.
 	needs []constructs.IDependable
 }
 
-// trySmoke adds a custom resource that runs the task once whenever its definition changes,
-// and fails the deploy unless it ends well. What is given the task depends on the resource.
-// It returns nil if the options leave it out.
+// trySmoke adds a custom resource that runs the task once whenever its definition changes, and fails
+// the deploy unless it succeeds. Users of the task must depend on the resource. It returns nil if the
+// options leave it out.
 //
 // Workers begin at none. Without this, a deploy of a broken image would be green, and its
 // first job would fail.

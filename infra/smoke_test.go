@@ -92,13 +92,13 @@ func TestGPUImagesAreTriedWithoutAGPU(t *testing.T) {
 	if name := made.only(t, "AWS::Lambda::Function")["FunctionName"]; name != "cutroom-dev-gpu-smoke" {
 		t.Errorf("the function is %v", name)
 	}
-	// The engine's image has x86-64 programs alone; the function is built as all are.
+	// The engine's image has only x86-64 programs; the function is built like all others.
 	if on := fmt.Sprint(made.only(t, "AWS::Lambda::Function")["Architectures"]); on != "[arm64]" {
 		t.Errorf("the function runs on %s", on)
 	}
 }
 
-// Nothing of it is there where it is turned off, or there is nothing to try.
+// It is absent if it is turned off, or if nothing can be tried.
 func TestNothingIsTried(t *testing.T) {
 	for _, made := range []template{
 		synthesize(t, map[string]any{"workerImage": "worker", "smoke": "off"}),

@@ -24,24 +24,22 @@ type stack struct {
 	lanes    map[string]lane
 	webhooks lane
 	secret   awssecretsmanager.Secret
-	// signer is what the stack's workers sign results by; nil if they sign none.
+	// signer is the secret of the stack's signing identity; nil if its workers do not sign.
 	signer       awssecretsmanager.Secret
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
-	// built is what the functions are built for.
+	// built is the functions' architecture.
 	built awslambda.Architecture
 	// bucket is the bucket of all blobs.
 	bucket awss3.Bucket
-	// mediaURL is the URL of the media API for the page of realtime sessions; nil where
-	// there is none.
+	// mediaURL is the URL of the media API for the page of realtime sessions, or nil.
 	mediaURL *string
 	// gatewayURL is the URL of the inference gateway; nil until its API has been
 	// created.
 	gatewayURL *string
 	cluster    *containers
-	// balancers are those of the container services by their names, logs the log groups
-	// by theirs.
+	// balancers are the container services' balancers by name, logs their log groups by name.
 	balancers map[string]balancing
 	logs      map[string]awslogs.LogGroup
 }
@@ -106,9 +104,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 // localAccount is the account number that a local AWS reports.
 const localAccount = "000000000000"
 
-// target returns the account and region that the stack is deployed to: those of the
-// deployer's credentials, or those of the local AWS. In the latter all names are
-// literal, because the runners of local functions do not resolve references.
+// target returns the account and region of the deploy: the deployer's credentials', or the local AWS's.
+// In the latter all names are literal, because the runners of local functions do not resolve
+// references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil

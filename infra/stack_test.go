@@ -128,7 +128,7 @@ func parse(t *testing.T, stack awscdk.Stack) template {
 	return template{made, parsed.Resources}
 }
 
-// of returns the resources of a type. It fails if there are none.
+// of returns the resources of a type. It fails if it finds none.
 func (m template) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
@@ -143,7 +143,7 @@ func (m template) of(t *testing.T, kind string) map[string]resource {
 	return found
 }
 
-// at returns a nested value of properties; nil if there is none.
+// at returns a nested value of properties, or nil.
 func at(value any, keys ...string) any {
 	for _, key := range keys {
 		object, ok := value.(map[string]any)

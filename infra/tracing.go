@@ -64,7 +64,7 @@ func (s *stack) newSamplingRules() {
 		awsxray.NewCfnSamplingRule(s.Stack, jsii.String(title(api)+"ReadsSampling"), &awsxray.CfnSamplingRuleProps{
 			SamplingRule: &awsxray.CfnSamplingRule_SamplingRuleProperty{
 				RuleName: jsii.String(s.boundedName(api+"-reads", longestRule)), Version: jsii.Number(1), Priority: jsii.Number(readPriority),
-				// API Gateway's service name is that of the API and its stage.
+				// API Gateway's service name consists of the API and its stage.
 				ServiceName: jsii.String(s.name(api) + "/" + stageName), ServiceType: jsii.String("AWS::ApiGateway::Stage"),
 				HttpMethod: jsii.String("GET"), Host: jsii.String("*"), UrlPath: jsii.String("*"), ResourceArn: jsii.String("*"),
 				FixedRate: jsii.Number(readRate), ReservoirSize: jsii.Number(0),

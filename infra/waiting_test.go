@@ -11,8 +11,8 @@ type queued struct{ sent, taken, done int }
 // point is what SQS reports of a minute.
 type point struct{ visible, age float64 }
 
-// series is what SQS reports of messages, minute by minute: nothing while there are
-// none, and with the messages that are in work in the age.
+// series is SQS's report of messages, minute by minute: nothing while the queue is empty, and the age
+// includes messages in work.
 func series(messages []queued, minutes int) []*point {
 	points := make([]*point, minutes)
 	for minute := range points {
@@ -54,7 +54,7 @@ func rises(points []*point, window int, above float64) int {
 	return -1
 }
 
-// A lane is behind where a job waits, not where one is in work for long.
+// A queue is behind if a job waits, not if a job takes long.
 func TestALongEditIsNoWait(t *testing.T) {
 	drip := []queued{}
 	for i := range 30 {
@@ -97,7 +97,7 @@ func TestALongEditIsNoWait(t *testing.T) {
 	}
 }
 
-// checkWaiting checks that an alarm is the one that rises simulates.
+// checkWaiting checks that an alarm equals the one that rises simulates.
 func checkWaiting(t *testing.T, alarm map[string]any, window int, above float64) {
 	t.Helper()
 	got := map[string]string{}

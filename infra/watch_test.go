@@ -68,8 +68,8 @@ func containersOf(t *testing.T) template {
 	})
 }
 
-// Where containers serve, the alarms look at their balancers, and no longer at API
-// Gateway and functions that nobody calls.
+// If containers serve, the alarms watch their balancers, and no longer API Gateway and its unused
+// functions.
 func TestBalancersAreWatched(t *testing.T) {
 	made := containersOf(t)
 	for name, metrics := range map[string][]string{

@@ -32,8 +32,8 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each wait is a message of its own; this is for messages left behind while
-		// the function is disabled.
+		// Each wait is a separate message; this is for messages left behind while the function is
+		// disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
 		// Lambda asks for six times the timeout of the function, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),

@@ -12,8 +12,8 @@ const jobsOfWorker = 1
 // hasWorker reports whether the deploy has workers of any kind.
 func (o options) hasWorker() bool { return o.Worker != "none" }
 
-// workerCluster, workerService and workersMax describe the workers that take the
-// jobs: those beside engine servers, or those with the preview engine.
+// workerCluster, workerService and workersMax describe the workers that take the jobs: workers with
+// engine servers, or with the preview engine.
 func (o options) workerCluster() string {
 	if o.GPU.On {
 		return o.name("gpu")
@@ -35,9 +35,9 @@ func (o options) workersMax() int {
 	return o.WorkerMax
 }
 
-// newWorker runs the workers with the preview engine. There are none at first: the
-// function wake starts one when work arrives, and the function scale sets their
-// number from then on. What they make is signed only if the options say so.
+// newWorker runs the workers with the preview engine. At first no worker runs: the function wake starts
+// one when work arrives, and the function scale sets their number from then on. They sign results only
+// if the options say so.
 func (s *stack) newWorker() {
 	if !s.hasWorker() || s.GPU.On {
 		return

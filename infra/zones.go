@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// zones are the availability zones of a network: some by their names, or as many as
-// Count, of those that CloudFormation lists first for the account.
+// zones are the availability zones of a network: named zones, or the first Count that CloudFormation
+// lists for the account.
 type zones struct {
 	Names []string
 	Count int
@@ -40,7 +40,7 @@ func (r *reader) zones(key string, otherwise int) zones {
 	return zones{Names: names}
 }
 
-// regionsOfTwo are those where an account may use two zones alone.
+// regionsOfTwo are the regions with only two zones for an account.
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
 // gpuZones returns how many zones the network of the GPUs has, where the options do not
@@ -52,8 +52,8 @@ func gpuZones() int {
 	return 3
 }
 
-// list returns the zones for a network. A template that can be deployed into
-// any region knows of two zones alone unless they are asked for like this.
+// list returns the zones for a network. A template for any region knows only two zones unless they are
+// requested like this.
 func (z zones) list() *[]*string {
 	if len(z.Names) > 0 {
 		return jsii.Strings(z.Names...)

@@ -18,8 +18,8 @@ import (
 // chunk is how many records one transaction writes.
 const chunk = 250_000
 
-// Key makes a permanent key of an account, in a database that no other process has open.
-// The database is made if there is none.
+// Key makes a permanent key of an account, in a database that no other process has open. It creates the
+// database if needed.
 func Key(ctx context.Context, path, secret, account string, now time.Time) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -55,8 +55,8 @@ type Records interface {
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 
-// Write writes the records into the database at the path, which no other process has open.
-// The database is made if there is none.
+// Write writes the records into the database at the path, which no other process has open. It creates
+// the database if needed.
 func Write(ctx context.Context, path string, all ...Records) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -71,7 +71,7 @@ func Write(ctx context.Context, path string, all ...Records) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// No log: what is cut off is made again.
+	// No journal: an interrupted database is built again.
 	settings := "pragma cache_size = -262144; pragma journal_mode = off; pragma synchronous = off"
 	if _, err := db.ExecContext(ctx, settings); err != nil {
 		return err

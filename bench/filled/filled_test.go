@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// What is written is what the service reads: files, and jobs with all that belongs to them.
+// The service can read the written records: files, and jobs with all their parts.
 func TestWrite(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "cutroom.db"), time.Now()
 	for _, part := range [][2]int{{0, 2000}, {2000, 3000}} {

@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Service is what a service has besides files, in proportions such as one has them: of each
-// number an ended job with its request, its idempotency key and its webhook with one
-// attempt, and a row of usage; of every 100th a key and an entry of the audit log, of every
-// 1000th a batch with ten chunks. A thousand accounts share them.
+// Service holds a service's other records than files, in realistic proportions. For each number: an ended
+// job with its request, its idempotency key and its webhook with one attempt, and a row of usage. For
+// every 100th: a key and an entry of the audit log. For every 1000th: a batch with ten chunks. A
+// thousand accounts share them.
 type Service struct {
 	// Count is how many numbers there are; those up to From are not written.
 	From, Count int

@@ -36,11 +36,11 @@ func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) erro
 	return nil
 }
 
-// used is what the service has counted.
+// used is the service's usage.
 type used struct{ jobs, completed, live, batched int }
 
-// checkUsage compares what the service has counted with what was done. What a client left
-// may have been counted or not.
+// checkUsage compares the service's usage with the finished work. Work that a client abandoned may or
+// may not be counted.
 func (l *ledger) checkUsage(ctx context.Context, server *servertest.Server, completed int) error {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -113,8 +113,8 @@ func checkSessions(ctx context.Context, client *servertest.Client) error {
 	}
 }
 
-// checkLeft fails if a server that has stopped has left files behind that nobody needs:
-// temporary ones, or blobs that no record knows.
+// checkLeft fails if a stopped server left files behind that are useless: temporary files, or blobs
+// without a record.
 func checkLeft(ctx context.Context, program servertest.Program, data string) error {
 	var failures []error
 	for _, folder := range []string{filepath.Join("blobs", ".tmp"), filepath.Join("blobs", ".unknown"), "scratch"} {

@@ -14,13 +14,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ledger records what the server told the load, to compare it later with what the server
-// says then.
+// ledger records the server's answers to the load, to compare them later with the server's state.
 type ledger struct {
 	mu sync.Mutex
 	// jobs are the accepted jobs, with whether their input may be to blame if they fail.
 	jobs map[string]bool
-	// files are those that stay, by their ids, with the SHA-256 of their bytes.
+	// files are the files that stay, by their ids, with the SHA-256 of their bytes.
 	files map[string][sha256.Size]byte
 	// calls is how many calls the batches had that ended.
 	calls int
@@ -32,7 +31,7 @@ func newLedger() *ledger {
 	return &ledger{jobs: map[string]bool{}, files: map[string][sha256.Size]byte{}, counts: map[string]int{}}
 }
 
-// anyJob returns one of the jobs, "" if there is none.
+// anyJob returns one of the jobs, or "".
 func (l *ledger) anyJob() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +76,7 @@ func (l *ledger) wrong(format string, values ...any) {
 	l.did("WRONG: " + fmt.Sprintf(format, values...))
 }
 
-// String lists what was done.
+// String lists the finished work.
 func (l *ledger) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,9 +87,8 @@ func (l *ledger) String() string {
 	return text.String()
 }
 
-// check waits until every job has ended, downloads the results, and fails if something is
-// lost, exists twice, or went wrong meanwhile. A job that failed although the load gave it
-// no reason to is wrong.
+// check waits until every job has ended, downloads the results, and fails if something is lost, exists
+// twice, or failed unexpectedly.
 func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
@@ -140,8 +138,8 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	return nil
 }
 
-// checkBudget compares what the account's budget of jobs has counted with the completed
-// ones: it is exact, and what failed has taken nothing.
+// checkBudget compares the count of the account's job budget with the completed jobs: it must be exact,
+// without failed jobs.
 func checkBudget(ctx context.Context, client *servertest.Client, completed int) error {
 	answer, err := client.Get(ctx, "/v1/budgets")
 	var set struct {

@@ -134,7 +134,7 @@ func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// openNonsense opens a session and sends what is neither a frame nor a message.
+// openNonsense opens a session and sends data that is neither a frame nor a message.
 func (l *load) openNonsense(ctx context.Context, random *rand.Rand) error {
 	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.server.URL(), "http")+
 		"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// inputs are what the load sends.
+// inputs are the load's inputs.
 type inputs struct {
 	video, picture []byte
 }

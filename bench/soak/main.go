@@ -1,14 +1,14 @@
-// Command soak runs the one-machine server for some minutes with everything at once: jobs
-// with their events, uploads, chats, batches, realtime sessions, reads beside a million
-// records of files, and hostile requests. From outside it checks that every accepted job
-// ends once and is counted once by a budget and the usage, that none fails without a reason,
-// that completed results can be downloaded and files are what was stored, that each call of
-// a batch is answered once, that memory, goroutines, files, processes, sessions and the size
-// of the database return to what they were, that no bytes are left that nobody knows, and
-// that reads stay as quick. It prints what it saw, and exits with 1 if something is wrong.
+// Command soak runs the one-machine server for some minutes under all kinds of load at once: jobs with
+// their events, uploads, chats, batches, realtime sessions, reads among a million file records, and
+// hostile requests. It checks from outside that every accepted job ends once and is counted once by a
+// budget and the usage, and that no job fails without a reason. It checks that results can be
+// downloaded, that stored files are unchanged, and that each call of a batch is answered once. It
+// checks that memory, goroutines, files, processes, sessions and the size of the database return to
+// their initial values, that no unknown bytes are left, and that reads stay as quick. It prints its
+// measurements, and exits with 1 on a failure.
 //
-// Run it in the repository's folder: `go run ./bench/soak -minutes 10`. What is sent
-// follows from -seed. It needs Linux, for a process is watched by /proc, and ffmpeg.
+// Run it in the repository's folder: `go run ./bench/soak -minutes 10`. The load follows from -seed. It
+// needs ffmpeg, and Linux, because it watches the process by /proc.
 package main
 
 import (
@@ -28,8 +28,8 @@ import (
 // metricsKey reads the server's metrics.
 const metricsKey = "soak-metrics-key"
 
-// endTime is how long accepted jobs may take to end after the load has ended, and
-// quietTime how long the server may take to release what the load used.
+// endTime is how long accepted jobs may take to end after the load has ended, and quietTime how long
+// the server may take to release the load's resources.
 const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 
 func main() {
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// soak starts a server, loads it for the length and checks what it saw.
+// soak starts a server, loads it for the length and checks the results.
 func soak(ctx context.Context, length time.Duration, seed uint64, files int) error {
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
@@ -106,8 +106,8 @@ func prepare(ctx context.Context, program servertest.Program, data string, files
 	return err
 }
 
-// watched runs the load while the server's process is watched. It fails if a job was
-// lost, or if the server is not afterwards what it was before.
+// watched runs the load while it watches the server's process. It fails if a job was lost, or if the
+// server does not return to its initial state.
 func (l *load) watched(ctx context.Context, watch *watch, length time.Duration, seed uint64) error {
 	// What only the first requests allocate is not a leak.
 	l.run(ctx, 10*time.Second, seed+1)

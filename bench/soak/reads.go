@@ -16,8 +16,8 @@ import (
 const (
 	// manyAccount has manyFiles records of files from before the start; its key is manyKey.
 	manyAccount, manyKey = "many", "ck_soak-many-files"
-	// readSlack is how much slower the slowest reads of the last quarter may be than those
-	// of the second, besides twice: what else the machine does comes and goes.
+	// readSlack is the slack of the slowest reads of the last quarter over twice the second quarter's:
+	// other work of the machine varies.
 	readSlack = 100 * time.Millisecond
 )
 
@@ -40,15 +40,15 @@ func (r *readTimes) add(begun time.Time) {
 	r.reads = append(r.reads, timedRead{time.Since(r.begun), time.Since(begun)})
 }
 
-// reset forgets what was recorded.
+// reset deletes the records.
 func (r *readTimes) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun, r.reads = time.Time{}, nil
 }
 
-// flat fails if reads became slower with time: it compares the p99 of the last quarter with
-// that of the second.
+// flat fails if reads became slower with time: it compares the p99 of the last quarter with the second
+// quarter's.
 func (r *readTimes) flat() error {
 	if len(r.reads) == 0 {
 		return fmt.Errorf("nothing was read")
@@ -62,7 +62,7 @@ func (r *readTimes) flat() error {
 	return nil
 }
 
-// p99 is that of the reads that ended between two times.
+// p99 is the 99th percentile of reads that ended between two times.
 func (r *readTimes) p99(from, to time.Duration) time.Duration {
 	var took []time.Duration
 	for _, read := range r.reads {

@@ -20,8 +20,7 @@ type sample struct {
 	// memory is the resident memory, in MiB.
 	memory                       int
 	goroutines, files, processes int
-	// database is the size of the database's pages in use, in MiB. Its file keeps those that
-	// are free again.
+	// database is the size of the database's pages in use, in MiB. Its file also keeps free pages.
 	database int
 }
 
@@ -159,7 +158,7 @@ const (
 	recordSize, pageSlack = 8, 8
 )
 
-// sized fails if the database grew by more than the records of what was done.
+// sized fails if the database grew by more than the records of the finished work.
 func (w *watch) sized(before, after sample, done *ledger) error {
 	things := 0
 	for _, count := range done.counts {
@@ -171,8 +170,8 @@ func (w *watch) sized(before, after sample, done *ledger) error {
 	return nil
 }
 
-// flat fails if memory grew with time: it compares the mean of the last quarter with that
-// of the second. The first fills caches.
+// flat fails if memory grew with time: it compares the mean of the last quarter with the second
+// quarter's. The first fills caches.
 func (w *watch) flat() error {
 	quarter := len(w.samples) / 4
 	if quarter == 0 {

@@ -1,7 +1,7 @@
 "use strict";
-// Sends a canvas 25 times a second, through a server or to another peer connection of this
-// page, and measures by the stamps in its pictures when they are shown. It does what the
-// program says that serves it, and reports what it saw.
+// Sends a canvas 25 times a second, through a server or to another peer connection of this page.
+// The stamps in its pictures show when they are displayed. It carries out the order of the program
+// that serves it, and reports its measurements.
 
 const canvas = document.getElementById("sent"), video = document.getElementById("shown");
 const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });

@@ -366,8 +366,8 @@ func twoJobs(second string) breakage {
 
 const oneJob = `^/v1/jobs/job_[^/]+$`
 
-// testBroken runs each check on a deploy in which one thing is broken. The check must fail and name a
-// section of the runbook.
+// testBroken runs each check on a deploy with one broken part. The check must fail and name a section
+// of the runbook.
 func testBroken(t *testing.T, d deployment) {
 	for _, c := range []struct {
 		name, check, says string

@@ -111,8 +111,8 @@ func (v *visit) metered(ctx context.Context, tokens int) error {
 	})
 }
 
-// checkWebhook sends a webhook to the receiver. If there is no receiver, it uses a route that does not exist
-// and expects a second attempt.
+// checkWebhook sends a webhook to the receiver. If no receiver is given, it uses a route that does not
+// exist and expects a second attempt.
 func checkWebhook(ctx context.Context, v *visit) (string, error) {
 	receiver, want, status := v.receiver, 1, http.StatusOK
 	if receiver == "" {

@@ -1,6 +1,6 @@
-// Package deployment tests the deploy: the real app is deployed to a local AWS with
-// the command line of CDK, as a deployer does it, and then used through its API
-// Gateway. docs/local-aws.md lists what the local AWS lacks.
+// Package deployment tests the deploy: it deploys the real app to a local AWS with the command line of
+// CDK, like a deployer, and uses it through its API Gateway. docs/local-aws.md lists the gaps of the
+// local AWS.
 package deployment
 
 import (
@@ -29,14 +29,14 @@ type deployed struct {
 	// worker.
 	functions, worker string
 	program           servertest.Program
-	// outputs and template are those of the stack.
+	// outputs and template belong to the stack.
 	outputs  map[string]string
 	template string
 	// front is the URL of a program that serves the APIs in place of the local AWS;
 	// "" if the local AWS serves them.
 	front string
-	// calls is what the functions' and workers' calls of AWS go through, nil where they
-	// go to the local AWS themselves.
+	// calls is the proxy of the functions' and workers' AWS calls, nil if they call the local AWS
+	// directly.
 	calls *awstest.Proxy
 }
 
@@ -88,7 +88,7 @@ func (d *deployed) build(t *testing.T, folder string) {
 // startCloud starts the local AWS and prepares it for deploys.
 func (d *deployed) startCloud(t *testing.T) {
 	t.Helper()
-	// What the functions call at is told to the local AWS as it starts.
+	// The local AWS learns the functions' AWS endpoint at its start.
 	d.calls = awstest.NewProxy(t, "", 1, awstest.Faults{})
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local", "AWS_ENDPOINT_URL="+d.calls.URL)
 	d.calls.To(d.cloud.URL)
@@ -101,9 +101,8 @@ func (d *deployed) startCloud(t *testing.T) {
 	}
 }
 
-// launched returns a folder of functions that start the built ones where they are: to pack
-// them takes the command line of CDK three times as long as all else that it does. One is
-// deployed as it was built, as all are in an account.
+// launched returns a folder of functions that start the built ones in place: packing them would take
+// CDK three times as long as all its other work. One is deployed unchanged, as all are in an account.
 func launched(t *testing.T, built string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -130,7 +129,7 @@ func launched(t *testing.T, built string) string {
 	return folder
 }
 
-// redeploy deploys with context in addition to that of every deploy here.
+// redeploy deploys with additional context.
 func (d *deployed) redeploy(t *testing.T, context ...string) {
 	t.Helper()
 	folder := t.TempDir()

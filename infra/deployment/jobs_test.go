@@ -21,12 +21,12 @@ func short(t *testing.T) []byte {
 	return content
 }
 
-// anything accepts every content type. Without it the local AWS takes a buffered
-// binary answer for text.
+// anything accepts every content type. If it is not sent, the local AWS treats a buffered binary answer
+// as text.
 const anything = "*/*"
 
-// testDeployWhileJobsRun checks that a deploy that changes the functions loses no
-// job, and that what it brings holds.
+// testDeployWhileJobsRun checks that a deploy that changes the functions loses no job, and that its
+// changes apply.
 func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	client := d.client(t, "deploy")
 	waiting := submit(t, client, short(t))

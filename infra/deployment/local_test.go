@@ -61,8 +61,8 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testLocalChanged checks that changes are deployed, those of the models to the worker too, and
-// that the data in the local AWS stays.
+// testLocalChanged checks that changes are deployed, changed models to the worker too, and that the
+// data in the local AWS stays.
 func testLocalChanged(t *testing.T, local *awstest.Local) {
 	context := "CONTEXT=-c origins=https://app.example.com -c " + strings.Join(ownFiles, " -c ")
 	if _, err := local.Make(t.Context(), "local-aws", context); err != nil {

@@ -18,8 +18,8 @@ func (d *deployed) ownCatalog() string {
 	return "CUTROOM_CATALOG=" + filepath.Join(d.root, "infra", "deployment", "testdata", "catalog.yaml")
 }
 
-// testOwnFiles checks that both services have the models of a deployer's catalog and no other,
-// and the limits of a deployer's tier. What is deployed has ownFiles, and a worker runs.
+// testOwnFiles checks that both services have exactly the models of a deployer's catalog, and the
+// limits of a deployer's tier. The deploy has ownFiles, and a worker runs.
 func testOwnFiles(t *testing.T, d *deployed) {
 	client := &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, "own-files", "--tier", "trial",
 		"--tiers", filepath.Join(d.root, "infra", "deployment", "testdata", "tiers.yaml"))}

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// workerRole is the role of the worker's tasks. The local AWS runs no containers, and the
-// deploy of these tests has none.
+// workerRole is the role of the worker's tasks. The local AWS runs no containers, so the deploy of
+// these tests has no workers.
 const workerRole = "WorkerTaskRole"
 
 // guard holds the calls of the functions and of the workers to the policies of the
