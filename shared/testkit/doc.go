@@ -1,6 +1,5 @@
-// Package testkit has no code of its own. Here lives what tests of several
-// packages share: the harness of the conformance suites, programs and servers
-// under test, a local AWS, a small disk, a network that loses packets.
+// Package testkit has no code. Its packages are shared by tests: the harness of the conformance suites,
+// programs and servers under test, a local AWS, a small disk, a network that loses packets.
 //
 // Only tests import these packages, and packages whose names end in test.
 package testkit

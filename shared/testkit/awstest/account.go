@@ -21,8 +21,8 @@ const Administrator = "test"
 // Here is where the policies of the deploy are evaluated.
 var Here = iamtest.Place{Partition: "aws", Region: Region, Account: Account}
 
-// DeployedRights returns what the roles of a deploy of the stage "dev" may do, which a
-// test of infra compares with its templates.
+// DeployedRights returns the rights of the roles of a deploy of the stage "dev", which a test of infra
+// compares with its templates.
 func DeployedRights(t T) iamtest.Rights {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "infra", "testdata", "policies.json"))
@@ -50,17 +50,16 @@ func Deployed(t T) *iamtest.Account {
 type Guard struct {
 	// Account has the roles and the policies of resources.
 	Account *iamtest.Account
-	// Names are the names that the deploy gives to what has another in this test; nil or
-	// one that is not there leaves a name as it is.
+	// Names map names in this test to the deploy's; nil or a missing entry leaves a name unchanged.
 	Names map[string]string
 	// Role returns the role that calls with an access key; nil takes the key for its name.
 	Role func(accessKey string) string
-	// Asked is called with what each call of a role asks for, before it is decided; nil
-	// tells nobody. It is for several calls at a time.
+	// Asked is called with each call's requests of a role before the decision; it may be nil. It must
+	// be safe for concurrent calls.
 	Asked func(role string, request iamtest.Request)
 }
 
-// guarding is a guard with what it has refused.
+// guarding is a guard and its refusals.
 type guarding struct {
 	Guard
 	names iamtest.Names
@@ -99,7 +98,7 @@ func (p *Proxy) Guard(t T, guard Guard) {
 	})
 }
 
-// Refused returns what was refused since it was last asked, each once, in order.
+// Refused returns the refusals since its last call, each once, in order.
 func (p *Proxy) Refused() []string {
 	g := p.guarded()
 	if g == nil {
@@ -114,7 +113,7 @@ func (p *Proxy) Refused() []string {
 	return refused
 }
 
-// taken returns what the guard has refused, and forgets it.
+// taken returns the guard's refusals and clears them.
 func (g *guarding) taken() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -138,7 +137,7 @@ func (g *guarding) refuses(r *http.Request, body []byte) string {
 	return g.refusesAny(r, requests...)
 }
 
-// hides returns why the caller is not told that an object is not there, "" if it is told.
+// hides returns why the caller must not learn that an object is missing, or "".
 func (g *guarding) hides(r *http.Request, status int) string {
 	list, ok := g.names.ToTellMissing(r, status)
 	if !ok {

@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// guarded returns the configuration of a role's clients, whose calls go through a guarded
-// proxy, and what counts those that came through.
+// guarded returns the configuration of a role's clients, whose calls go through a guarded proxy, and a
+// counter of the passed calls.
 func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int64) {
 	t.Helper()
 	reached := &atomic.Int64{}
@@ -110,7 +110,7 @@ func TestGuardRefuses(t *testing.T) {
 	}
 }
 
-// Of an object that is not there S3 tells those who may list the bucket; others are refused.
+// S3 reports a missing object only to callers who may list the bucket; it refuses others.
 func TestGuardHidesWhatIsMissing(t *testing.T) {
 	for role, want := range map[string]string{"Reader": "AccessDenied", "Lister": "NoSuchKey"} {
 		proxy, config, _ := guarded(t, role)
@@ -126,8 +126,8 @@ func TestGuardHidesWhatIsMissing(t *testing.T) {
 	}
 }
 
-// A signed URL is its signer's call, one without a signature nobody's, and a call of which
-// no action is known is refused.
+// A signed URL is its signer's call, an unsigned call is anonymous, and a call of an unknown action is
+// refused.
 func TestGuardKnowsCallers(t *testing.T) {
 	proxy, config, reached := guarded(t, "Reader")
 	client := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })

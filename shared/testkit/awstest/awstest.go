@@ -1,5 +1,5 @@
-// Package awstest runs a local AWS for tests: a MiniStack process of their own,
-// with tables, buckets and queues as a deploy makes them.
+// Package awstest runs a local AWS for tests: a separate MiniStack process, with a deploy's tables,
+// buckets and queues.
 package awstest
 
 import (
@@ -23,7 +23,7 @@ import (
 )
 
 const (
-	// Region and Account are those of the local AWS.
+	// Region and Account belong to the local AWS.
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
@@ -182,7 +182,7 @@ func (c *Cloud) ready() error {
 	}
 }
 
-// stop ends the process, at once if it does not end by itself.
+// stop ends the process, and kills it after a while.
 func (c *Cloud) stop() error {
 	err := c.command.Process.Signal(syscall.SIGTERM)
 	if errors.Is(err, os.ErrProcessDone) {
@@ -197,7 +197,7 @@ func (c *Cloud) stop() error {
 	return err
 }
 
-// show logs what the process wrote if the test failed.
+// show logs the process's output if the test failed.
 func (c *Cloud) show(t T) {
 	if t.Failed() {
 		t.Logf("what the local AWS wrote:\n%s", c.log)
@@ -208,8 +208,8 @@ func (c *Cloud) show(t T) {
 // however long it stands still.
 func (c *Cloud) Config() aws.Config { return patient(ConfigFor(c.URL)) }
 
-// ConfigFor returns the configuration of clients of an endpoint: that of a local
-// AWS, or of a proxy in front of it.
+// ConfigFor returns the configuration of clients of an endpoint: a local AWS, or a proxy in front of
+// it.
 func ConfigFor(url string) aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -220,7 +220,7 @@ func ConfigFor(url string) aws.Config {
 	}
 }
 
-// logSize bounds what is kept of the local AWS's log, in bytes.
+// logSize limits the kept end of the local AWS's log, in bytes.
 const logSize = 64 << 10
 
 // Environment returns variables that make a program's AWS clients use the local

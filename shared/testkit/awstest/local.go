@@ -20,14 +20,14 @@ import (
 // and its worker.
 type Local struct {
 	*Cloud
-	// Stage is that of the deploy.
+	// Stage is the deploy's.
 	Stage string
 	// Media and Inference are the URLs of its APIs, Key is an admin key of the account
 	// acme.
 	Media, Inference, Key string
 	// Said is what `make local-aws` has printed.
 	Said string
-	// Did is what it has said meanwhile of what it does.
+	// Did is the output so far.
 	Did string
 	// Folder is its data folder.
 	Folder string
@@ -36,9 +36,9 @@ type Local struct {
 	setting []string
 }
 
-// StartLocal runs `make local-aws` with a data folder and ports of its own. It ends with
-// the test. The folder is the stage's in that of the variable LOCAL_AWS, if it is set, so
-// that whoever runs the tests can stop what they leave behind when they are killed.
+// StartLocal runs `make local-aws` with a separate data folder and ports. It ends with the test. If the
+// variable LOCAL_AWS is set, the data folder is a subfolder of it, so that leftovers of a killed test
+// can be stopped.
 func StartLocal(t T, stage string) *Local {
 	t.Helper()
 	address, err := programtest.FreeAddress()
@@ -66,7 +66,7 @@ func StartLocal(t T, stage string) *Local {
 	return l
 }
 
-// Start runs `make local-aws` once more, which deploys what has changed.
+// Start runs `make local-aws` again, which deploys changes.
 func (l *Local) Start(ctx context.Context) (err error) {
 	if l.Said, l.Did, err = l.make(ctx, "local-aws"); err != nil {
 		return err
@@ -93,9 +93,9 @@ func (l *Local) Command(ctx context.Context, target string, variables ...string)
 	return command
 }
 
-// Make runs a target of the Makefile to its end and returns what it prints to stdout.
+// Make runs a target of the Makefile to its end and returns its stdout.
 //
-// Errors: it failed, with what it said.
+// Errors: it failed; the error has its output.
 func (l *Local) Make(ctx context.Context, target string, variables ...string) ([]byte, error) {
 	out, _, err := l.make(ctx, target, variables...)
 	return []byte(out), err

@@ -114,7 +114,7 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	return name
 }
 
-// viewOf returns what a table's stream shows; false if it has no stream.
+// viewOf returns the view type of a table's stream; false if it has no stream.
 func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
 	if table.StreamsNewImages {
 		return dynamotypes.StreamViewTypeNewImage, true
@@ -173,8 +173,7 @@ type Queue struct {
 	DeadLetterURL, DeadLetterARN string
 }
 
-// MakeQueue makes a queue whose messages go to a dead-letter queue after so many
-// receives.
+// MakeQueue makes a queue whose messages go to a dead-letter queue after maxReceives.
 func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 	t.Helper()
 	var q Queue

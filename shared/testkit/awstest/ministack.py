@@ -1,10 +1,10 @@
 """Runs MiniStack, with the part of Lambda's Runtime API mended that its functions of
 provided runtimes call.
 
-MiniStack runs a process for each invocation, and gives the event of that invocation to
-every call for the next one. A function makes such a call when it has answered, and is
-ended only then: on a busy machine it has by that time done once more what the event asks
-for. Lambda gives an event once, and the call for the next one waits.
+MiniStack runs a process for each invocation, and returns the invocation's event to every call for
+the next event. A function makes such a call after its answer, and only then is ended: on a busy
+machine it has handled the event once more by that time. Lambda returns an event once, and the call
+for the next event waits.
 
 It mounts no layers in /opt for those functions. A variable that names a file of a layer names
 it where the layer is unpacked instead.
@@ -12,8 +12,7 @@ it where the layer is unpacked instead.
 Each function signs its calls with its name as the access key, so that who stands before
 MiniStack knows which role calls.
 
-Items stay when they have expired, as they may for days in DynamoDB: the records of tests
-live by clocks of their own.
+Expired items stay, as they may for days in DynamoDB: the tests' records follow other clocks.
 
 ALSO_BIND is one more address to serve on, at the same port. On Linux it need not be there
 yet: a bridge of Docker's comes and goes with Docker.
@@ -51,7 +50,7 @@ def give_events_once(handler):
 
 def made(handler, **arguments):
     super(http.server.BaseHTTPRequestHandler, handler).__init_subclass__(**arguments)
-    # The class is made anew for each invocation, within the function that serves it.
+    # The class is made for each invocation, inside the function that serves it.
     if handler.__name__ == "RuntimeAPIHandler":
         give_events_once(handler)
 
@@ -75,7 +74,7 @@ def unpack(archive):
 
 
 def layers_of(function):
-    """The folders of a function's layers, the one that wins first."""
+    """The folders of a function's layers, the highest priority first."""
     from ministack.services import lambda_svc  # which is not to be loaded before it runs
 
     known = lambda_svc._functions.get(function, {}).get("config", {})
@@ -92,7 +91,7 @@ def in_layers(value, layers):
 
 
 def as_lambda_sets(env):
-    """The variables of a function's process, of those that MiniStack sets."""
+    """The variables of a function's process among MiniStack's."""
     function = env["AWS_LAMBDA_FUNCTION_NAME"]
     layers = layers_of(function)
     mounted = {name: in_layers(value, layers) for name, value in env.items() if value.startswith("/opt/")}
@@ -144,7 +143,7 @@ def also_bind(address, port):
 
 
 if "ALSO_BIND" in os.environ:
-    # It serves for as long as it is referred to.
+    # It serves while a reference to it exists.
     also_bound = also_bind(os.environ["ALSO_BIND"], int(os.environ["GATEWAY_PORT"]))
 
 runpy.run_module("ministack", run_name="__main__")

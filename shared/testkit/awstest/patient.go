@@ -9,11 +9,10 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// patient returns the configuration with clients that wait for their answers, as tests wait.
-// On a busy machine the local AWS stands still for longer than the product waits for AWS. A
-// call that is made once more then has its effect twice, such as a second message that is
-// received and lost with the first answer. What the product does without an answer is tested
-// with a [Proxy] that gives none.
+// patient returns the configuration with clients that wait longer for their answers. On a busy machine
+// the local AWS stalls for longer than the product waits for AWS. A repeated call would then take
+// effect twice, such as a second message that is received and lost with the first answer. Lost answers
+// are tested with a [Proxy] instead.
 func patient(config aws.Config) aws.Config {
 	config.HTTPClient = awshttp.NewBuildableClient()
 	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {

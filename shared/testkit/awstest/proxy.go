@@ -65,7 +65,7 @@ func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	return NewProxy(t, c.URL, seed, faults)
 }
 
-// NewProxy starts a proxy to what serves in the place of the local AWS.
+// NewProxy starts a proxy to a server that stands in for the local AWS.
 func NewProxy(t T, target string, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -83,7 +83,7 @@ func NewProxy(t T, target string, seed uint64, faults Faults) *Proxy {
 	return p
 }
 
-// To sends what comes from now on to another address than the first.
+// To sends later calls to another address.
 func (p *Proxy) To(target string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ const (
 	slow       = "slow"
 )
 
-// meet counts a call and draws its fault; "" is none.
+// meet counts a call and draws its fault, or "".
 func (p *Proxy) meet(operation string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -68,7 +68,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 
 // InvokeBySAM invokes a function at the URL of sam-lambda, and returns its answer.
 //
-// Errors: the function failed, with what it said.
+// Errors: the function failed; the error has its output.
 func (l *Local) InvokeBySAM(ctx context.Context, url, function string, event []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()

@@ -34,8 +34,8 @@ func (s *Shared) Main(m *testing.M) int {
 	return code
 }
 
-// Cloud returns the local AWS. The first test that asks starts it, and a test that fails
-// shows what it has written until then.
+// Cloud returns the local AWS. The first call starts it, and a failing test shows its output until
+// then.
 func (s *Shared) Cloud(t T) *Cloud {
 	t.Helper()
 	s.mu.Lock()

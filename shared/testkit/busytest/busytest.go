@@ -11,9 +11,9 @@ import (
 // enough is a time in which the busiest machine does anything that a test asks for.
 const enough = 30 * time.Second
 
-// Try runs a check with a duration and, while it fails, with ten times as much, until
-// the duration was half a minute or more. A quiet machine passes with the first, a busy
-// one with a longer one, and what is wrong fails with each.
+// Try runs a check with a duration and, while it fails, with ten times as much, until the duration was
+// half a minute or more. A quiet machine passes with the first, a busy one with a longer one, and a
+// real failure fails with each.
 func Try(t testing.TB, first time.Duration, check func(d time.Duration) error) {
 	t.Helper()
 	for d := first; ; d *= 10 {

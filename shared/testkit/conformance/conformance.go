@@ -48,8 +48,8 @@ func Context(t testing.TB) context.Context {
 	return patience.TestContext(t)
 }
 
-// Tomorrow is when the time of a suite begins. A platform deletes what has expired by
-// its own clock, while a suite that a busy machine slows down may be at work on it.
+// Tomorrow is the start time of a suite. A platform deletes expired records by its own clock, even
+// while a suite on a busy machine still uses them.
 func Tomorrow() time.Time { return time.Now().Add(24 * time.Hour).UTC().Truncate(time.Millisecond) }
 
 // OK ends the test if there is an error.

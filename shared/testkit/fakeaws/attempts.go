@@ -14,12 +14,11 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Attempts after the first are what the SDK's retryer and package dynamo would make: of a call
-// that is throttled or meets a transaction as many as awsclient allows, and of a transaction
-// that meets another up to 40. Both would really sleep in between, while simulated time
-// stands, so they are made here: a later attempt is counted in the second in which it would
-// come, and what it writes is there at once. The budget of attempts that each client has is
-// left out.
+// Attempts after the first follow the SDK's retryer and package dynamo. A throttled call, or a call
+// that meets a transaction, gets as many attempts as awsclient allows; a transaction that meets another
+// gets up to 40. Both would really sleep between attempts while simulated time stands still, so they
+// are simulated here. A later attempt counts in the second in which it would come, and its writes take
+// effect at once. The attempt budget of each client is left out.
 
 // TransactionTime is how long a transaction is taken to hold its items: a write that comes in
 // this time, and a transaction that would hold one of them at the same time, is refused.
@@ -50,8 +49,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	}
 }
 
-// waitAfter returns the longest wait before another attempt, 0 if there is none, and how many
-// attempts there are at the most.
+// waitAfter returns the longest wait before another attempt, 0 for no retry, and the most attempts.
 func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	var one *types.TransactionConflictException
 	switch {
@@ -82,8 +80,8 @@ func isConflict(err error) bool {
 	return conflict
 }
 
-// jitter draws a wait up to the longest. It follows from what was refused and when, and not
-// from the order of calls: those that a program makes at the same time have none.
+// jitter draws a wait up to the longest. It depends on the refused call and the time, not on the order
+// of calls, because concurrent calls have no order.
 func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.Duration {
 	h := fnv.New64a()
 	var number [16]byte
@@ -126,7 +124,7 @@ func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	l[key] = append(l[key], hold{at, at.Add(TransactionTime), turn})
 }
 
-// forget forgets what was over before the time.
+// forget drops locks that ended before the time.
 func (l locks) forget(now time.Time) {
 	for key, holds := range l {
 		kept := holds[:0]

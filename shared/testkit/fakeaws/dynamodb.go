@@ -26,11 +26,11 @@ type DynamoDB struct {
 	meter      *meter
 	conditions map[string]condition
 	updates    map[string]update
-	// tokens are those of transactions that were written, and recent the same in order.
+	// tokens are the tokens of written transactions, and recent the same in order.
 	tokens map[string]time.Time
 	recent []string
-	// locks are the items that transactions hold. now and turn are those of the attempt that
-	// is made, and refused is the last partition that refused one.
+	// locks are the items that transactions hold. now and turn belong to the current attempt, and
+	// refused is the last partition that refused one.
 	locks   locks
 	now     time.Time
 	turn    int64
@@ -49,8 +49,8 @@ func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 	return d
 }
 
-// Limit makes partitions refuse what is beyond their capacity of a second. There is no
-// burst: DynamoDB promises none.
+// Limit makes partitions refuse calls beyond their capacity per second. It allows no burst: DynamoDB
+// promises none.
 func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 
 // Hottest returns the kinds of partitions, the busiest first.
@@ -66,8 +66,7 @@ func (d *DynamoDB) Totals() map[string]Total {
 	return all
 }
 
-// Forget removes all items with a partition key, as the TTL does in the end: nobody is
-// charged for it.
+// Forget removes all items with a partition key without a charge, like the TTL.
 func (d *DynamoDB) Forget(name, hash string) {
 	t := d.tables[name]
 	p := t.partitions[hash]
@@ -79,14 +78,14 @@ func (d *DynamoDB) Forget(name, hash string) {
 	}
 }
 
-// Item returns an item as it is, nil if there is none, without a charge.
+// Item returns an item, or nil, without a charge.
 func (d *DynamoDB) Item(name, hash, sort string) map[string]types.AttributeValue {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tables[name].get(hash, sort)
 }
 
-// Items returns the items of a partition as they are, without a charge.
+// Items returns the items of a partition, without a charge.
 func (d *DynamoDB) Items(name, hash string) (all []map[string]types.AttributeValue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// scope is what an expression is about: an item, and the placeholders of the call.
+// scope is an expression's context: an item, and the placeholders of the call.
 type scope struct {
 	item   item
 	names  map[string]string
@@ -33,8 +33,7 @@ type operand func(scope) types.AttributeValue
 // tokens matches the words of expressions.
 var tokens = regexp.MustCompile(`<>|<=|>=|[=<>(),+-]|[#:]?[A-Za-z0-9_]+`)
 
-// parser parses one expression: those that the adapters use, attributes of the top level
-// alone.
+// parser parses one expression of the forms that the adapters use, with only top-level attributes.
 type parser struct {
 	words []string
 	text  string

@@ -32,7 +32,7 @@ type Clock interface {
 	// Turn numbers what happens: calls with one number are of one caller, who makes them one
 	// after another.
 	Turn() int64
-	// After calls the function when so much time has passed.
+	// After calls the function after this time.
 	After(wait time.Duration, call func())
 }
 
@@ -44,7 +44,7 @@ type Cloud struct {
 	clock    Clock
 
 	mu sync.Mutex
-	// told is what answers of the second toldAt tell besides their content.
+	// told is the metadata of answers in the second toldAt.
 	told   middleware.Metadata
 	toldAt int64
 }
@@ -82,8 +82,7 @@ func (a answering) HandleInitialize(ctx context.Context, in middleware.Initializ
 	return out, a.cloud.metadata(ctx), nil
 }
 
-// metadata returns what an answer tells besides its content: the time of the server, in
-// whole seconds.
+// metadata returns an answer's metadata: the server's time, in whole seconds.
 func (c *Cloud) metadata(ctx context.Context) middleware.Metadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What DynamoDB takes of one partition in a second, and what an account may use of one
-// table unless it asks for more (DynamoDB Developer Guide, "Quotas").
+// The capacity of a DynamoDB partition per second, and an account's default quota for a table (DynamoDB
+// Developer Guide, "Quotas").
 const (
 	PartitionWrites = 1000
 	PartitionReads  = 3000
@@ -16,16 +16,16 @@ const (
 // partition names the items with one partition key, of a table or of an index.
 type partition struct{ table, key string }
 
-// load is what a partition was asked for in one second.
+// load is a partition's load in one second.
 type load struct {
 	reads, writes float64
-	// transactions are those that wrote to its busiest item.
+	// transactions counts the transactions that wrote to its busiest item.
 	transactions int
 }
 
 // Heat is the busiest second of a kind of partition.
 type Heat struct {
-	// Table is that of the partition, with its index after a slash.
+	// Table is the partition's table, with its index after a slash.
 	Table string
 	// Kind is the beginning that keys of this kind share, and Key the busiest of them.
 	Kind, Key string
@@ -38,30 +38,30 @@ type Heat struct {
 // Share is the part of a partition's capacity that was used in the busiest second.
 func (h Heat) Share() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
 
-// Total is what a table has used.
+// Total is a table's use.
 type Total struct {
 	Reads, Writes float64
-	// MostReads and MostWrites are those of its busiest seconds.
+	// MostReads and MostWrites belong to its busiest seconds.
 	MostReads, MostWrites float64
-	// Throttled are attempts that found no capacity left, Conflicts those that met a
-	// transaction on one of their items.
+	// Throttled are attempts without capacity, Conflicts attempts that met a transaction on one of
+	// their items.
 	Throttled, Conflicts int
 }
 
 // meter counts capacity units by partition and second.
 type meter struct {
-	// present is the second that it is, and seconds are that and later ones, for which
-	// attempts were made ahead of the clock. now is that of the present attempt.
+	// present is the current second, and seconds are this and later ones, for attempts made ahead of
+	// the clock. now is the second of the current attempt.
 	present int64
 	seconds map[int64]*second
 	now     *second
 	heat    map[partition]*Heat
 	total   map[string]*Total
-	// limited makes partitions refuse what is beyond their capacity.
+	// limited makes partitions refuse calls beyond their capacity.
 	limited bool
 }
 
-// second is what was asked for in one second.
+// second is the load of one second.
 type second struct {
 	loads  map[partition]*load
 	items  map[partition]int
@@ -127,8 +127,8 @@ func (m *meter) closeOne(at int64) {
 
 func (m *meter) of(table string) *Total { return entry(m.total, table) }
 
-// fits reports whether a partition can take more this second. A call that is larger than
-// what is left is taken if the partition is not used up, as DynamoDB does.
+// fits reports whether a partition can take more this second. Like DynamoDB, it accepts a call that
+// exceeds the remaining capacity if any capacity remains.
 func (m *meter) fits(p partition) bool {
 	l := m.now.loads[p]
 	return !m.limited || l == nil || l.reads < PartitionReads && l.writes < PartitionWrites
@@ -177,8 +177,8 @@ func (m *meter) hottest() []Heat {
 	return all
 }
 
-// kindOf returns what partition keys of one purpose have in common: all before the first of
-// '#', '/' and '_', or nothing for a key that is an account's name alone.
+// kindOf returns the common prefix of partition keys of one purpose: all before the first of '#', '/'
+// and '_', or "" for a key that is only an account's name.
 func kindOf(key string) string {
 	if i := strings.IndexAny(key, "#/_"); i >= 0 {
 		return key[:i+1]

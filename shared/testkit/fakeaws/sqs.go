@@ -34,7 +34,7 @@ type Queue struct {
 	Empty func()
 
 	groups   map[string]*group
-	order    []*group // those that have messages to receive
+	order    []*group // groups with messages to receive
 	inFlight map[string]*message
 	waiting  int
 	received int64
@@ -53,7 +53,7 @@ type message struct {
 	group    *group
 	body     string
 	receives int
-	// receipt is that of the last receive, and until when its lease ends.
+	// receipt is the last receive's, and until the end of its lease.
 	receipt string
 	until   time.Time
 }
@@ -66,7 +66,7 @@ func newSQS(clock Clock, random *rand.Rand) *SQS {
 	return &SQS{clock: clock, random: random, queues: map[string]*Queue{}}
 }
 
-// Queue returns the queue with the URL, and makes it if there is none.
+// Queue returns the queue with the URL, and makes it if needed.
 func (s *SQS) Queue(url string) *Queue {
 	q := s.queues[url]
 	if q == nil {
@@ -109,8 +109,8 @@ func (q *Queue) offer(m *message) {
 	}
 }
 
-// pick returns the group whose message is next: that with the fewest in flight, and of
-// those the one that was served longest ago.
+// pick returns the group of the next message: the group with the fewest in flight, and among these the
+// one served longest ago.
 func (q *Queue) pick() *group {
 	var best *group
 	kept := q.order[:0]

@@ -16,9 +16,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// StepFunctions runs the state machine of jobs: a message to the queue of the lane, a wait
-// for its token, and the write of a failure. The writes are those of package dynamo, which
-// the real definition is made of.
+// StepFunctions runs the state machine of jobs: a message to the queue, a wait for its token, and the
+// write of a failure. The writes come from package dynamo, like the real definition's.
 type StepFunctions struct {
 	cloud *Cloud
 	open  map[string]*execution
@@ -101,7 +100,7 @@ func (s *StepFunctions) end(token string) (*execution, error) {
 		return nil, &types.TaskTimedOut{}
 	}
 	delete(s.open, token)
-	delete(s.names, e.job) // a day later, in truth: nobody starts a job again
+	delete(s.names, e.job) // really a day later: a job is never started twice
 	return e, nil
 }
 
@@ -125,7 +124,7 @@ func (s *StepFunctions) report(token, reason, cause string) error {
 	return nil
 }
 
-// timeOut fails the job of an execution that nobody has ended.
+// timeOut fails the job of an execution that is still running.
 func (s *StepFunctions) timeOut(token string) {
 	e, err := s.end(token)
 	if err != nil {

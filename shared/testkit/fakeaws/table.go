@@ -127,7 +127,7 @@ func put(partitions map[string]*items, hash, sort string, before, after item) {
 	p.put(sort, after)
 }
 
-// projected returns what an index has of an item; nil if the item is not in it.
+// projected returns the index's projection of an item; nil if the index does not contain the item.
 func (t *table) projected(index dynamo.Index, i item) item {
 	if i == nil {
 		return nil

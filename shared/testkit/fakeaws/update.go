@@ -6,8 +6,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is a part of a parsed update expression: it reads the item as it was, and writes
-// into the item as it will be.
+// change is a part of a parsed update expression: it reads the old item and writes into the new one.
 type change func(before scope, after item)
 
 // update is a parsed update expression.

@@ -15,15 +15,15 @@ type write struct {
 	condition  *string
 	names      map[string]string
 	values     item
-	// item is the whole new one; update changes the one that is there; neither of both
-	// removes it, or with check leaves it.
+	// item is a whole new item; update changes the existing item. A write without either removes the
+	// item, or only checks it if check is set.
 	item    item
 	update  *string
 	check   bool
 	wantOld bool
 }
 
-// before returns the item as it is, and whether the write's condition holds.
+// before returns the current item, and whether the write's condition holds.
 func (d *DynamoDB) before(w write) (item, bool) {
 	found := w.table.get(w.hash, w.sort)
 	if w.condition == nil {
@@ -77,7 +77,7 @@ func (d *DynamoDB) writeTo(name *string, key item) write {
 	return write{table: t, hash: hash, sort: sort}
 }
 
-// alone makes a write that is no transaction.
+// alone makes a write outside of a transaction.
 func (d *DynamoDB) alone(w write) (after item, err error) {
 	p := partition{w.table.Name, w.hash}
 	if !d.meter.fits(p) || !d.indexesFit(w) {

@@ -6,15 +6,14 @@ import (
 	"strings"
 )
 
-// Request is a call that somebody makes.
+// Request is a call to be decided.
 type Request struct {
-	// Principal is the ARN of the role that calls. Service is a service that calls for
-	// itself, such as "sns.amazonaws.com". One of them is set; a request without both is
-	// from nobody known.
+	// Principal is the ARN of the calling role. Service is a calling AWS service, such as
+	// "sns.amazonaws.com". Set one of them; a request with neither is anonymous.
 	Principal, Service string
 	// Action is such as "s3:GetObject", Resource an ARN, or "*" for actions on none.
 	Action, Resource string
-	// Account is that of the resource; "" is that of the principal.
+	// Account is the resource's account; "" means the principal's.
 	Account string
 	// Context are the condition keys that the request has, in any case.
 	Context map[string][]string
@@ -25,12 +24,12 @@ type Decision struct {
 	Allowed bool
 	// Reason says why, as the message of a refusal does.
 	Reason string
-	// Because are the statements that decided: those that deny, or else those that allow.
+	// Because are the deciding statements: the denying ones, otherwise the allowing ones.
 	Because []Statement
 }
 
-// Decide evaluates a request by the policies of its role and those of its resource. A
-// deny wins. Within an account either may allow; from another account both must.
+// Decide evaluates a request by the policies of its role and its resource. A deny wins. Within an
+// account either may allow; from another account both must.
 //
 // Errors: a policy cannot be evaluated for the request, which is then not allowed.
 func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
@@ -46,7 +45,7 @@ func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
 	if by := kept(slices.Concat(role, resource), denies); len(by) > 0 {
 		return Decision{Reason: r.words("with an explicit deny"), Because: by}, nil
 	}
-	// A resource that names an account leaves to that account whom to allow.
+	// A resource policy that names an account leaves the decision to that account.
 	direct := kept(resource, func(s Statement) bool { return r.named(s) == byName })
 	var by []Statement
 	switch account := accountOf(r.Principal); {
@@ -89,8 +88,8 @@ func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, erro
 	return found, nil
 }
 
-// isOf reports whether a statement is of this request: whom it names, what, on what, and
-// each condition.
+// isOf reports whether a statement applies to this request: principal, action, resource, and each
+// condition.
 func (r Request) isOf(s Statement) (bool, error) {
 	if s.forResource() && r.named(s) == notNamed || !r.isOfAction(s) || !r.isOfResource(s) {
 		return false, nil
@@ -153,7 +152,7 @@ func (r Request) named(s Statement) naming {
 	return found
 }
 
-// accountOf returns the account of an ARN, "" where it has none.
+// accountOf returns the account of an ARN, or "".
 func accountOf(arn string) string {
 	if parts := strings.SplitN(arn, ":", segments); len(parts) == segments {
 		return parts[4]

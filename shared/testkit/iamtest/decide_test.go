@@ -107,7 +107,7 @@ func policies(t *testing.T, statements string) []iamtest.Policy {
 	return []iamtest.Policy{policy(t, statements)}
 }
 
-// What is not evaluated is refused, by name.
+// Unsupported policies are refused, by the name of the element.
 func TestRefusedPolicies(t *testing.T) {
 	statement := func(more string) string {
 		return `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"` + more + `}]}`
@@ -139,7 +139,7 @@ func TestRefusedPolicies(t *testing.T) {
 			t.Errorf("%s: the error is %v, want one with %q", text, err, want)
 		}
 	}
-	// A policy of a role is no policy of a resource.
+	// A role's policy does not serve as a resource's.
 	r := iamtest.Request{Principal: role, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}
 	for _, c := range [][2]string{{toRole, ""}, {"", allows}} {
 		if decided, err := iamtest.Decide(r, policies(t, c[0]), policies(t, c[1])); err == nil || decided.Allowed {

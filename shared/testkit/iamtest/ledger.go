@@ -28,7 +28,7 @@ func (l *Ledger) Note(role string, r Request) {
 	l.by[role][r.Action+" "+r.Resource] = r
 }
 
-// Of returns what a role has asked for.
+// Of returns a role's requests.
 func (l *Ledger) Of(role string) []Request {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -49,8 +49,7 @@ func (u Unseen) is(p Permission) bool {
 	return role && action && strings.Contains(p.Resource, u.Resource)
 }
 
-// Judge returns what each of some roles may do that it has not asked for, but for what is
-// unseen.
+// Judge returns the roles' rights that no request used, except for unseen ones.
 func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, error) {
 	var wrong []string
 	for _, role := range roles {

@@ -14,9 +14,8 @@ type glyph struct {
 	within bool
 }
 
-// pattern reads what a policy says. Variables such as ${aws:username} are what the
-// request has, in which nothing is a wildcard; ok is false if it has one that the
-// request lacks.
+// pattern parses a policy's value. Variables such as ${aws:username} are replaced by the request's
+// values, without wildcards in them; ok is false if the request lacks a value.
 func pattern(text string, variables bool, has func(key string) []string) (glyphs []glyph, ok bool) {
 	for text != "" {
 		inner, rest, closed := strings.Cut(strings.TrimPrefix(text, "${"), "}")

@@ -1,11 +1,11 @@
-// Package iamtest evaluates IAM policies as AWS documents it, for the calls of programs
-// under test: those of a role, those of a resource, and both together within an account.
+// Package iamtest evaluates IAM policies as AWS documents it, for the calls of programs under test:
+// policies of a role, of a resource, and both together within an account.
 //
-// What it does not know it refuses when a policy is read: an element, a condition
-// operator or a kind of principal of which it cannot say what AWS would do.
+// Reading a policy fails if it has an unknown element, condition operator or kind of principal, because
+// AWS's behaviour is then unknown here.
 //
-// The rules are those of "IAM JSON policy elements reference" and "Policy evaluation
-// logic" in the IAM User Guide.
+// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM
+// User Guide.
 package iamtest
 
 import (
@@ -16,12 +16,12 @@ import (
 	"strings"
 )
 
-// Policy is a policy document. Policies of roles have no principals, those of resources
-// have them in each statement.
+// Policy is a policy document. Policies of roles have no principals; policies of resources have them in
+// each statement.
 type Policy struct {
 	// Version is "2012-10-17"; policies of another have no variables.
 	Version string
-	// Statements are those of the policy.
+	// Statements are the policy's statements.
 	Statements []Statement
 }
 
@@ -39,7 +39,7 @@ type Statement struct {
 	variables  bool
 }
 
-// values are what JSON writes alone where there is one.
+// values are strings. JSON may have a single string in place of a list.
 type values []string
 
 func (v *values) UnmarshalJSON(text []byte) error {
@@ -75,7 +75,7 @@ type written struct {
 
 // ParsePolicy reads a policy document.
 //
-// Errors: it is no policy, or has what is not evaluated here, which the error names.
+// Errors name an element that is invalid or not evaluated here.
 func ParsePolicy(text []byte) (Policy, error) {
 	var document struct {
 		Version, ID string
@@ -86,7 +86,7 @@ func ParsePolicy(text []byte) (Policy, error) {
 	}
 	var statements []json.RawMessage
 	if err := json.Unmarshal(document.Statement, &statements); err != nil {
-		statements = []json.RawMessage{document.Statement} // one may stand alone
+		statements = []json.RawMessage{document.Statement} // a single statement needs no list
 	}
 	policy := Policy{Version: document.Version}
 	for i, text := range statements {
@@ -107,7 +107,7 @@ func ParsePolicy(text []byte) (Policy, error) {
 	return policy, nil
 }
 
-// strictly reads JSON that has nothing besides what the value has room for.
+// strictly decodes JSON and refuses unknown fields.
 func strictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -149,7 +149,7 @@ func (w written) statement(version string) (Statement, error) {
 	return s, nil
 }
 
-// principals reads the principals of a statement, nil where it has none.
+// principals reads the principals of a statement, or nil.
 func principals(text json.RawMessage) (map[string][]string, error) {
 	if text == nil {
 		return nil, nil

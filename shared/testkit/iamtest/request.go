@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Names tell how the resources of a call are named in the account where it is evaluated.
+// Names map the resource names of a call to the account's.
 type Names struct {
 	Place
-	// Rename returns that name for one of a call; nil leaves names as they are.
+	// Rename returns the account's name for a call's; nil leaves names unchanged.
 	Rename func(name string) string
 }
 
@@ -26,8 +26,8 @@ func (n Names) name(name string) string {
 	return n.Rename(name)
 }
 
-// Caller returns the access key that a request is signed with, and the service that it is
-// for; "" where it is not signed. The signer of a URL is its caller.
+// Caller returns the access key that signed a request, and its service; "" for an unsigned one. The
+// signer of a URL is its caller.
 func Caller(r *http.Request) (accessKey, service string) {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
@@ -41,7 +41,7 @@ func Caller(r *http.Request) (accessKey, service string) {
 	return parts[0], parts[3]
 }
 
-// Requests returns what a call to AWS asks for: an action on a resource each.
+// Requests returns the requests of a call to AWS: each is an action on a resource.
 //
 // Errors: which action and resource a call is of is not known here.
 func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
@@ -64,7 +64,7 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 		requests, err = n.ofTarget(service, operation, body)
 	}
 	for i := range requests {
-		// Clients of AWS call over TLS of today; those here are of a local AWS, which has none.
+		// Clients call AWS over current TLS; the local AWS has no TLS.
 		context := map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}
 		maps.Copy(context, requests[i].Context)
 		requests[i].Context = context
@@ -144,7 +144,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 	case service == "dynamodb" && call.TableName != "":
 		return on(n.table(call.TableName)), nil
 	case service == "sqs" && call.QueueURL != "":
-		operation = strings.TrimSuffix(operation, "Batch") // which needs no action of its own
+		operation = strings.TrimSuffix(operation, "Batch") // which needs no separate action
 		return on(n.ARN("sqs", n.name(call.QueueURL[strings.LastIndex(call.QueueURL, "/")+1:]))), nil
 	case service == "states" && call.StateMachineARN != "":
 		return on(n.ARN("states", "stateMachine:"+n.name(last(call.StateMachineARN)))), nil
@@ -174,12 +174,12 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 	return nil, fmt.Errorf("%s:%s is of no known resource: %.200s", service, operation, body)
 }
 
-// last returns what is after the last colon of an ARN.
+// last returns the text after the last colon of an ARN.
 func last(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
 
 func (n Names) table(name string) string { return n.ARN("dynamodb", "table/"+n.name(name)) }
 
-// transaction returns the actions of each item of a transaction; it has none of its own.
+// transaction returns the actions of each item of a transaction, which has no action itself.
 func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Request, error) {
 	actions := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
 		"ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
@@ -207,7 +207,7 @@ func (n Names) ofLambda(r *http.Request) ([]Request, error) {
 	return []Request{{Action: "lambda:InvokeFunction", Resource: n.ARN("lambda", "function:"+n.name(last(name)))}}, nil
 }
 
-// plain are the parameters of S3 that do not change what a call is.
+// plain reports whether a parameter of S3 leaves the kind of a call unchanged.
 func plain(parameter string) bool {
 	return parameter == "x-id" || strings.HasPrefix(strings.ToLower(parameter), "x-amz-") ||
 		strings.HasPrefix(parameter, "response-")
@@ -255,8 +255,8 @@ var s3Actions = map[string]string{
 	"DELETE uploadId": "s3:AbortMultipartUpload", "GET uploadId": "s3:ListMultipartUploadParts",
 }
 
-// ToTellMissing returns what a call needs besides so that S3 says of an object that it is
-// not there; without it S3 refuses the call. ok is false of any other call.
+// ToTellMissing returns the request that S3 must also allow to report a missing object; otherwise S3
+// refuses the call. ok is false for any other call.
 func (n Names) ToTellMissing(r *http.Request, status int) (list Request, ok bool) {
 	_, service := Caller(r)
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

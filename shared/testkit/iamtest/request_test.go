@@ -28,7 +28,7 @@ func TestCaller(t *testing.T) {
 	}
 }
 
-// Of an object that is not there S3 tells those alone who may list the bucket.
+// S3 reports a missing object only to callers who may list the bucket.
 func TestToTellMissing(t *testing.T) {
 	for _, c := range []struct {
 		method string

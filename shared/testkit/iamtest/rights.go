@@ -17,7 +17,7 @@ type Account struct {
 	functions map[string]string
 }
 
-// NewAccount returns an account in which there are those rights.
+// NewAccount returns an account with the rights.
 func NewAccount(place Place, rights Rights) (*Account, error) {
 	roles, err := parsed(rights.Roles)
 	if err != nil {
@@ -48,10 +48,10 @@ func (a *Account) HasRole(name string) bool {
 	return ok
 }
 
-// RoleOf returns the role of a function, "" where there is none of the name.
+// RoleOf returns the role of a function, or "".
 func (a *Account) RoleOf(function string) string { return a.functions[function] }
 
-// Decide evaluates a request of a role, by its name; "" is nobody known.
+// Decide evaluates a request of a role, by its name; "" is anonymous.
 //
 // Errors: there is no such role, or its policies cannot be evaluated.
 func (a *Account) Decide(role string, r Request) (Decision, error) {
@@ -95,8 +95,7 @@ func (a *Account) Without(role, action string) *Account {
 	return &less
 }
 
-// Unneeded returns what a role may do, an action on a resource each, without which all of
-// these requests would be allowed as they are.
+// Unneeded returns a role's permissions, each an action on a resource, that none of the requests needs.
 func (a *Account) Unneeded(role string, requests []Request) ([]Permission, error) {
 	var all []Permission
 	var units []Policy

@@ -12,14 +12,14 @@ import (
 // Place is where a template is deployed.
 type Place struct{ Partition, Region, Account string }
 
-// Rights are what is in the policies of a deploy.
+// Rights are the contents of a deploy's policies.
 type Rights struct {
 	// Roles are the policies of each role, by its name in the template without what CDK
 	// adds to make it unique, such as "FilesRole".
 	Roles map[string][]json.RawMessage
 	// Resources are the policies of each resource that has one, by its ARN.
 	Resources map[string][]json.RawMessage
-	// Managed are the policies of AWS's own that a role has besides, which nobody reads.
+	// Managed are a role's AWS managed policies, which are not evaluated.
 	Managed map[string][]string `json:",omitempty"`
 	// Functions are the roles of the functions, by their names.
 	Functions map[string]string
@@ -31,15 +31,15 @@ type resource struct {
 	Properties map[string]json.RawMessage
 }
 
-// deploying resolves what is in a template.
+// deploying resolves a template's values.
 type deploying struct {
 	Place
 	resources map[string]resource
 }
 
-// ReadTemplate returns what the policies of a synthesized template say, in a place.
+// ReadTemplate returns the rights in a synthesized template's policies, in a place.
 //
-// Errors: it is no template, or a policy has what is not resolved or evaluated here.
+// Errors: an invalid template, or a policy with unsupported content.
 func ReadTemplate(text []byte, place Place) (Rights, error) {
 	var template struct{ Resources map[string]resource }
 	if err := json.Unmarshal(text, &template); err != nil {
@@ -61,7 +61,7 @@ func ReadTemplate(text []byte, place Place) (Rights, error) {
 // Resolver returns what resolves the functions of CloudFormation in a value of a
 // synthesized template, in a place.
 //
-// Errors: it is no template.
+// Errors: an invalid template.
 func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
 	var template struct{ Resources map[string]resource }
 	if err := json.Unmarshal(text, &template); err != nil {
@@ -70,7 +70,7 @@ func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
 	return deploying{place, template.Resources}.resolve, nil
 }
 
-// add adds what a resource of the template says.
+// add adds the rights of a resource of the template.
 func (d deploying) add(rights *Rights, id string) error {
 	r := d.resources[id]
 	switch r.Type {
@@ -129,7 +129,7 @@ func (d deploying) addRole(rights *Rights, id string) error {
 	return nil
 }
 
-// addPolicy adds a policy to each of those that a property refers to.
+// addPolicy adds a policy to each resource that a property refers to.
 func (d deploying) addPolicy(r resource, property string, named func(id string) (string, error),
 	to map[string][]json.RawMessage) error {
 	var value any

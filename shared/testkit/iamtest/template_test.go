@@ -11,7 +11,7 @@ import (
 
 var place = iamtest.Place{Partition: "aws", Region: "eu-central-1", Account: account}
 
-// template has a role by a policy, one by itself, and policies of resources.
+// template has a role with a separate policy, a role with an inline policy, and policies of resources.
 const template = `{"Resources": {
 "Blobs1234ABCD": {"Type": "AWS::S3::Bucket", "Properties": {"BucketName": {"Fn::Join": ["", ["b-", {"Ref": "AWS::AccountId"}]]}}},
 "Own1234ABCD": {"Type": "AWS::S3::Bucket", "Properties": {}},
@@ -97,7 +97,7 @@ func accountOf(t *testing.T, template string) *iamtest.Account {
 	return a
 }
 
-// What a template has that is not resolved is refused, by name.
+// Unsupported content of a template is refused, by name.
 func TestRefusedTemplates(t *testing.T) {
 	for from, to := range map[string]string{
 		`{"Ref": "Secret1234ABCD"}`:                       `{"Fn::ImportValue": "x"}`,
@@ -115,7 +115,7 @@ func TestRefusedTemplates(t *testing.T) {
 	}
 }
 
-// A permission is needed if a request is allowed by it alone.
+// A permission is needed if only it allows a request.
 func TestUnneeded(t *testing.T) {
 	a := accountOf(t, template)
 	at := "arn:aws:dynamodb:eu-central-1:" + account + ":table/"

@@ -45,7 +45,7 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 // Request invokes a function with an API Gateway event and returns its answer, which
 // may still be on its way. The caller closes the body.
 //
-// Errors: those of Invoke; API Gateway would reject the answer.
+// Errors: as Invoke; API Gateway would reject the answer.
 func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	kind, body, err := f.begin(ctx, event)
 	if err != nil {

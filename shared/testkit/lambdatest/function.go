@@ -14,8 +14,7 @@ import (
 // errEnded is the error of an invocation whose process has ended.
 var errEnded = errors.New("the function's process has ended")
 
-// Timeout is how long an invocation may take, as the function is told: longer than any
-// does on a machine that has much else to do.
+// Timeout is the function's announced time limit: longer than any invocation takes on a busy machine.
 const Timeout = 4 * time.Minute
 
 // Function is a running function, one execution environment in Lambda's terms. The
@@ -83,7 +82,7 @@ func (f *Function) StartTime() time.Duration { return f.started }
 // PID returns the id of the function's process.
 func (f *Function) PID() int { return f.cmd.Process.Pid }
 
-// Log returns what the function has written to stdout and stderr so far.
+// Log returns the function's stdout and stderr so far.
 func (f *Function) Log() string { return f.log.String() }
 
 // Kill kills the process and waits for its end.

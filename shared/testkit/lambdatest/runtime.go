@@ -52,8 +52,7 @@ type invocation struct {
 	read chan struct{}
 }
 
-// reply is what the process sent for an event: an error, or a request whose body is
-// the answer.
+// reply is the process's answer to an event: an error, or a request whose body is the answer.
 type reply struct {
 	request *http.Request
 	failure *FunctionError
@@ -101,7 +100,7 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// take returns the invocation that is being answered; nil if there is none.
+// take returns the invocation that is being answered, or nil.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()
@@ -179,7 +178,7 @@ func (c *content) Read(p []byte) (int, error) {
 		if kind := c.request.Trailer.Get("Lambda-Runtime-Function-Error-Type"); kind != "" {
 			failure := &FunctionError{Type: kind}
 			text, _ := base64.StdEncoding.DecodeString(c.request.Trailer.Get("Lambda-Runtime-Function-Error-Body"))
-			_ = json.Unmarshal(text, failure) // the type alone is enough
+			_ = json.Unmarshal(text, failure) // the type suffices
 			err = failure
 		}
 	}

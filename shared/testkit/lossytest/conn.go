@@ -5,8 +5,7 @@ import (
 	"sync"
 )
 
-// Conn is a socket with a bad network: in what it sends, and in what it receives. It has
-// no deadlines of its own for what it receives.
+// Conn is a socket with a bad network in both directions. Reads have no deadlines.
 type Conn struct {
 	net.PacketConn
 	out, in *way
@@ -55,13 +54,13 @@ func (c *Conn) receive() {
 		c.in.carry(buffer[:n], func(packet []byte) {
 			select {
 			case c.arrived <- arrival{append([]byte(nil), packet...), from}:
-			default: // nobody reads
+			default: // no reader
 			}
 		})
 	}
 }
 
-// ReadFrom is that of net.PacketConn.
+// ReadFrom implements net.PacketConn.
 func (c *Conn) ReadFrom(to []byte) (int, net.Addr, error) {
 	select {
 	case next := <-c.arrived:
@@ -71,8 +70,7 @@ func (c *Conn) ReadFrom(to []byte) (int, net.Addr, error) {
 	}
 }
 
-// WriteTo is that of net.PacketConn. A packet that cannot be sent is lost, as on a
-// network.
+// WriteTo implements net.PacketConn. A packet that cannot be sent is lost, as on a network.
 func (c *Conn) WriteTo(packet []byte, to net.Addr) (int, error) {
 	c.out.carry(packet, func(packet []byte) { _, _ = c.PacketConn.WriteTo(packet, to) })
 	return len(packet), nil

@@ -68,8 +68,8 @@ func (w *way) close() {
 	}
 }
 
-// carry hands a packet on, now or later, so often as it is to come. The bytes are the
-// caller's again when it returns.
+// carry hands a packet on, now or later, once or several times. The caller may reuse the bytes when it
+// returns.
 func (w *way) carry(packet []byte, to func([]byte)) {
 	for range w.pass(packet, to) {
 		w.sending.Lock()
@@ -78,9 +78,8 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 	}
 }
 
-// pass returns how often a packet is to be handed on now, and keeps it if it comes later.
-// Every packet takes as many draws, so that the faults of the next one are the same
-// whatever became of this one.
+// pass returns how often to hand a packet on now, and keeps it for later copies. Every packet takes the
+// same number of draws, so that the next packet's faults do not depend on this one.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -128,7 +127,7 @@ func (w *way) wait() {
 	w.timer = time.AfterFunc(time.Until(w.late[0].due), w.deliver)
 }
 
-// deliver hands on what is due, in its order.
+// deliver hands on due packets, in order.
 func (w *way) deliver() {
 	w.sending.Lock()
 	defer w.sending.Unlock()

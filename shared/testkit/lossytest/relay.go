@@ -14,10 +14,9 @@ import (
 // maxPacket is the longest packet of UDP, in bytes.
 const maxPacket = 64 << 10
 
-// Relay passes packets of UDP, and connections of TCP, between clients that call its
-// address and a server. A server that tells its clients an address of its own, as one of
-// WebRTC does, is behind a relay if it tells them the relay's instead: 127.0.0.2 with the
-// same port, say, where the server is at 127.0.0.1.
+// Relay passes packets of UDP, and connections of TCP, between clients that call its address and a
+// server. A server that announces an address to its clients, such as a WebRTC server, must announce the
+// relay's: 127.0.0.2 with the same port, for example, if the server is at 127.0.0.1.
 type Relay struct {
 	to       string
 	socket   *net.UDPConn
@@ -36,10 +35,10 @@ type Relay struct {
 // NewRelay returns a relay that listens at an address, for UDP and for TCP, and calls the
 // server at another. It passes everything, until Set or Cut.
 //
-// Errors: those of listening.
+// Errors: the address cannot be listened on.
 func NewRelay(address, server string, seed uint64) (*Relay, error) {
 	listener, socket, err := listen(address)
-	// Somebody may have the free port of TCP by UDP.
+	// The free port of TCP may be in use for UDP.
 	for try := 0; err != nil && strings.HasSuffix(address, ":0") && try < 20; try++ {
 		listener, socket, err = listen(address)
 	}
@@ -120,8 +119,7 @@ func (r *Relay) receive() {
 	}
 }
 
-// client returns the socket by which the server is called for a client; nil if there is
-// none.
+// client returns the socket to the server for a client, or nil.
 func (r *Relay) client(from netip.AddrPort) *net.UDPConn {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +139,7 @@ func (r *Relay) client(from netip.AddrPort) *net.UDPConn {
 	return server
 }
 
-// answer passes what the server sends to a client.
+// answer passes the server's packets to a client.
 func (r *Relay) answer(server *net.UDPConn, to netip.AddrPort) {
 	buffer := make([]byte, maxPacket)
 	for {
@@ -179,7 +177,7 @@ func (r *Relay) accept() {
 	}
 }
 
-// pipe passes what one side of a connection says to the other, until either ends.
+// pipe copies one side of a connection to the other, until either ends.
 func (r *Relay) pipe(from, to net.Conn) {
 	_, _ = io.Copy(to, from) // it ends when either does
 	from.Close()

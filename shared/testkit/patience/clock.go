@@ -7,8 +7,7 @@ import (
 )
 
 const (
-	// beat is how often a clock is looked at, at the least, and longestBeat what passes by
-	// the clock between two looks at the most.
+	// A clock is read at least every beat. Between two readings it advances by at most longestBeat.
 	beat, longestBeat = 20 * time.Millisecond, 100 * time.Millisecond
 )
 

@@ -7,15 +7,15 @@ import (
 	"net"
 )
 
-// Systems give connections and listeners that ask for any port one from 32768 on; below,
-// nobody takes a port who does not name it.
+// Systems assign ports from 32768 on to connections and listeners without a fixed port; ports below are
+// used only by name.
 const (
 	firstPort = 10000
 	endPort   = 32768
 )
 
-// FreeAddress returns an address of this machine at which nobody listens, by TCP or UDP,
-// for a program that must be told its address before it starts.
+// FreeAddress returns an unused address of this machine, by TCP and UDP, for a program that needs its
+// address before it starts.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {
@@ -27,7 +27,7 @@ func FreeAddress() (string, error) {
 	return "", fmt.Errorf("find a free port: %w", err)
 }
 
-// free returns an error if somebody listens at the address.
+// free returns an error if the address is in use.
 func free(address string) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

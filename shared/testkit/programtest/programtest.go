@@ -14,17 +14,16 @@ import (
 	"testing"
 )
 
-// Folder returns the folder that programs are built into: that of the variable
-// TEST_PROGRAMS, or else the caller's own. Go does not link a program again that is
-// already there and up to date.
+// Folder returns the folder for built programs: the variable TEST_PROGRAMS, otherwise own. Go does not
+// link a program again that is up to date there.
 func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
 
-// Build builds the program of a package, such as "cutroom/cmd/worker", into a folder of the
-// caller's and returns its path. Where TEST_PROGRAMS is set, the program is there already:
-// scripts/test.sh builds those of cmd before all tests. It is built as for users: with cgo,
-// threads of the C library would prevent the fence around programs.
+// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder and
+// returns its path. If TEST_PROGRAMS is set, the program exists already: scripts/test.sh builds the
+// programs of cmd before all tests. It is built without cgo, as for users: threads of the C library
+// would prevent the sandbox around programs.
 func Build(ctx context.Context, folder, pkg string) (string, error) {
 	program := filepath.Join(Folder(folder), path.Base(pkg))
 	if Folder("") != "" {
@@ -56,8 +55,7 @@ func Main(m *testing.M, pkg string, program *string) int {
 	return m.Run()
 }
 
-// Output keeps what is written to it and may be read at the same time. The zero
-// Output keeps everything.
+// Output keeps written bytes and may be read at the same time. The zero Output keeps everything.
 type Output struct {
 	// Limit is how many bytes are kept, the last ones; 0 keeps all.
 	Limit int
@@ -82,7 +80,7 @@ func (o *Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String returns what is kept.
+// String returns the kept bytes.
 func (o *Output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -1,7 +1,7 @@
 //go:build race
 
-// Package racetest tells tests whether the race detector watches them. It makes what they
-// do several times slower, and finds nothing more in the tenth repetition.
+// Package racetest reports whether the race detector is on. It makes tests several times slower, and
+// finds nothing new in the tenth repetition.
 package racetest
 
 // Enabled reports whether the race detector watches.

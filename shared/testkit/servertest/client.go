@@ -69,7 +69,7 @@ func (r *Refusal) Detail() string {
 // Call sends a request with the client's key and reads the whole answer,
 // whatever its status, within patience.Max. The headers are pairs of name and value.
 //
-// Errors: those of the transport.
+// Errors: transport errors.
 func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64,
 	headers ...string) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Max)

@@ -17,7 +17,7 @@ import (
 // Another request is hidden in it: GET /healthz, which would be answered with 200.
 type FramingAttack struct {
 	Name string
-	// Request is what is sent.
+	// Request is the sent bytes.
 	Request string
 	// Refused means that the request must get exactly one answer, of 400 or more,
 	// after which the connection is closed. Otherwise it is valid, and requests
@@ -220,8 +220,8 @@ func addChunks(add adding) {
 	}
 }
 
-// Try sends an attack to a server, in pieces of some bytes (0 sends it whole), and
-// returns what is wrong with the answers.
+// Try sends an attack to a server, in pieces of some bytes (0 sends it whole), and returns an error if
+// the answers are wrong.
 func (a FramingAttack) Try(ctx context.Context, address string, piece int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

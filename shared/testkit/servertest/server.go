@@ -13,18 +13,18 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Server is a running `cutroom dev`. Whoever starts one ends it by Stop or Kill; on
-// Linux it is also killed when the process that started it dies.
+// Server is a running `cutroom dev`. The caller must end it by Stop or Kill; on Linux it is also killed
+// when the process that started it dies.
 type Server struct {
 	cmd *exec.Cmd
-	// printed is what it writes to stdout, log what it writes to stderr.
+	// printed is its stdout, log its stderr.
 	printed, log *programtest.Output
 	// ended is closed once the process has ended and all its output was read.
 	ended chan struct{}
 }
 
-// Start starts a server on the data folder, on a free port, and waits until it
-// serves. Settings are added to, or replace, those of the package.
+// Start starts a server on the data folder, on a free port, and waits until it serves. Settings add to
+// the package's, or replace them.
 func (p Program) Start(ctx context.Context, data string, settings ...string) (*Server, error) {
 	server, err := p.Launch(data, settings...)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	return server, nil
 }
 
-// address matches the server's output of where it listens.
+// address matches the server's announcement of its address.
 var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
 
 // Ready waits until the server serves.
@@ -80,7 +80,7 @@ func (s *Server) Ready(ctx context.Context) error {
 		if s.URL() != "" && s.healthy(ctx) {
 			return nil
 		}
-		// After the address is printed, /healthz tells when everything is up.
+		// After the address is printed, /healthz shows when everything is up.
 		again := time.NewTimer(20 * time.Millisecond)
 		if s.URL() == "" {
 			again.Stop()
@@ -137,10 +137,10 @@ func (s *Server) Client() *Client { return &Client{URL: s.URL(), Key: Key} }
 // PID returns the id of the server's process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Printed returns what the server has written to stdout so far.
+// Printed returns the server's stdout so far.
 func (s *Server) Printed() string { return s.printed.String() }
 
-// Log returns what the server has written to stderr so far.
+// Log returns the server's stderr so far.
 func (s *Server) Log() string { return s.log.String() }
 
 // Stop asks the server to stop, as a service manager does, and returns its exit
@@ -149,14 +149,13 @@ func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)
 }
 
-// Interrupt is Stop by what Ctrl-C in a terminal sends: a SIGINT to the process
-// group.
+// Interrupt is Stop by a terminal's Ctrl-C: a SIGINT to the process group.
 func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
 }
 
-// Wait waits for the server to end by itself and returns its exit code. The server is
-// killed if the context ends first.
+// Wait waits for the server's own end and returns its exit code. The server is killed if the context
+// ends first.
 func (s *Server) Wait(ctx context.Context) (exitCode int, err error) {
 	select {
 	case <-s.ended:
@@ -184,8 +183,8 @@ func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (in
 	}
 }
 
-// Kill sends SIGKILL to the server's process alone and waits for its end. It does
-// nothing if the server has ended.
+// Kill sends SIGKILL only to the server's process and waits for its end. It does nothing if the server
+// has ended.
 func (s *Server) Kill() {
 	_ = s.cmd.Process.Kill() // fails when it is gone already
 	<-s.ended

@@ -1,4 +1,4 @@
-// Package sqlitetest opens new databases for tests of what stands above the adapter.
+// Package sqlitetest opens new databases for tests of code above the adapter.
 package sqlitetest
 
 import (
