@@ -313,14 +313,14 @@ func TestRealtimePageRefusals(t *testing.T) {
 	conn := openControl(bounded(t), t, server, "gen-2.5", servertest.Key)
 	expect(t, bounded(t), conn, `"session_started"`)
 	inLine := `document.body.dataset.state === "opening" && ` +
-		`document.getElementById("empty").textContent.includes("number 1 of 1 in line")`
+		`document.getElementById("empty").textContent.includes("number 1 of 1 in the queue")`
 	page.click("#connect")
-	page.await("the page waits in line", inLine)
+	page.await("the page waits in the queue", inLine)
 	page.onScreens("line")
 	page.click("#connect")
 	page.await("it leaves the line", disconnected)
 	page.click("#connect")
-	page.await("the page waits in line again", inLine)
+	page.await("the page waits in the queue again", inLine)
 	conn.CloseNow()
 	page.await("the session is live once the other is freed", live)
 

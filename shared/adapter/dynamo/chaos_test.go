@@ -133,9 +133,9 @@ func (c *courier) one(ctx context.Context, in middleware.InitializeInput, next m
 	case arrivesLate:
 		go func() {
 			c.wait("late " + what)
-			_, _, _ = next.HandleInitialize(context.WithoutCancel(ctx), in)
+			arrive()
 		}()
-		return out, metadata, errGone
+		return middleware.InitializeOutput{}, middleware.Metadata{}, errGone
 	case conflicts:
 		if transaction, ok := in.Parameters.(*dynamodb.TransactWriteItemsInput); ok {
 			reasons := make([]types.CancellationReason, len(transaction.TransactItems))
@@ -173,6 +173,13 @@ func (c *courier) pending() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.paused)
+}
+
+// isLate reports whether the caller of a paused request no longer waits for it.
+func (c *courier) isLate(at int) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return strings.HasPrefix(c.paused[at].what, "late ")
 }
 
 // deliver decides the fate of a paused request.

@@ -179,6 +179,10 @@ func TestCallsOfSessions(t *testing.T) {
 	store, uncounted := open(proxy.Config()), open(cloud.Config())
 	ctx := t.Context()
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: "acme", Epoch: epoch} }
+	renew := func() error {
+		_, _, err := store.RenewTickets(ctx, "acme", "holder", []session.Ticket{{ID: "c", Longest: 9}, {ID: "d", Longest: 9}})
+		return err
+	}
 	asDocumented(t, proxy, "Sessions", calls{
 		{"Active, none", func() error { _, err := store.Active(ctx, "acme"); return err }},
 		{"Begin", func() error { return store.Begin(ctx, "one", "") }},
@@ -192,29 +196,11 @@ func TestCallsOfSessions(t *testing.T) {
 			conformance.OK(t, uncounted.Begin(ctx, "two", ""))
 			return store.Take(ctx, slot("b", "two"), 1)
 		}},
-		{"Join", func() error { _, err := store.Join(ctx, slot("c", "two"), 0, 2); return err }},
-		{"Join, full", func() error { _, err := store.Join(ctx, slot("d", "two"), 0, 1); return limited(err) }},
-		{"Look", func() error { _, err := store.Look(ctx, "acme", "two"); return err }},
-		{"Look, staying", func() error {
-			clock.pass(session.HereEvery)
-			_, err := store.Look(ctx, "acme", "two")
-			return err
-		}},
-		{"Redeem, not yet", func() error { return limited(store.Redeem(ctx, slot("c", "two"), 1)) }},
+		{"RenewTickets", func() error { return renew() }},
+		{"RenewTickets, young", func() error { return renew() }},
+		{"Take, not yet", func() error { return limited(store.Take(ctx, slot("c", "two"), 1)) }},
 		{"Free", func() error { return store.Free(ctx, slot("b", "two")) }},
-		{"Redeem", func() error { return store.Redeem(ctx, slot("c", "two"), 1) }},
-		{"Leave", func() error {
-			_, err := uncounted.Join(ctx, slot("e", "two"), 0, 1)
-			conformance.OK(t, err)
-			return store.Leave(ctx, slot("e", "two"))
-		}},
-		{"Look, after the silent", func() error {
-			_, err := uncounted.Join(ctx, slot("f", "two"), 0, 1)
-			conformance.OK(t, err)
-			clock.pass(session.GoneAfter)
-			_, err = store.Look(ctx, "acme", "two")
-			return err
-		}},
+		{"Take, with a ticket", func() error { return store.Take(ctx, slot("c", "two"), 1) }},
 		{"End", func() error { return store.End(ctx, "two") }},
 	})
 }

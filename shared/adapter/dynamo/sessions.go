@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,12 +49,63 @@ const (
 	slotBatch = 50
 )
 
-// Take is one transaction. If the account is full, Take reads the leases of its slots once, makes
-// two writes for each dead lease, and repeats the transaction. It does the same if the clients in
-// the account's queue are silent. A limit of 0 allows mostSlots slots and ignores the queue.
+// accountState is an account's item, with the leases that it names.
+type accountState struct {
+	account string
+	slots   slots
+	// open is the number of slots that the item says it has.
+	open int64
+	// queueText is the queue in the item.
+	queueText string
+	queue     session.Queue
+	leases    map[string]lease
+	// now is the store's time of the read.
+	now time.Duration
+}
+
+// taken returns how many slots count.
+func (a accountState) taken() (count int) {
+	for _, epoch := range a.slots {
+		if a.leases[epoch].alive() {
+			count++
+		}
+	}
+	return count
+}
+
+// slotEpochs returns the epochs of the slots, each once.
+func (a accountState) slotEpochs() []string {
+	epochs := slices.Sorted(maps.Values(a.slots))
+	return slices.Compact(epochs)
+}
+
+// stateOf returns the state in an account's item. It reads the leases of the epoch and of the slots by one
+// consistent read.
+func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
+	a = accountState{account: account, slots: readAccount(own), open: numberOf(own["open_slots"])}
+	if queue, ok := own[queueAttribute].(*types.AttributeValueMemberS); ok {
+		a.queueText = queue.Value
+	}
+	if a.queue, err = session.ParseQueue(a.queueText); err != nil {
+		return a, err
+	}
+	epochs := append(a.slotEpochs(), epoch)
+	slices.Sort(epochs)
+	a.leases, err = s.leases(ctx, slices.Compact(epochs))
+	a.now = time.Duration(a.leases[epoch].now) * time.Second
+	return a, err
+}
+
+// Take takes a slot by one transaction. If the account is full or its queue has tickets, Take reads the
+// leases of its slots, makes two writes for each dead lease, and repeats the transaction if it is the
+// slot's turn. A limit of 0 allows mostSlots slots and ignores the queue.
+//
+// Errors: fault.Limited if no slot is free, or it is another's turn; fault.Conflict if the slot's epoch
+// is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
+	var a accountState // at first, an account with an empty queue
 	for range takeTries {
-		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit)})
+		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit, a)})
 		r := refused(err)
 		switch {
 		case r == nil:
@@ -63,37 +115,32 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 		case readAccount(r.items[1])[slot.ID] == slot.Epoch:
 			return nil
 		}
-		if err := s.freeSome(ctx, slot, limit, r.items[1]); err != nil {
+		expected := a.queueText
+		if a, err = s.stateOf(ctx, slot.Account, slot.Epoch, r.items[1]); err != nil {
 			return storeError("take a slot", err)
+		}
+		if limit > 0 && !session.Admits(a.queue.Tickets(a.now), slot.ID, limit-a.taken()) {
+			return session.ErrNoSlot
+		}
+		freed, err := s.freeSome(ctx, a)
+		if err != nil {
+			return storeError("take a slot", err)
+		}
+		if !freed && a.queueText == expected {
+			return session.ErrNoSlot
 		}
 	}
 	return fault.New(fault.Unavailable, "The sessions are busy. Try again.")
 }
 
-// freeSome frees slots and tickets that no longer count in an account that was found full.
-//
-// Errors: fault.Limited if all of them count.
-func (s *Sessions) freeSome(ctx context.Context, slot session.Slot, limit int, full item) error {
-	a, err := s.stateOf(ctx, slot.Account, slot.Epoch, full)
-	if err != nil {
-		return err
-	}
+// freeSome frees slots that no longer count, and reports whether there were any.
+func (s *Sessions) freeSome(ctx context.Context, a accountState) (bool, error) {
 	freed, err := s.freeDead(ctx, a)
 	if err != nil {
-		return err
+		return false, err
 	}
 	corrected, err := s.correct(ctx, a)
-	if err != nil {
-		return err
-	}
-	cleared, err := s.clearLine(ctx, slot.Account, a)
-	if err != nil {
-		return err
-	}
-	if !freed && !cleared && !corrected || limit > 0 && len(a.line.waiting(a.leases)) > 0 {
-		return session.ErrNoSlot
-	}
-	return nil
+	return freed || corrected, err
 }
 
 // correct lowers the number of open slots to the number of slots in the item, and reports whether it was
@@ -117,21 +164,25 @@ func (s *Sessions) aliveCheck(epoch string) types.TransactWriteItem {
 	}}
 }
 
-// takeWrite returns the write that takes a slot.
-func (s *Sessions) takeWrite(slot session.Slot, limit int) types.TransactWriteItem {
-	condition := "attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"
+// takeWrite returns the write that takes a slot, and its ticket from the queue.
+func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types.TransactWriteItem {
 	names := map[string]string{"#slot": slotPrefix + slot.ID}
+	values := item{":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit))}
+	condition := "attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"
+	update := "SET #slot = :epoch"
 	if limit > 0 {
-		condition += " AND (attribute_not_exists(#waiting) OR #waiting < :one)"
-		names["#waiting"] = waitingCount
+		names["#queue"] = queueAttribute
+		a.queue.Remove(slot.ID)
+		unchanged, set, remove := a.changeQueue(values)
+		if set != "" {
+			set = ", " + set
+		}
+		condition, update = condition+" AND "+unchanged, update+set+remove
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: accountKey(slot.Account),
-		UpdateExpression:    aws.String("SET #slot = :epoch ADD open_slots :one"),
-		ConditionExpression: aws.String(condition), ExpressionAttributeNames: names,
-		ExpressionAttributeValues: item{
-			":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit)),
-		},
+		UpdateExpression:    aws.String(update + " ADD open_slots :one"),
+		ConditionExpression: aws.String(condition), ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }

@@ -91,81 +91,81 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 		if _, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where epoch = ?", epoch); err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, "delete from session_ticket where epoch = ?", epoch); err != nil {
-			return err
-		}
 		_, err := tx.ExecContext(ctx, "delete from session_slot where epoch = ?", epoch)
 		return err
 	})
 }
 
-// hasLine is true if tickets wait for a slot of the account.
-const hasLine = `exists (select 1 from session_ticket join session_lease using (epoch) where account = ?4 and ` + waits + `)`
-
-// fullAccount is true if a slot must be refused: its lease is alive, it is not taken yet, and
-// either the limit is reached or tickets wait.
-const fullAccount = `select
-	exists (select 1 from session_lease where epoch = ?5 and not ` + staleLease + `)
-	and not exists (select 1 from session_slot where account = ?4 and id = ?6 and epoch = ?5)
-	and (` + hasLine + ` or (select count(*) from session_slot join session_lease using (epoch)
-		where account = ?4 and not ` + staleLease + `) >= ?7)`
-
-// Take refuses with a single read, so that refused callers never delay those who leave.
-func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
-	if limit > 0 {
-		var full bool
-		boot, now, stale := s.moment()
-		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, s.silent(now), slot.Account, slot.Epoch, slot.ID,
-			limit).Scan(&full); err != nil {
-			return storeError("look for a slot", err)
-		}
-		if full {
-			return session.ErrNoSlot
-		}
-	}
-	return s.fill(ctx, "take a slot", slot, func(ctx context.Context, tx *transaction, taken int) error {
-		if limit > 0 && taken >= limit {
-			return session.ErrNoSlot
-		}
-		boot, now, stale := s.moment()
-		var line bool
-		if err := tx.QueryRowContext(ctx, "select "+hasLine, boot, stale, s.silent(now), slot.Account).Scan(&line); err != nil {
-			return err
-		}
-		if limit > 0 && line {
-			return session.ErrNoSlot
-		}
-		return nil
-	})
+// slotState is the state of a slot and its account.
+type slotState struct {
+	// alive says that the lease of the slot is alive, own that the slot is taken already.
+	alive, own bool
+	taken      int
+	queue      session.Queue
+	now        time.Duration
 }
 
-// fill takes a slot unless check, which receives the number of taken slots, fails. A slot that is
-// already taken stays unchanged.
-func (s *Sessions) fill(ctx context.Context, what string, slot session.Slot,
-	check func(ctx context.Context, tx *transaction, taken int) error) error {
-	return s.db.writeVolatile(ctx, what, func(ctx context.Context, tx *transaction) error {
-		boot, _, stale := s.moment()
-		if err := s.bury(ctx, tx, boot, stale); err != nil {
+func (s *Sessions) slotState(ctx context.Context, q querier, slot session.Slot) (st slotState, err error) {
+	boot, now, stale := s.moment()
+	st.now = time.Duration(now) * time.Millisecond
+	var queue string
+	if err := q.QueryRowContext(ctx, `select
+			exists (select 1 from session_lease where epoch = ?5 and not `+staleLease+`),
+			exists (select 1 from session_slot where account = ?3 and id = ?4 and epoch = ?5),
+			(`+activeSlots+`), (`+queueOf+`)`,
+		boot, stale, slot.Account, slot.ID, slot.Epoch).Scan(&st.alive, &st.own, &st.taken, &queue); err != nil {
+		return st, err
+	}
+	st.queue, err = session.ParseQueue(queue)
+	return st, err
+}
+
+// admits reports whether the session may take a slot.
+func (st slotState) admits(id string, limit int) bool {
+	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
+}
+
+// Take takes a slot. A refusal is one read, so refused callers do not delay clients that leave.
+//
+// Errors: fault.Limited if no slot is free, or it is another's turn; fault.Conflict if
+// the slot's own epoch is dead or unknown.
+func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
+	st, err := s.slotState(ctx, s.db.lookup, slot)
+	if err != nil {
+		return storeError("look for a slot", err)
+	}
+	if st.alive && !st.admits(slot.ID, limit) {
+		return session.ErrNoSlot
+	}
+	return s.db.writeVolatile(ctx, "take a slot", func(ctx context.Context, tx *transaction) error {
+		if err := s.bury(ctx, tx); err != nil {
 			return err
 		}
-		alive, own, taken, err := slotState(ctx, tx, slot)
+		st, err := s.slotState(ctx, tx, slot)
 		switch {
 		case err != nil:
 			return err
-		case !alive:
+		case !st.alive:
 			return session.ErrLeaseOver
-		case own:
+		case st.own:
 			return nil
+		case !st.admits(slot.ID, limit):
+			return session.ErrNoSlot
 		}
-		if err := check(ctx, tx, taken); err != nil {
-			return err
+		if st.queue.Remove(slot.ID) {
+			if err := s.writeQueue(ctx, tx, slot.Account, st.queue); err != nil {
+				return err
+			}
 		}
-		return insertSlot(ctx, tx, slot)
+		_, err = tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
+			slot.Account, slot.ID, slot.Epoch)
+		return err
 	})
 }
 
-// bury marks expired leases as dead and frees their slots.
-func (s *Sessions) bury(ctx context.Context, tx *transaction, boot string, stale int64) error {
+// bury marks leases that are over as dead and frees their slots.
+func (s *Sessions) bury(ctx context.Context, tx *transaction) error {
+	boot, _, stale := s.moment()
 	buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
 	if err != nil {
 		return err
@@ -177,23 +177,7 @@ func (s *Sessions) bury(ctx context.Context, tx *transaction, boot string, stale
 	return err
 }
 
-// slotState reports whether a slot's lease is alive, whether the slot is taken, and how many slots
-// its account has taken.
-func slotState(ctx context.Context, tx *transaction, slot session.Slot) (alive, own bool, taken int, err error) {
-	err = tx.QueryRowContext(ctx, `select
-			exists (select 1 from session_lease where epoch = ?3 and not dead),
-			exists (select 1 from session_slot where account = ?1 and id = ?2 and epoch = ?3),
-			(select count(*) from session_slot where account = ?1)`,
-		slot.Account, slot.ID, slot.Epoch).Scan(&alive, &own, &taken)
-	return alive, own, taken, err
-}
-
-func insertSlot(ctx context.Context, tx *transaction, slot session.Slot) error {
-	_, err := tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
-		slot.Account, slot.ID, slot.Epoch)
-	return err
-}
-
+// Free frees a slot.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from session_slot where account = ? and id = ? and epoch = ?",

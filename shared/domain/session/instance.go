@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -31,9 +30,6 @@ type Config struct {
 	Logger *slog.Logger
 	// Address is this instance's IP address and port for other instances, or empty.
 	Address string
-	// LookEvery is how often the instance checks a queue in which its own clients wait; 0 means the
-	// constant of that name.
-	LookEvery time.Duration
 }
 
 // Instance is one process that serves sessions. Run keeps its lease. Sessions can be opened while
@@ -71,7 +67,6 @@ type debt struct {
 }
 
 func NewInstance(c Config) *Instance {
-	c.LookEvery = cmp.Or(c.LookEvery, LookEvery)
 	tried := make(chan struct{})
 	return &Instance{
 		config: c, queues: map[string]*queue{}, tried: tried, tellTried: sync.OnceFunc(func() { close(tried) }),
@@ -221,10 +216,18 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 	if l == nil {
 		return nil, errNoLease()
 	}
-	slot := Slot{ID: "session_" + i.config.NewID(), Account: account, Epoch: l.epoch}
-	take, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	return i.take(ctx, l, Slot{ID: i.newSessionID(), Account: account, Epoch: l.epoch}, limit)
+}
+
+func (i *Instance) newSessionID() string { return "session_" + i.config.NewID() }
+
+// take opens the session of a slot. If the store fails, it frees the slot, also later.
+//
+// Errors: the errors of Open.
+func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*Session, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	switch err := i.config.Store.Take(take, slot, limit); {
+	switch err := i.config.Store.Take(ctx, slot, limit); {
 	case fault.Is(err, fault.Limited):
 		return nil, err
 	case fault.Is(err, fault.Conflict):

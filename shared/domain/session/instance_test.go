@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,7 +22,7 @@ type records struct {
 	calls   []string
 	live    string
 	slots   map[string]bool
-	tickets []session.Slot
+	queue   session.Queue
 	failing func(call string) error
 }
 
@@ -41,9 +40,8 @@ func (r *records) call(name, what string, do func() error) error {
 
 func (r *records) Begin(_ context.Context, epoch, _ string) error {
 	return r.call("begin", epoch, func() error {
-		if r.live != epoch { // what was of the last one no longer counts
+		if r.live != epoch { // the slots of the last one no longer count
 			clear(r.slots)
-			r.tickets = nil
 		}
 		r.live = epoch
 		return nil
@@ -55,18 +53,22 @@ func (r *records) Renew(_ context.Context, epoch string) error {
 }
 
 func (r *records) End(_ context.Context, epoch string) error {
-	return r.call("end", epoch, func() error { clear(r.slots); r.tickets = nil; return nil })
+	return r.call("end", epoch, func() error { clear(r.slots); return nil })
 }
 
 func (r *records) Take(_ context.Context, slot session.Slot, limit int) error {
 	return r.call("take", slot.Epoch, func() error {
-		if len(r.slots) >= limit {
-			return fault.New(fault.Limited, "full")
+		if !session.Admits(r.queue.Tickets(storeTime()), slot.ID, limit-len(r.slots)) {
+			return session.ErrNoSlot
 		}
+		r.queue.Remove(slot.ID)
 		r.slots[slot.ID] = true
 		return r.dead(slot.Epoch)
 	})
 }
+
+// storeTime is the time of the test's bubble.
+func storeTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
 func (r *records) Free(_ context.Context, slot session.Slot) error {
 	return r.call("free", slot.Epoch, func() error { delete(r.slots, slot.ID); return nil })
@@ -74,44 +76,17 @@ func (r *records) Free(_ context.Context, slot session.Slot) error {
 
 func (r *records) Active(context.Context, string) (int, error) { return len(r.slots), nil }
 
-func (r *records) Join(_ context.Context, ticket session.Slot, number int64, longest int) (drawn int64, err error) {
-	return 1, r.call("join", ticket.Epoch, func() error {
-		if len(r.tickets) >= longest {
-			return fault.New(fault.Limited, "full")
+func (r *records) RenewTickets(
+	_ context.Context, _, holder string, own []session.Ticket,
+) (tickets []session.Ticket, taken int, err error) {
+	err = r.call("look", "", func() error {
+		if r.queue.Renew(holder, own, storeTime()) {
+			r.calls = append(r.calls, "renew tickets")
 		}
-		r.tickets = append(r.tickets, ticket)
-		return r.dead(ticket.Epoch)
-	})
-}
-
-func (r *records) Look(_ context.Context, _, epoch string) (line session.Line, err error) {
-	return line, r.call("look", epoch, func() error {
-		line = session.Line{Tickets: slices.Clone(r.tickets), Taken: len(r.slots)}
+		tickets, taken = r.queue.Tickets(storeTime()), len(r.slots)
 		return nil
 	})
-}
-
-func (r *records) Redeem(_ context.Context, ticket session.Slot, limit int) error {
-	return r.call("redeem", ticket.Epoch, func() error {
-		switch at := slices.Index(r.tickets, ticket); {
-		case r.slots[ticket.ID]:
-		case at < 0:
-			return session.ErrNoTicket
-		case at >= limit-len(r.slots):
-			return fault.New(fault.Limited, "not yet")
-		default:
-			r.tickets = slices.Delete(r.tickets, at, at+1)
-			r.slots[ticket.ID] = true
-		}
-		return r.dead(ticket.Epoch)
-	})
-}
-
-func (r *records) Leave(_ context.Context, ticket session.Slot) error {
-	return r.call("leave", ticket.Epoch, func() error {
-		r.tickets = slices.DeleteFunc(r.tickets, func(t session.Slot) bool { return t == ticket })
-		return nil
-	})
+	return tickets, taken, err
 }
 
 func (r *records) Address(context.Context, string) (string, error) { return "", nil }
@@ -156,7 +131,7 @@ type world struct {
 // live runs the test in a bubble with an instance that has its first lease.
 func live(t *testing.T, test func(t *testing.T, w *world)) {
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{store: &records{slots: map[string]bool{}}}
+		w := &world{store: &records{slots: map[string]bool{}, queue: session.Queue{}}}
 		start, drawn := time.Now(), 0
 		w.Instance = session.NewInstance(session.Config{
 			Store:  w.store,

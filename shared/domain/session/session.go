@@ -10,7 +10,9 @@
 // when a lease is TakeAfter old; the epoch is then dead and its slots are free. TakeAfter is longer
 // than FenceAfter, so a slot is never served twice.
 //
-// A client without a free slot may wait in the account's queue (see Lines).
+// A client that finds no free slot may wait in the account's queue, where its ticket has a number
+// that the store draws. Its instance renews all of its tickets in the queue by one write every
+// RenewTicketsEvery. The tickets of an instance that crashed expire.
 package session
 
 import (
@@ -63,18 +65,19 @@ type Store interface {
 	// back.
 	Renew(ctx context.Context, epoch string) error
 
-	// End ends a lease, frees its slots at once and removes its tickets from their queues. Its
-	// epoch is then dead. It succeeds if the lease does not exist.
+	// End ends a lease and frees its slots at once; its epoch is then dead. It does
+	// not fail if there is no such lease.
 	End(ctx context.Context, epoch string) error
 
-	// Take takes a slot. The account then has at most limit open slots (0 means no limit), exactly
-	// so under any concurrency. Take first frees slots of leases that are TakeAfter old by the
-	// store's time and marks their epochs as dead, on the condition that they were not renewed
-	// since. A Take that finds its own slot succeeds.
+	// Take takes a slot. The account then has at most limit open slots (0 is no
+	// limit), exactly so under any concurrency. Slots of leases that are
+	// TakeAfter old by the store's time are freed first and their epochs marked
+	// as dead, on the condition that they were not renewed since. A Take
+	// that finds its own slot succeeds. A Take with a limit respects the account's
+	// queue, see Admits, and removes the ticket with the slot's id from it.
 	//
-	// Errors: fault.Limited if no slot is free; fault.Conflict if the slot's epoch is dead or
-	// unknown. While others wait in the account's queue, a Take with a limit finds no free slot:
-	// newcomers do not overtake them.
+	// Errors: fault.Limited when no slot is free, or it is another's turn;
+	// fault.Conflict when the slot's own epoch is dead or unknown.
 	Take(ctx context.Context, slot Slot, limit int) error
 
 	// Free frees a slot. It does nothing if the slot is already free or has another owner.
@@ -84,5 +87,12 @@ type Store interface {
 	// TakeAfter old. It reflects every Take and Free that has returned.
 	Active(ctx context.Context, account string) (int, error)
 
-	Lines
+	// RenewTickets replaces the holder's tickets in the account's queue. Own is in
+	// order of the numbers, with 0 last. The tickets count for TicketLife from then,
+	// by the store's time. Each 0 becomes a number higher than all in the queue. A
+	// new ticket is left out if the queue is too long for it, exactly so under any
+	// concurrency. RenewTickets writes only to change the tickets, or if they are
+	// RenewTicketsEvery old. It returns the tickets that count, in order, and the
+	// number of open slots.
+	RenewTickets(ctx context.Context, account, holder string, own []Ticket) (queue []Ticket, taken int, err error)
 }

@@ -3,41 +3,40 @@ package session
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"cutroom/shared/domain/fault"
 )
 
-// Place is a client's place in a queue.
+// Place is a client's place in a queue of Size clients. Position 1 is next.
 type Place struct {
-	// Position is 1 for the next client. Size is the length of the queue.
 	Position, Size int
 }
 
-// Limits are an account's limits.
+// Limits are the limits of an account.
 type Limits struct {
-	// Sessions limits open sessions, 0 means no limit.
+	// Sessions limits the open sessions; 0 means no limit.
 	Sessions int
-	// Line limits the queue, at most to LongestLine, which 0 stands for.
-	Line int
+	// Queue limits the clients that wait; 0 means LongestQueue, which is also the most.
+	Queue int
 }
 
-// queue is an account's queue as seen by the waiting clients of this instance. One goroutine
-// watches it for all of them.
+// queue is the part of an account's queue that waits at this instance. One goroutine reads and
+// renews it until its last client has left. The instance's mutex guards the two lists.
 type queue struct {
-	account string
-	// waiters are by ticket id. The instance's mutex guards them.
-	waiters map[string]*waiter
-	// kicked requests an immediate look after a change.
+	account, holder string
+	// waiters are in order of arrival.
+	waiters []*waiter
+	// left are former waiters whose tickets may still be in the store.
+	left []*waiter
+	// kicked has an element if the goroutine must read the queue at once.
 	kicked chan struct{}
-	// stop ends the goroutine, which closes ended.
-	stop  context.CancelFunc
-	ended chan struct{}
 }
 
 func (q *queue) kick() { signal(q.kicked) }
 
-// signal sends to a channel with a buffer of one, without blocking.
+// signal puts an element into a channel of capacity 1 unless it has one.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -45,48 +44,41 @@ func signal(c chan struct{}) {
 	}
 }
 
-// waiter is a waiting client. The instance's mutex guards the fields below the channels.
+// waiter is a client that waits.
 type waiter struct {
 	limits Limits
-	// moved receives after a change of the place, turn when the wait is over.
+	// moved has an element after place has changed, turn when the wait is over.
 	moved chan struct{}
 	turn  chan outcome
-
-	ticket Slot
-	// number is 0 until the ticket is in the queue.
-	number int64
-	place  Place
-	// unsure is true after a failed call that may have taken the slot.
-	unsure bool
-	// served is true once turn was sent, left once the client has left.
-	served, left bool
+	// gone is closed when the store no longer has the ticket of a client that left.
+	gone chan struct{}
+	// ticket belongs to the queue's goroutine.
+	ticket Ticket
+	// place is guarded by the instance's mutex.
+	place Place
 }
 
+// outcome is the result of a wait.
 type outcome struct {
 	session *Session
 	err     error
 }
 
-// Wait waits in the account's queue until a session can be opened. It calls tell with the place as
-// soon as that is known, when it changes, and every TellEvery. If the context ends, the ticket
-// leaves the queue.
+// Wait waits in the account's queue until a session can be opened. It calls tell with the first
+// place, when the place changes, and every TellEvery.
 //
-// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease at the
-// start.
+// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance holds no lease
+// when the wait starts; the context's error when it ends, which ends the wait; errors of the store.
 func (i *Instance) Wait(ctx context.Context, account string, limits Limits, tell func(Place)) (*Session, error) {
-	l := i.held()
-	if l == nil {
+	if i.held() == nil {
 		return nil, errNoLease()
 	}
-	limits.Line = min(cmp.Or(limits.Line, LongestLine), LongestLine)
-	w := &waiter{limits: limits, moved: make(chan struct{}, 1), turn: make(chan outcome, 1),
-		ticket: Slot{ID: "session_" + i.config.NewID(), Account: account, Epoch: l.epoch}}
-	q := i.enlist(w)
-	defer i.strike(ctx, q, w)
-	if err := i.join(ctx, l, w); err != nil {
-		return nil, err
+	w := &waiter{
+		limits: limits, moved: make(chan struct{}, 1), turn: make(chan outcome, 1), gone: make(chan struct{}),
+		ticket: Ticket{ID: i.newSessionID(), Longest: min(cmp.Or(limits.Queue, LongestQueue), LongestQueue)},
 	}
-	q.kick()
+	q := i.enlist(account, w)
+	defer i.leave(ctx, q, w)
 	ticker := time.NewTicker(TellEvery)
 	defer ticker.Stop()
 	for {
@@ -110,246 +102,167 @@ func (i *Instance) placeOf(w *waiter) Place {
 	return w.place
 }
 
-func (i *Instance) enlist(w *waiter) *queue {
+// enlist adds a waiter to the queue of the account.
+func (i *Instance) enlist(account string, w *waiter) *queue {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	q := i.queues[w.ticket.Account]
+	q := i.queues[account]
 	if q == nil {
-		ctx, stop := context.WithCancel(context.Background())
-		q = &queue{account: w.ticket.Account, waiters: map[string]*waiter{}, kicked: make(chan struct{}, 1),
-			stop: stop, ended: make(chan struct{})}
-		i.queues[q.account] = q
-		go i.watch(ctx, q)
+		q = &queue{account: account, holder: i.config.NewID(), kicked: make(chan struct{}, 1)}
+		i.queues[account] = q
+		go i.watch(q)
 	}
-	q.waiters[w.ticket.ID] = w
+	q.waiters = append(q.waiters, w)
+	q.kick()
 	return q
 }
 
-// strike ends a wait. A client that was not served leaves the queue, and the last one ends it.
-func (i *Instance) strike(ctx context.Context, q *queue, w *waiter) {
+// finish ends a wait with an outcome. It closes a session whose client has left.
+func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
-	w.left = true
-	ticket, served, unsure := w.ticket, w.served, w.unsure
-	delete(q.waiters, ticket.ID)
-	last := len(q.waiters) == 0 && i.queues[q.account] == q
-	if last {
-		delete(i.queues, q.account)
-	}
-	i.mu.Unlock()
-	if last {
-		q.stop()
-		<-q.ended
-	}
-	if served {
-		select {
-		case end := <-w.turn: // as the context ended
-			if end.session != nil {
-				end.session.Close(ctx)
-			}
-		default:
-		}
-		return
-	}
-	// If this fails, the next look finds a ticket without a waiter, or the ticket soon stops
-	// counting.
-	_ = i.call(context.WithoutCancel(ctx), "leave a line", storeTime, func(ctx context.Context) error {
-		return i.config.Store.Leave(ctx, ticket)
-	})
-	if unsure {
-		i.owe(debt{slot: ticket, until: i.config.Uptime() + settleTime})
-	}
-}
-
-// join puts a waiter into the queue, at the end unless it already has a number. It continues when
-// the context ends, so that no ticket is left behind.
-//
-// Errors: fault.Limited if the queue is full; fault.Unavailable if the lease is lost.
-func (i *Instance) join(ctx context.Context, l *lease, w *waiter) error {
-	i.mu.Lock()
-	ticket, number := w.ticket, w.number
-	i.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	number, err := i.config.Store.Join(ctx, ticket, number, w.limits.Line)
-	if fault.Is(err, fault.Conflict) {
-		i.lose(l)
-		return errNoLease()
-	}
-	if err != nil {
-		return err
-	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	w.number = number
-	return nil
-}
-
-func (i *Instance) watch(ctx context.Context, q *queue) {
-	defer close(q.ended)
-	ticker := time.NewTicker(i.config.LookEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-q.kicked:
-		case <-ticker.C:
-		}
-		if l := i.held(); l != nil {
-			i.look(ctx, q, l)
-		}
-	}
-}
-
-// look reads the queue once, for all waiters.
-func (i *Instance) look(ctx context.Context, q *queue, l *lease) {
-	var line Line
-	err := i.call(ctx, "look at a line", storeTime, func(ctx context.Context) (err error) {
-		line, err = i.config.Store.Look(ctx, q.account, l.epoch)
-		return err
-	})
-	if err != nil {
-		return
-	}
-	seen := i.place(q, l, line)
-	for _, ticket := range seen.unknown {
-		_ = i.call(ctx, "leave a line", storeTime, func(ctx context.Context) error {
-			return i.config.Store.Leave(ctx, ticket)
-		})
-	}
-	for _, w := range seen.missing {
-		i.comeBack(ctx, q, l, w)
-	}
-	for _, w := range seen.next {
-		if i.redeem(ctx, q, l, w) != nil {
-			return // and so it is not yet the turn of those behind it
-		}
-	}
-}
-
-// sighting is the result of a look for the tickets of this instance.
-type sighting struct {
-	// next are the waiters whose turn it is, in order. missing are the ones no longer in the queue.
-	// unknown are tickets in the queue without a waiter.
-	next, missing []*waiter
-	unknown       []Slot
-}
-
-// place updates the places of the waiters.
-func (i *Instance) place(q *queue, l *lease, line Line) (seen sighting) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	found := map[*waiter]bool{}
-	for n, ticket := range line.Tickets {
-		if ticket.Epoch != l.epoch {
-			continue
-		}
-		w := q.waiters[ticket.ID]
-		if w == nil {
-			seen.unknown = append(seen.unknown, ticket)
-			continue
-		}
-		found[w] = true
-		if place := (Place{n + 1, len(line.Tickets)}); place != w.place {
-			w.place = place
-			signal(w.moved)
-		}
-		if most := w.limits.Sessions; w.number > 0 && (most <= 0 || n < most-line.Taken) {
-			seen.next = append(seen.next, w)
-		}
-	}
-	for _, w := range q.waiters {
-		if !found[w] && w.number > 0 {
-			seen.missing = append(seen.missing, w)
-		}
-	}
-	return seen
-}
-
-// comeBack puts a waiter back into the queue at its place, after the instance was silent for too
-// long or got a new lease.
-func (i *Instance) comeBack(ctx context.Context, q *queue, l *lease, w *waiter) {
-	i.mu.Lock()
-	if w.ticket.Epoch != l.epoch {
-		// A slot taken under the old lease has ended with it.
-		w.ticket.Epoch, w.unsure = l.epoch, false
-	}
-	unsure := w.unsure
-	i.mu.Unlock()
-	if unsure && !fault.Is(i.redeem(ctx, q, l, w), fault.NotFound) {
-		return
-	}
-	err := i.join(ctx, l, w)
-	switch {
-	case fault.Is(err, fault.Limited):
-		i.finish(ctx, q, w, outcome{err: err})
-	case err != nil && ctx.Err() == nil && !fault.Is(err, fault.Unavailable):
-		i.config.Logger.Warn("the store of sessions failed", "call", "join a line", "error", err)
-	}
-}
-
-// redeem opens the session of a waiter whose turn it is.
-//
-// Errors: fault.Unavailable if the lease is lost.
-func (i *Instance) redeem(ctx context.Context, q *queue, l *lease, w *waiter) error {
-	i.mu.Lock()
-	ticket, left := w.ticket, w.left
-	i.mu.Unlock()
-	if left {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, storeTime)
-	defer cancel()
-	err := i.config.Store.Redeem(ctx, ticket, w.limits.Sessions)
-	switch {
-	case fault.Is(err, fault.Limited), fault.Is(err, fault.NotFound):
-		return err
-	case fault.Is(err, fault.Conflict):
-		i.lose(l)
-		return errNoLease()
-	case err != nil:
-		if ctx.Err() != context.Canceled {
-			i.config.Logger.Warn("the store of sessions failed", "call", "redeem a ticket", "error", err)
-		}
-		i.mu.Lock()
-		w.unsure, left = true, w.left
-		i.mu.Unlock()
-		if left {
-			i.owe(debt{slot: ticket, until: i.config.Uptime() + settleTime})
-		}
-		return err
-	}
-	if !i.alive(l) {
-		// The slot ends with its epoch: Run calls End next.
-		return errNoLease()
-	}
-	i.mu.Lock()
-	i.counted++
-	i.mu.Unlock()
-	i.finish(ctx, q, w, outcome{session: &Session{instance: i, lease: l, slot: ticket}})
-	return nil
-}
-
-// finish ends a wait with the outcome. It closes the session if the client has left.
-func (i *Instance) finish(ctx context.Context, q *queue, w *waiter, end outcome) {
-	i.mu.Lock()
-	left := w.left
-	if !left {
-		w.served = true
-		delete(q.waiters, w.ticket.ID)
+	at := slices.Index(q.waiters, w)
+	if at >= 0 {
+		q.waiters = slices.Delete(q.waiters, at, at+1)
 		w.turn <- end
 	}
 	i.mu.Unlock()
-	if left && end.session != nil {
-		end.session.Close(ctx)
+	if at < 0 && end.session != nil {
+		end.session.Close(context.Background())
 	}
 }
 
-// kick makes the instance look at the account's queue at once, if its own clients wait in it.
+// leave removes a waiter that was not served, and returns when the store knows.
+func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
+	i.mu.Lock()
+	at := slices.Index(q.waiters, w)
+	if at >= 0 {
+		q.waiters = slices.Delete(q.waiters, at, at+1)
+		q.left = append(q.left, w)
+		q.kick()
+	}
+	i.mu.Unlock()
+	if at >= 0 {
+		<-w.gone
+	}
+	select {
+	case end := <-w.turn: // at the moment at which the context ended
+		if end.session != nil {
+			end.session.Close(ctx)
+		}
+	default:
+	}
+}
+
+// kick makes the instance read the account's queue at once if its clients wait in it.
 func (i *Instance) kick(account string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	if q := i.queues[account]; q != nil {
 		q.kick()
 	}
+}
+
+// watch serves a queue until its last client has left.
+func (i *Instance) watch(q *queue) {
+	ticker := time.NewTicker(LookEvery)
+	defer ticker.Stop()
+	for i.look(q) {
+		select {
+		case <-q.kicked:
+		case <-ticker.C:
+		}
+	}
+}
+
+// look renews the tickets of a queue once and opens the sessions whose turn it is. It returns
+// false when no client waits any more.
+func (i *Instance) look(q *queue) bool {
+	i.mu.Lock()
+	waiters, left := slices.Clone(q.waiters), q.left
+	q.left = nil
+	i.mu.Unlock()
+	l := i.held()
+	var next []*waiter
+	if l != nil {
+		next = i.renew(q, waiters)
+	}
+	for _, w := range left {
+		// If the renewal failed, the next one removes the ticket, or it expires.
+		close(w.gone)
+	}
+	for _, w := range next {
+		if i.redeem(q, l, w) != nil {
+			break // so it is not the turn of those behind it
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(q.waiters)+len(q.left) > 0 {
+		return true
+	}
+	delete(i.queues, q.account)
+	return false
+}
+
+// renew renews the tickets of the waiters, notes their places, and returns those whose turn it
+// is. It ends the waits for which the queue has no place.
+func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
+	own := make([]Ticket, len(waiters))
+	for n, w := range waiters {
+		own[n] = w.ticket
+	}
+	var tickets []Ticket
+	var taken int
+	err := i.call(context.Background(), "renew tickets", storeTime, func(ctx context.Context) (err error) {
+		tickets, taken, err = i.config.Store.RenewTickets(ctx, q.account, q.holder, own)
+		return err
+	})
+	places := map[string]int{}
+	for at, ticket := range tickets {
+		places[ticket.ID] = at
+	}
+	for _, w := range waiters {
+		at, found := places[w.ticket.ID]
+		switch {
+		case err != nil && w.ticket.Number == 0:
+			i.finish(q, w, outcome{err: err})
+		case err != nil:
+		case !found:
+			i.finish(q, w, outcome{err: ErrNoSlot})
+		default:
+			w.ticket.Number = tickets[at].Number
+			i.moves(w, Place{at + 1, len(tickets)})
+			if limit := w.limits.Sessions; limit <= 0 || at < limit-taken {
+				next = append(next, w)
+			}
+		}
+	}
+	return next
+}
+
+// moves notes the place of a waiter.
+func (i *Instance) moves(w *waiter, place Place) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if w.place != place {
+		w.place = place
+		signal(w.moved)
+	}
+}
+
+// redeem opens the session of a waiter whose turn it is.
+//
+// Errors: the errors of take.
+func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
+	opened, err := i.take(context.Background(), l, Slot{ID: w.ticket.ID, Account: q.account, Epoch: l.epoch}, w.limits.Sessions)
+	switch {
+	case err == nil:
+		i.finish(q, w, outcome{session: opened})
+		q.kick()
+	case !fault.Is(err, fault.Limited):
+		// The slot may be taken nevertheless, and is then freed. The next try is for another.
+		w.ticket.ID = i.newSessionID()
+		i.config.Logger.Warn("the store of sessions failed", "call", "open the session of a waiting client", "error", err)
+	}
+	return err
 }

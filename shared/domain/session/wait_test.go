@@ -25,13 +25,13 @@ type waiting struct {
 	places []session.Place
 }
 
-func (w *world) wait(t *testing.T, line int) *waiting {
+func (w *world) wait(t *testing.T, longest int) *waiting {
 	t.Helper()
 	ctx, leave := context.WithCancel(t.Context())
 	one := &waiting{leave: leave, ended: make(chan struct{})}
 	go func() {
 		defer close(one.ended)
-		one.session, one.err = w.Wait(ctx, "acme", session.Limits{Sessions: 1, Line: line}, func(place session.Place) {
+		one.session, one.err = w.Wait(ctx, "acme", session.Limits{Sessions: 1, Queue: longest}, func(place session.Place) {
 			one.mu.Lock()
 			defer one.mu.Unlock()
 			one.places = append(one.places, place)
@@ -63,9 +63,8 @@ func (w *waiting) isServed(t *testing.T) {
 	}
 }
 
-// A slot that is freed by this instance goes to who is next at once, and one that is freed by
-// another with the next look.
-func TestAFreedSlotIsTakenWithinASecond(t *testing.T) {
+// An instance takes a slot that it frees at once, and one that another frees when it looks next.
+func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
 		first, second := w.wait(t, 9), w.wait(t, 9)
@@ -81,16 +80,17 @@ func TestAFreedSlotIsTakenWithinASecond(t *testing.T) {
 		}
 		first.session.Close(t.Context())
 		second.session.Close(t.Context())
-		// Nobody waits any more, and nobody looks.
-		before, _ := w.store.count("look 1")
+		// No client waits any more, so the instance stops reading the queue.
+		after(time.Second)
+		before, _ := w.store.count("look ")
 		after(10 * time.Second)
-		if looks, _ := w.store.count("look 1"); looks != before {
-			t.Errorf("%d looks at a line in which nobody waits", looks-before)
+		if looks, _ := w.store.count("look "); looks != before {
+			t.Errorf("%d reads of an empty queue", looks-before)
 		}
 	})
 }
 
-func TestWhoWaitsIsToldThePlace(t *testing.T) {
+func TestWaitingClientHearsItsPlace(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first, second := w.wait(t, 9), w.wait(t, 9)
@@ -107,39 +107,60 @@ func TestWhoWaitsIsToldThePlace(t *testing.T) {
 		first.leave()
 		<-first.ended
 		if !errors.Is(first.err, context.Canceled) {
-			t.Errorf("who leaves gets %v", first.err)
+			t.Errorf("the wait of a client that left ended with %v", first.err)
 		}
 		time.Sleep(session.LookEvery)
 		synctest.Wait()
 		if told := second.told(); len(told) == 0 || told[len(told)-1] != (session.Place{Position: 1, Size: 1}) {
-			t.Errorf("when the first has left, the second was told %v", told)
+			t.Errorf("after the first had left, the second was told %v", told)
 		}
 		second.leave()
 		<-second.ended
 	})
 }
 
-func TestAFullLine(t *testing.T) {
+// One write every two seconds renews the tickets of all clients.
+func TestOneWriteRenewsAllTickets(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.open(t, 1)
+		for range 50 {
+			w.wait(t, 99)
+		}
+		before, _ := w.store.count("renew tickets")
+		after(20 * time.Second)
+		renewals, _ := w.store.count("renew tickets")
+		if renewals -= before; renewals < 6 || renewals > 11 {
+			t.Errorf("%d writes in 20 seconds", renewals)
+		}
+		w.store.mu.Lock()
+		if waiting := len(w.store.queue.Tickets(storeTime())); waiting != 50 {
+			t.Errorf("%d tickets count", waiting)
+		}
+		w.store.mu.Unlock()
+	})
+}
+
+func TestFullQueueRefuses(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first, second := w.wait(t, 1), w.wait(t, 1)
 		<-second.ended
 		if !fault.Is(second.err, fault.Limited) {
-			t.Errorf("the second client of a line of one: %v", second.err)
+			t.Errorf("the second client of a queue of one: %v", second.err)
 		}
 		first.leave()
 		<-first.ended
 		third := w.wait(t, 1)
 		third.leave()
 		<-third.ended
-		if len(w.store.tickets) > 0 {
-			t.Errorf("in the line are still %v", w.store.tickets)
+		if len(w.store.queue) > 0 {
+			t.Errorf("the queue still has %v", w.store.queue)
 		}
 	})
 }
 
-// Who has waited goes on with a place under the instance's next lease.
-func TestALineOutlivesTheLease(t *testing.T) {
+// A client keeps its place under the instance's next lease.
+func TestWaitOutlivesTheLease(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first := w.wait(t, 9)
@@ -154,60 +175,79 @@ func TestALineOutlivesTheLease(t *testing.T) {
 	})
 }
 
-// A call that fails may have taken the slot all the same: the next look finds out.
-func TestARedemptionWhoseAnswerIsLost(t *testing.T) {
+func TestWaitEndsIfTheStoreFailsAtItsStart(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		w.store.fail(func(string) error { return errDown })
+		first := w.wait(t, 9)
+		<-first.ended
+		if !errors.Is(first.err, errDown) {
+			t.Errorf("the wait ended with %v", first.err)
+		}
+	})
+}
+
+// A call that fails may have taken the slot all the same. The slot is freed, and the client
+// is served by the next call.
+func TestSlotOfALostAnswerIsFreed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
 		first := w.wait(t, 9)
-		w.store.fail(func(call string) error {
-			if call != "redeem" {
+		takes := func(call string) error {
+			if call != "take" {
 				return nil
 			}
-			w.store.slots[w.store.tickets[0].ID] = true
-			w.store.tickets = nil
+			id := w.store.queue.Tickets(storeTime())[0].ID
+			w.store.queue.Remove(id)
+			w.store.slots[id] = true
 			w.store.failing = nil
 			return errDown
-		})
-		holder.Close(t.Context())
-		after(session.LookEvery)
-		first.isServed(t)
-		first.session.Close(t.Context())
-		if _, slots := w.store.count(""); slots != 0 {
-			t.Errorf("%d slots are left", slots)
 		}
-
-		// Who has left by then gets no session, and the slot is freed.
-		holder = w.open(t, 1)
-		second := w.wait(t, 9)
-		w.store.fail(func(call string) error {
-			if call == "redeem" || call == "leave" {
-				return errDown
-			}
-			return nil
-		})
+		w.store.fail(takes)
 		holder.Close(t.Context())
+		after(2 * time.Second)
+		first.isServed(t)
+
+		// A client that leaves during the call gets no session.
+		second := w.wait(t, 9)
+		w.store.fail(takes)
+		first.session.Close(t.Context())
 		synctest.Wait()
 		second.leave()
 		<-second.ended
-		w.store.fail(nil)
-		w.store.mu.Lock()
-		w.store.slots[w.store.tickets[0].ID] = true // it arrives after all
-		w.store.tickets = nil
-		w.store.mu.Unlock()
-		after(2 * time.Minute)
+		after(2 * time.Second)
 		if _, slots := w.store.count(""); slots != 0 {
 			t.Errorf("%d slots are left", slots)
 		}
 	})
 }
 
-// A ticket that could not be given back blocks nobody.
-func TestATicketWithoutAClient(t *testing.T) {
+func TestSlotOfAClientThatLeftIsFreed(t *testing.T) {
+	live(t, func(t *testing.T, w *world) {
+		holder := w.open(t, 1)
+		first := w.wait(t, 9)
+		w.store.fail(func(call string) error {
+			if call == "take" {
+				first.leave()
+				time.Sleep(time.Millisecond)
+			}
+			return nil
+		})
+		holder.Close(t.Context())
+		<-first.ended
+		synctest.Wait()
+		if _, slots := w.store.count(""); slots != 0 || w.Count() != 0 {
+			t.Errorf("%d slots are left, and %d sessions", slots, w.Count())
+		}
+	})
+}
+
+// A ticket whose removal failed does not block others.
+func TestTicketWithoutAClientIsRemoved(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
 		first, second := w.wait(t, 9), w.wait(t, 9)
 		w.store.fail(func(call string) error {
-			if call == "leave" {
+			if call == "look" {
 				return errDown
 			}
 			return nil

@@ -26,7 +26,7 @@ var (
 )
 
 // lobby is a client without a session: it waits in its account's queue
-// (docs/contract/realtime.md#the-line), or may still ask to. Its messages are kept for the session,
+// (docs/contract/realtime.md#the-queue), or may still ask to. Its messages are kept for the session,
 // except for frames, which would be old.
 type lobby struct {
 	server    *Server
@@ -182,7 +182,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	began := time.Now()
 	log := s.config.Logger.With("account", who.Account(), "key", who.Key.ID, "model", l.admission.model.ID)
 	log.Info("a client waits for a session")
-	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Line: who.Tier.RealtimeLine}
+	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Queue: who.Tier.RealtimeLine}
 	opened, err := s.config.Sessions.Wait(l.life, who.Account(), limits, func(place session.Place) {
 		l.say(positionMessage{"queue_position", place.Position, place.Size})
 	})

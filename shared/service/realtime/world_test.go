@@ -56,8 +56,8 @@ type setup struct {
 	limit int
 	// perKey is how many of them a key may have, 0 for any number.
 	perKey int
-	// line is how many may wait for a session.
-	line int
+	// queue is how many may wait for a session.
+	queue int
 	// webrtc is true if there are rooms.
 	webrtc   bool
 	times    realtime.Times
@@ -173,7 +173,7 @@ func newWorld(t *testing.T, s setup) *world {
 		Catalog: known,
 		Authenticator: credential.NewAuthenticator(
 			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey,
-				RealtimeLine: s.line}},
+				RealtimeLine: s.queue}},
 			w.now,
 		),
 		Keys: w.keys,

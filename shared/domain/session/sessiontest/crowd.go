@@ -9,42 +9,35 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/patience"
 )
 
-// Crowd is a test with a crowd.
-type Crowd struct {
-	// Store is one whose time passes by itself.
-	Store session.Store
-	// Clients is how many wait at first.
-	Clients int
-	// LookEvery is that of the instances.
-	LookEvery time.Duration
-}
+// clients is how many clients a crowd has before another instance starts.
+const clients = 24
 
 // RunCrowd lets a crowd wait at three instances for one slot, kills two of them one
 // after the other while their clients wait, and starts another in their place. The
 // clients that are left are served one at a time, in the order in which they came.
-func RunCrowd(t *testing.T, c Crowd) {
-	w := &crowd{T: t, Crowd: c}
+// The store's time must pass.
+func RunCrowd(t *testing.T, store session.Store) {
+	w := &crowd{T: t, store: store}
 	instances := []*member{w.start(), w.start(), w.start()}
 	held := w.hold(instances[0])
-	for n := range c.Clients {
+	for n := range clients {
 		w.join(n, instances[n%len(instances)])
 	}
 	instances[1].kill()
 	late := w.start()
 	instances = append(instances, late)
-	for n := c.Clients; n < c.Clients+c.Clients/5; n++ {
+	for n := clients; n < clients+clients/4; n++ {
 		w.join(n, late)
 	}
 	// The second is killed while a client of the first is served, so that it has no
 	// session, which would be counted until its lease is over.
-	w.at.Store(int64(c.Clients / 2 / 3 * 3))
+	w.at.Store(clients / 2 / 3 * 3)
 	w.then = instances[2].kill
 	held.Close(t.Context())
 	w.clients.Wait()
@@ -53,8 +46,8 @@ func RunCrowd(t *testing.T, c Crowd) {
 	}
 
 	var want []int
-	for n := range c.Clients + c.Clients/5 {
-		if n >= c.Clients || n%3 == 0 || n%3 == 2 && n < int(w.at.Load()) {
+	for n := range clients + clients/4 {
+		if n >= clients || n%3 == 0 || n%3 == 2 && n < int(w.at.Load()) {
 			want = append(want, n)
 		}
 	}
@@ -66,7 +59,7 @@ func RunCrowd(t *testing.T, c Crowd) {
 // crowd is the world of RunCrowd.
 type crowd struct {
 	*testing.T
-	Crowd
+	store   session.Store
 	clients sync.WaitGroup
 	// then is called while the client of the number at is served.
 	at   atomic.Int64
@@ -117,22 +110,14 @@ func (m *member) Free(ctx context.Context, slot session.Slot) error {
 	return m.call(func() error { return m.Store.Free(ctx, slot) })
 }
 
-func (m *member) Join(ctx context.Context, ticket session.Slot, number int64, longest int) (drawn int64, err error) {
-	err = m.call(func() (err error) { drawn, err = m.Store.Join(ctx, ticket, number, longest); return err })
-	return drawn, err
-}
-
-func (m *member) Look(ctx context.Context, account, epoch string) (line session.Line, err error) {
-	err = m.call(func() (err error) { line, err = m.Store.Look(ctx, account, epoch); return err })
-	return line, err
-}
-
-func (m *member) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
-	return m.call(func() error { return m.Store.Redeem(ctx, ticket, limit) })
-}
-
-func (m *member) Leave(ctx context.Context, ticket session.Slot) error {
-	return m.call(func() error { return m.Store.Leave(ctx, ticket) })
+func (m *member) RenewTickets(
+	ctx context.Context, account, holder string, own []session.Ticket,
+) (tickets []session.Ticket, taken int, err error) {
+	err = m.call(func() (err error) {
+		tickets, taken, err = m.Store.RenewTickets(ctx, account, holder, own)
+		return err
+	})
+	return tickets, taken, err
 }
 
 // kill ends the instance without a word to the store.
@@ -149,9 +134,9 @@ func (w *crowd) start() *member {
 	if err != nil {
 		w.Fatal(err)
 	}
-	m := &member{Store: w.Store}
+	m := &member{Store: w.store}
 	m.Instance = session.NewInstance(session.Config{
-		Store: m, Uptime: clock.Now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler), LookEvery: w.LookEvery,
+		Store: m, Uptime: clock.Now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
 	})
 	m.ctx, m.cancel = context.WithCancel(w.Context())
 	m.running.Go(func() { m.Run(m.ctx) })
@@ -175,7 +160,7 @@ func (w *crowd) join(number int, m *member) {
 	placed := make(chan struct{})
 	once := sync.OnceFunc(func() { close(placed) })
 	w.clients.Go(func() {
-		s, err := m.Wait(m.ctx, account, session.Limits{Sessions: 1, Line: 2 * w.Clients},
+		s, err := m.Wait(m.ctx, account, session.Limits{Sessions: 1, Queue: 2 * clients},
 			func(session.Place) { once() })
 		if err != nil {
 			if m.ctx.Err() == nil {

@@ -89,6 +89,20 @@ var leaseTests = []test{
 		conformance.OK(s, s.Store.End(s.ctx, one))
 		s.active(account, 2)
 	}},
+	{"free the slots of a dead lease when there are hundreds", func(s *suite) {
+		const limit = 130
+		s.begin(one, two)
+		for n := range limit {
+			s.take(slot(n, []string{one, one, two}[n%3]))
+		}
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(901, two), limit), fault.Limited)
+		conformance.OK(s, s.Store.End(s.ctx, one))
+		const left = limit / 3
+		s.active(account, left)
+		conformance.OK(s, s.Store.Take(s.ctx, slot(901, two), left+1))
+		conformance.Fails(s, s.Store.Take(s.ctx, slot(902, two), left+1), fault.Limited)
+		s.active(account, left+1)
+	}},
 	{"tell the address of a lease while it is alive", func(s *suite) {
 		tells := func(epoch, want string) {
 			s.Helper()

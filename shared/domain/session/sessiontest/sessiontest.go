@@ -26,8 +26,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
 	},
 		conformance.About("Take", takeTests), conformance.About("Free", freeTests), conformance.About("Leases", leaseTests),
-		conformance.About("Races", raceTests), conformance.About("Lines", lineTests), conformance.About("Turns", turnTests),
-		conformance.About("Silence", silenceTests), conformance.About("Races in a line", lineRaceTests),
+		conformance.About("Races", raceTests), conformance.About("Queue", queueTests),
+		conformance.About("Races in a queue", queueRaceTests),
 	)
 }
 

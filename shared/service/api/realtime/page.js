@@ -268,10 +268,10 @@ function disconnect() {
   ended("");
 }
 
-// wait tells that the account's sessions are all open, and that this one is in line.
+// wait shows that the account's sessions are all open, and this one's place in the queue.
 function wait(position, size) {
   show("opening", "In line");
-  element("empty").lastElementChild.textContent = `All sessions of the account are open. This one is number ${position} of ${size} in line and begins by itself.`;
+  element("empty").lastElementChild.textContent = `All sessions of the account are open. This one is number ${position} of ${size} in the queue and begins by itself.`;
 }
 
 function hear(message) {

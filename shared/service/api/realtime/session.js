@@ -84,7 +84,7 @@ class Session {
     Object.assign(this, { picture, on, sent: [], started: false, closed: false, why: "" });
     if (!video) this.why = "the server has no WebRTC";
     else if (!hasRoom()) this.why = "this browser has no WebRTC";
-    // Where the account's sessions are all open this one waits in line.
+    // If the account's sessions are all open, this one waits in the queue.
     const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token, queue: true })}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     this.socket = new WebSocket(url);

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// waiting is a client in the line, which reads until its session begins.
+// waiting is a client in the queue, which reads until its session begins.
 type waiting struct {
 	*websocket.Conn
 	placed chan struct{}
@@ -27,7 +27,7 @@ type waiting struct {
 	err          error
 }
 
-// wait connects to an instance and waits until the client has a place in the line.
+// wait connects to an instance and waits until the client has a place in the queue.
 func (f *fleet) wait(i *instance) *waiting {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
@@ -45,7 +45,7 @@ func (f *fleet) wait(i *instance) *waiting {
 			return w
 		case <-w.gone:
 			if !isRefusal(w.err, errNotNow) {
-				f.t.Fatalf("a client got no place in the line: %v", w.err)
+				f.t.Fatalf("a client got no place in the queue: %v", w.err)
 			}
 		case <-ctx.Done():
 			f.t.Fatal("a client waits for its place")
@@ -104,25 +104,25 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 
 // Many clients wait at three instances, and one instance is killed. The others' clients are served in
 // order of arrival.
-func TestTheLineAcrossInstances(t *testing.T) {
+func TestQueueAcrossInstances(t *testing.T) {
 	t.Parallel()
-	// The sign of life of an instance may have been due for as long when it began to stand still.
-	const loses = session.GoneAfter - 2*session.HereEvery
+	// The renewal of an instance's tickets may have been due for as long when it began to stand still.
+	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
-		wrong, still := serveLine(t)
+		wrong, still := serveQueue(t)
 		if len(wrong) == 0 {
 			return
 		}
 		if still < loses {
-			t.Fatalf("the order of the line: %v", wrong)
+			t.Fatalf("the order of the queue: %v", wrong)
 		}
 		t.Logf("an instance stood still for %s and lost places: %v", still, wrong)
 	}
 }
 
-// serveLine returns who was served out of order or not at all, and for how long an instance
+// serveQueue returns who was served out of order or not at all, and for how long an instance
 // stood still at most.
-func serveLine(t *testing.T) (wrong []string, still time.Duration) {
+func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	const limit, clients = 4, 90
 	f := newFleet(t, limit)
 	instances := []*instance{f.start(), f.start(), f.start()}
@@ -130,9 +130,9 @@ func serveLine(t *testing.T) (wrong []string, still time.Duration) {
 	for range limit {
 		holders = append(holders, f.open(instances[0]))
 	}
-	var line []*waiting
+	var queue []*waiting
 	for n := range clients {
-		line = append(line, f.wait(instances[n%len(instances)]))
+		queue = append(queue, f.wait(instances[n%len(instances)]))
 	}
 	f.isFull(instances[1])
 	f.becomes(limit)
@@ -142,7 +142,7 @@ func serveLine(t *testing.T) (wrong []string, still time.Duration) {
 	left := map[int]bool{} // those who are alive and were not served yet
 	var served []string
 	var all sync.WaitGroup
-	for n, w := range line {
+	for n, w := range queue {
 		killed := n%len(instances) == 1
 		if !killed {
 			left[n] = true

@@ -1,0 +1,76 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"cutroom/shared/domain/session"
+)
+
+// queueAttribute has the text of an account's queue. It is missing if the queue is empty. A write that changes
+// the queue, or needs it unchanged, requires the text that was read.
+const queueAttribute = "queue"
+
+// changeQueue returns the condition that the queue has not changed since the read, and the clauses of an
+// update that write the new queue. It adds their values.
+func (a accountState) changeQueue(values item) (condition, set, remove string) {
+	condition = "attribute_not_exists(#queue)"
+	if a.queueText != "" {
+		condition, values[":seen"] = "#queue = :seen", text(a.queueText)
+	}
+	switch changed := a.queue.String(); changed {
+	case a.queueText:
+	case "":
+		remove = " REMOVE #queue"
+	default:
+		set, values[":queue"] = "#queue = :queue", text(changed)
+	}
+	return condition, set, remove
+}
+
+// RenewTickets reads the account and the leases of its slots. It writes the queue every
+// session.RenewTicketsEvery, and if the tickets change.
+func (s *Sessions) RenewTickets(
+	ctx context.Context, account, holder string, own []session.Ticket,
+) (tickets []session.Ticket, taken int, err error) {
+	// The role of the instances may read items only in batches.
+	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
+	if err != nil {
+		return nil, 0, storeError("renew tickets", err)
+	}
+	current := append(found, nil)[0]
+	for range takeTries {
+		// No lease has the name of the holder. It makes a read even without slots, for the time.
+		a, err := s.stateOf(ctx, account, holder, current)
+		if err != nil {
+			return nil, 0, storeError("renew tickets", err)
+		}
+		refused := false
+		if a.queue.Renew(holder, own, a.now) {
+			if current, refused, err = s.writeQueue(ctx, a); err != nil {
+				return nil, 0, storeError("renew tickets", err)
+			}
+		}
+		if !refused {
+			return a.queue.Tickets(a.now), a.taken(), nil
+		}
+	}
+	return nil, 0, busy(nil)
+}
+
+// writeQueue writes the changed queue. If another process changed it, refused is true and current is the
+// account's item.
+func (s *Sessions) writeQueue(ctx context.Context, a accountState) (current item, refused bool, err error) {
+	values := item{}
+	condition, set, remove := a.changeQueue(values)
+	if set != "" {
+		set = "SET " + set
+	}
+	return tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(a.account), UpdateExpression: aws.String(set + remove),
+		ConditionExpression: aws.String(condition), ExpressionAttributeNames: named(queueAttribute),
+		ExpressionAttributeValues: values,
+	})
+}

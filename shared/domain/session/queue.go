@@ -1,0 +1,147 @@
+package session
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// LookEvery is how often an instance reads a queue in which its clients wait. With the time
+	// of the call, it takes a slot that another instance frees within a second.
+	LookEvery = 750 * time.Millisecond
+	// TicketLife is how long after its last renewal a ticket counts, by the store's time.
+	TicketLife = 6 * time.Second
+	// RenewTicketsEvery is how old a holder's tickets are when they are renewed.
+	RenewTicketsEvery = 2 * time.Second
+	// TellEvery is how often a waiting client receives its place, even if it is unchanged
+	// (docs/contract/realtime.md#the-queue).
+	TellEvery = time.Second
+	// LongestQueue limits the tickets of a queue, whatever the tier says.
+	LongestQueue = 1000
+)
+
+// Ticket is the place of a client that waits for a session.
+type Ticket struct {
+	// ID is the id of the session.
+	ID string
+	// Number orders the queue. 0 asks for the next number.
+	Number int64
+	// Longest limits the tickets of the queue when this one joins it.
+	Longest int
+}
+
+// Queue is the queue of an account by holder. A holder is one instance's part of the queue.
+// Stores keep the queue as text, see String.
+type Queue map[string]holding
+
+type holding struct {
+	// Expires is the store's time in milliseconds. The tickets do not count from then on.
+	Expires int64 `json:"expires"`
+	// Tickets are numbers by id.
+	Tickets map[string]int64 `json:"tickets"`
+}
+
+// ParseQueue is the reverse of String.
+func ParseQueue(text string) (Queue, error) {
+	q := Queue{}
+	if text == "" {
+		return q, nil
+	}
+	err := json.Unmarshal([]byte(text), &q)
+	return q, err
+}
+
+// String returns the queue as text, empty if it has no tickets.
+func (q Queue) String() string {
+	if len(q) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(q) // a map of numbers has no errors
+	return string(text)
+}
+
+// Tickets returns the tickets that count at the store's time, in order.
+func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
+	for _, part := range q {
+		if !part.expired(now) {
+			for id, number := range part.Tickets {
+				tickets = append(tickets, Ticket{ID: id, Number: number})
+			}
+		}
+	}
+	slices.SortFunc(tickets, func(a, b Ticket) int {
+		return cmp.Or(cmp.Compare(a.Number, b.Number), strings.Compare(a.ID, b.ID))
+	})
+	return tickets
+}
+
+func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milliseconds() }
+
+// Renew replaces the tickets of the holder and makes them count for TicketLife, as
+// [Store].RenewTickets says. It reports whether the queue changed.
+func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
+	var last int64
+	others := 0
+	for name, part := range q {
+		for _, number := range part.Tickets {
+			last = max(last, number)
+		}
+		if name != holder && !part.expired(now) {
+			others += len(part.Tickets)
+		}
+	}
+	for _, ticket := range own {
+		last = max(last, ticket.Number)
+	}
+	before, after := q[holder], holding{(now + TicketLife).Milliseconds(), map[string]int64{}}
+	for _, ticket := range own {
+		number, known := before.Tickets[ticket.ID]
+		switch {
+		case known:
+		case others+len(after.Tickets) >= ticket.Longest:
+			continue
+		case ticket.Number > 0:
+			number = ticket.Number
+		default:
+			last++
+			number = last
+		}
+		after.Tickets[ticket.ID] = number
+	}
+	young := len(after.Tickets) == 0 || after.Expires-before.Expires < RenewTicketsEvery.Milliseconds()
+	if young && maps.Equal(before.Tickets, after.Tickets) {
+		return false
+	}
+	q[holder] = after
+	maps.DeleteFunc(q, func(_ string, part holding) bool { return part.expired(now) || len(part.Tickets) == 0 })
+	return true
+}
+
+// Remove removes a ticket and reports whether it was there.
+func (q Queue) Remove(id string) bool {
+	for holder, part := range q {
+		if _, found := part.Tickets[id]; found {
+			delete(part.Tickets, id)
+			if len(part.Tickets) == 0 {
+				delete(q, holder)
+			}
+			return true
+		}
+	}
+	return false
+}
+
+// Admits reports whether a session may take one of the free slots. A session with a ticket may
+// if fewer tickets are before it than slots are free. A session without a ticket may if the
+// queue is empty.
+func Admits(queue []Ticket, id string, free int) bool {
+	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
+	if at < 0 {
+		return len(queue) == 0 && free > 0
+	}
+	return at < free
+}
