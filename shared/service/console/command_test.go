@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// runNode runs a module of JavaScript with an input and arguments, and returns what it writes.
+// runNode runs a JavaScript module with an input and arguments, and returns its output.
 func runNode(t *testing.T, script string, input []byte, arguments ...string) []byte {
 	t.Helper()
 	node := filepath.Join("..", "..", "..", ".tools", "node", "node_modules", ".bin", "node")
 	if _, err := os.Stat(node); err != nil {
-		node = "node" // there is no packaged one for this system
+		node = "node" // no packaged one exists for this system
 	}
 	command := exec.CommandContext(t.Context(), node, append([]string{"--input-type=module", "-e", script}, arguments...)...)
 	command.Stdin, command.Stderr = bytes.NewReader(input), t.Output()

@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	// largest is the size limit of what a first visit loads, compressed, in bytes: the
-	// page, what it names, and the picture beside the form that signs in.
+	// largest limits the compressed size of a first visit, in bytes: the page, its files, and the
+	// picture next to the login form.
 	largest = 113_000
-	// largestLater is that of the pages that arrive when they are opened. The samples, and
-	// the library that cuts videos, are fetched when somebody asks for them, and do not count.
+	// largestLater limits the pages that are loaded when opened. The samples and the video library are
+	// fetched only on demand and do not count.
 	largestLater = 24_000
 )
 
@@ -115,7 +115,7 @@ func TestFilesAreCompressedAndKept(t *testing.T) {
 	}
 }
 
-// A first visit loads little, and what is opened later is not much more.
+// A first visit loads little, and later pages are not much larger.
 func TestSize(t *testing.T) {
 	handler, sources := newConsole(t), sources(t)
 	sizeOf := func(name string) int {
@@ -203,7 +203,7 @@ func TestModulesArePreloaded(t *testing.T) {
 	}
 }
 
-// What the policy would refuse is in no file.
+// No file contains anything that the policy would refuse.
 func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 	files, err := console.Files()
 	if err != nil {
@@ -214,8 +214,8 @@ func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 		`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new ` +
 			`Function|(?:src|href)="https?:|url\("?https?:`)
 	for _, file := range files {
-		// The libraries' strings have names of HTML; what they would do against the
-		// policy, the tests in a browser would hear of.
+		// The libraries' strings contain names of HTML; the browser tests would notice violations of
+		// the policy.
 		if path.Ext(file.Name) != ".js" && path.Ext(file.Name) != ".css" && path.Ext(file.Name) != ".html" ||
 			file.Name == "marked.js" || file.Name == library {
 			continue
@@ -235,7 +235,7 @@ func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 	}
 }
 
-// The page learns of a catalog what it needs for every form.
+// The page gets everything that it needs for the forms of a catalog.
 func TestSettings(t *testing.T) {
 	answer := get(newConsole(t), "/console/config.json")
 	var settings console.Settings

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What a model writes cannot keep the page from showing it: texts that would take the
-// library of Markdown minutes, or more depth than it has, are shown as they are written.
+// A model's text cannot stop the page from showing it: texts that are too slow or too deeply nested for
+// the Markdown library are shown as plain text.
 func TestMarkdownThatNeverEnds(t *testing.T) {
 	plain := []string{
 		strings.Repeat(">", 20_000), strings.Repeat("> ", 5000) + "x", strings.Repeat("- ", 5000) + "x",

@@ -1,5 +1,5 @@
-// What the pages of the account share: amounts and keys in words, and the links between
-// pages that belong together.
+// Shared functions of the account's pages: amounts and keys in words, and links between related
+// pages.
 
 import { button, make, number } from "./dom.js";
 import { media } from "./service.js";
@@ -13,8 +13,8 @@ const families = {
 export const links = (family, here) => make("nav", { class: "choices", "aria-label": families[family].map(([, title]) => title).join(" and ") },
   families[family].map(([id, title]) => make("a", { href: `#${id}`, "aria-current": id === here && "page" }, make("span", {}, title))));
 
-// cash returns an amount of a currency in words. What is less than a tenth keeps two
-// digits, so that little is not nothing.
+// cash returns an amount of a currency in words. Amounts below a tenth keep two digits, so that
+// small amounts are not shown as zero.
 export function cash(amount, currency) {
   const style = currency ? { style: "currency", currency } : {};
   const digits = amount > 0 && amount < 0.1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 2 };
@@ -51,7 +51,7 @@ export async function keysOf() {
   return new Map(keys.map(key => [key.id, key]));
 }
 
-// nameOf returns what to call a key by its id, among those of keysOf.
+// nameOf returns the display name of a key by its id, from keysOf.
 export const nameOf = (id, keys) => keys?.get(id)?.label || id;
 
 // dayOf returns the day of a time, in UTC.
@@ -69,8 +69,8 @@ export function field(label, control, hint) {
 // menu returns a menu of [value, words].
 export const menu = (id, options, properties = {}) => make("select", { id, ...properties }, options.map(([value, words]) => make("option", { value }, words)));
 
-// ask opens a dialog with a form. send(dialog) is called when it is submitted, and what it
-// throws is said in the dialog, which send closes otherwise.
+// ask opens a dialog with a form. Submitting it calls send(dialog). If send throws, the dialog
+// shows the error; otherwise send closes the dialog.
 export function ask(title, fields, yes, send) {
   const refused = make("p", { class: "problem", role: "alert" });
   const enter = make("button", { class: "primary" }, yes);

@@ -38,7 +38,7 @@ class Audit {
     return this.read();
   }
 
-  // read reads anew as many changes as are shown. Those that stay are not touched.
+  // read reads the shown changes again. Unchanged rows stay untouched.
   read() {
     this.reading = this.readAnew(this.turn = {});
     return this.reading;
@@ -58,7 +58,7 @@ class Audit {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
     await this.reading;
-    if (this.cursor !== cursor) return this.next(); // they were read anew meanwhile
+    if (this.cursor !== cursor) return this.next(); // the list was read again since
     const rows = page.entries.map(entry => this.row(entry));
     this.list.append(...rows);
     rows[0]?.querySelector("summary").focus();
@@ -103,7 +103,7 @@ class Audit {
           make("p", { class: "note" }, make("code", {}, entry.id), entry.request_id && [" · request ", make("code", {}, entry.request_id)]))));
   }
 
-  // subject returns in words what was changed.
+  // subject returns the changed object in words.
   subject({ action, subject, before, after }) {
     const of = after || before || {};
     if (action.startsWith("key.")) return of.label || subject;

@@ -1,14 +1,13 @@
 "use strict";
-// What has to work before the console itself is there: the chosen colour scheme, and
-// another try when a file of the page does not arrive. A file that is missing would
-// otherwise leave the page blank, because a module runs only with all of its imports.
-// Browsers give up all that they are fetching when a network comes or goes, even on
-// loopback, so this stands within the document.
+// Code that must work before the console is loaded: the chosen colour scheme, and another try when
+// a file of the page does not arrive. A missing file would leave the page blank, because a module
+// runs only with all of its imports. Browsers abort all fetches when a network comes or goes, even
+// on loopback, so this code is inline in the document.
 {
   const tries = "cutroom-loads", quiet = 3, slow = 10_000, stuck = 45_000, longest = 15_000;
   let started = false, bare = false, waits;
 
-  // Storage throws where a browser is told to keep nothing.
+  // Storage throws if the browser is set to keep nothing.
   const keep = act => {
     try {
       return act();
@@ -47,7 +46,7 @@
   };
   addEventListener("online", () => waits && location.reload());
 
-  // What fails to load says so to its own element alone, on the way down.
+  // Load errors do not bubble, so capture them.
   addEventListener("error", event => {
     const lost = event.target;
     if (lost instanceof HTMLLinkElement && lost.rel === "stylesheet") bare = true;
@@ -57,7 +56,7 @@
   addEventListener("cutroom-started", () => {
     started = true;
     timers.forEach(clearTimeout);
-    if (bare) return; // what has started without its style is loaded again all the same
+    if (bare) return; // a page that started without its style is loaded again anyway
     clearTimeout(waits);
     keep(() => sessionStorage.removeItem(tries));
   });

@@ -1,5 +1,5 @@
-// The page Budgets: what the account and its keys may use up in a day or a month, shown
-// for admin keys, which set those of other keys.
+// The page Budgets: daily and monthly limits of the account and its keys. Admin keys see it, and
+// set the budgets of other keys.
 
 import { ask, dayWords, field, idOf, keysOf, links, menu, nameOf, periods, units } from "./account.js";
 import { ago, button, confirm, icon, make, number, signButton, toast } from "./dom.js";
@@ -9,7 +9,7 @@ import { key as own, media, settings } from "./service.js";
 export const open = section => new Budgets(section);
 
 const nearly = 0.8; // of a limit: from here on a budget is marked
-const pace = 30; // seconds between looks at what is used
+const pace = 30; // seconds between updates
 
 class Budgets {
   constructor(section) {
@@ -46,7 +46,7 @@ class Budgets {
     this.problem.hidden = false;
   }
 
-  // show keeps the focus where it is: what is used is read anew all the time.
+  // show keeps the focus in place, because it runs at every update.
   show() {
     const held = document.activeElement?.closest(".budgets-list li"), pressed = held && document.activeElement.dataset.act;
     this.list.replaceChildren(...this.budgets.map(budget => this.row(budget)));
@@ -72,7 +72,7 @@ class Budgets {
         make("p", { class: "note" }, `${say(budget.used)} used, ${budget.unit === "cost" ? say(budget.remaining) : number(budget.remaining)} left · `,
           make("span", { title: new Date(budget.resets_at).toLocaleString() }, `begins anew ${ago(budget.resets_at)}, on ${dayWords(budget.resets_at)}`),
           budget.warn_url && [" · ", make("span", { title: budget.warn_url }, `warns ${hostOf(budget.warn_url)}`)])),
-      // A key does not change its own budget, nor that of the account.
+      // A key may not change its own budget or the account's.
       budget.key && !mine && make("div", { class: "row-tools" },
         signButton("pen", `Change the budget of ${name}, ${what}`, () => this.ask(budget), { "data-act": "change" }),
         signButton("bin", `Remove the budget of ${name}, ${what}`, () => this.remove(budget, name, what), { class: "sign bad", "data-act": "remove" })));
@@ -101,7 +101,7 @@ class Budgets {
     const warnField = field("Webhook for warnings, if any", warn, "It is told at 80 and at 100 %, once each day or month.");
     const send = async dialog => {
       const { key, period, unit } = asked();
-      // What is left empty for a new one keeps whom one that it replaces warns.
+      // An empty field of a new budget keeps the replaced budget's receiver of warnings.
       const told = budget || warn.value ? { warn_url: warn.value || null } : {};
       await media("PUT", "/v1/budgets", { body: { key, period, unit, limit: +limit.value, ...told } });
       dialog.close();

@@ -1,6 +1,5 @@
-// A chart of stacked bars over time. What stands for each moment is told by a tip, which
-// the pointer or the arrow keys move, and which a screen reader hears as the value of a
-// slider.
+// A chart of stacked bars over time. A tip describes each moment. The pointer or the arrow keys
+// move it, and a screen reader reads it as the value of a slider.
 
 import { draw, make } from "./dom.js";
 
@@ -26,7 +25,7 @@ export function drawChart(place, { title, bars, series, words, axis }) {
   });
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: true });
   const slider = make("div", { class: "plot", role: "slider", tabindex: 0, "aria-label": title, "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-orientation": "horizontal" }, svg, tip);
-  const held = place.contains(document.activeElement); // what is read anew takes no focus away
+  const held = place.contains(document.activeElement); // an update takes no focus away
   place.replaceChildren(slider, make("ul", { class: "legend" }, series.map(one => make("li", { "data-color": one.color }, one.name))));
   listen(slider, { bars, series, words, tip, here, side, step, width });
   if (held) slider.focus();
@@ -69,7 +68,7 @@ function listen(slider, { bars, series, words, tip, here, side, step, width }) {
     here.setAttribute("visibility", "visible");
     tip.replaceChildren(...tipOf(bars[at], series, words));
     tip.hidden = false;
-    // The tip is beside its bar, on the side that has the room.
+    // The tip is next to its bar, on the side with more space.
     const scale = slider.clientWidth / width, left = (side + at * step) * scale, right = left + step * scale;
     const room = slider.clientWidth - tip.offsetWidth;
     tip.style.left = `${Math.max(0, right + 8 <= room ? right + 8 : Math.min(room, left - 8 - tip.offsetWidth))}px`;
@@ -89,7 +88,7 @@ function listen(slider, { bars, series, words, tip, here, side, step, width }) {
   note();
 }
 
-// partsOf returns what a bar consists of, the most first, and the rest last.
+// partsOf returns the parts of a bar, the largest first, and the rest last.
 const partsOf = (bar, series) => series.map((one, i) => ({ ...one, value: bar.values[i] })).filter(one => one.value > 0).sort((a, b) => Boolean(a.rest) - Boolean(b.rest) || b.value - a.value);
 
 function tipOf(bar, series, words) {

@@ -9,8 +9,8 @@ import { events, inference, Refusal, unreachable } from "./service.js";
 
 export const chatPage = { id: "chat", title: "Chat", sign: "chat", quiet: true, open: section => new Chat(section) };
 
-// A stream may be silent for long while a model thinks, and models are asked for anew
-// this often while the gateway does not answer, in milliseconds.
+// A stream may be silent for long while a model thinks. If the gateway does not answer, the models
+// are requested again after askAgain. Both in milliseconds.
 const thinking = 600_000, askAgain = 3000;
 
 const newID = () => crypto.getRandomValues(new Uint32Array(2)).join("-");
@@ -122,7 +122,7 @@ class Chat {
     this.controller?.abort();
     this.controller = undefined;
     this.id = "";
-    this.messages = []; // {role, content} as they are sent
+    this.messages = []; // {role, content} as sent
     this.waiting(false);
     this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Answers appear as they are written. Enter sends, Shift and Enter begins a new line.")));
   }
@@ -150,7 +150,7 @@ class Chat {
     this.showPast(await all());
   }
 
-  // body returns what the next call sends, or what the last call sent.
+  // body returns the next or the last request's body.
   body() {
     const system = this.system.value.trim();
     return {
@@ -184,8 +184,7 @@ class Chat {
     children.slice(children.indexOf(this.log.querySelectorAll(".message")[at])).forEach(one => one.remove());
   }
 
-  // change lets a message be written anew in its place. What followed it is left out
-  // once it is sent.
+  // change lets the user edit a sent message. Sending it removes the later messages.
   change(at) {
     if (this.controller) return;
     const message = this.log.querySelectorAll(".message")[at], before = this.messages[at].content;
@@ -262,7 +261,7 @@ class Chat {
     cancelAnimationFrame(drawing);
     if (written) show();
     message.classList.remove("writing");
-    if (conversation !== this.messages) return; // it has been left meanwhile
+    if (conversation !== this.messages) return; // the user has left it since
     this.controller = undefined;
     this.waiting(false);
     this.close({ message, written, usage, broken, stopped: controller.signal.aborted, took: (performance.now() - began) / 1000 });
@@ -295,7 +294,7 @@ class Chat {
   }
 }
 
-// write shows a text: what a model writes as Markdown, what a person writes as it is.
+// write shows a text: a model's as Markdown, a person's as plain text.
 function write(place, role, text) {
   place.replaceChildren(...role === "assistant" ? render(text) : [text]);
 }

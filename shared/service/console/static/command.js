@@ -1,4 +1,4 @@
-// Command lines for a terminal that do what the page did.
+// Command lines for a terminal that repeat the page's calls.
 
 import { settings } from "./service.js";
 

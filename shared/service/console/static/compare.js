@@ -13,8 +13,8 @@ export function view(kind, url, words) {
   return video;
 }
 
-// fitTo gives a stage the proportions of a picture or a video as soon as they are
-// known, so that nothing is beside it.
+// fitTo gives a stage the proportions of a picture or a video as soon as they are known, so that it
+// has no borders.
 export function fitTo(stage, shown) {
   const fit = () => {
     const width = shown.videoWidth || shown.naturalWidth, height = shown.videoHeight || shown.naturalHeight;
@@ -96,7 +96,7 @@ function player(lead, ...given) {
     step();
   });
   for (const event of ["seeked", "loadedmetadata"]) lead.addEventListener(event, step);
-  // One that was on its way elsewhere meanwhile has another way to go.
+  // A follower that was seeking elsewhere must seek again.
   for (const follower of followers) follower.addEventListener("seeked", () => lead.paused && step());
   seek.addEventListener("input", () => {
     lead.currentTime = seek.value * (lead.duration || 0);

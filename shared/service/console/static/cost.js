@@ -1,5 +1,4 @@
-// What edits cost by the prices that the operator of the service has set. Where there
-// are none, nothing is shown.
+// The cost of edits by the operator's prices. If no prices are set, nothing is shown.
 
 import { media } from "./service.js";
 
@@ -8,10 +7,10 @@ const asked = new Map(); // promises of estimates, by model and length
 // money returns an amount of a currency in words. Small ones have more digits.
 export const money = ({ amount, currency }) => new Intl.NumberFormat("en", { style: "currency", currency, maximumFractionDigits: amount < 1 ? 4 : 2 }).format(amount);
 
-// about returns an estimate in words, "" if there is none.
+// about returns an estimate in words, or "".
 export const about = cost => cost ? `about ${money(cost)}` : "";
 
-// priceOf returns a model's price in words, "" if it has none.
+// priceOf returns a model's price in words, or "".
 export const priceOf = model => model.price ? `${money(model.price)} per ${model.price.per}` : "";
 
 // lengthOf resolves to the seconds of a video, undefined if the browser cannot tell.
@@ -25,9 +24,8 @@ export function lengthOf(url) {
   });
 }
 
-// estimate resolves to the service's estimate for an edit by a model, {amount, currency}.
-// seconds is the length of what is edited, undefined if it is not known, and then the
-// estimate may be, too.
+// estimate resolves to the service's estimate for an edit by a model, {amount, currency}. seconds
+// is the input's length. If it is undefined, the estimate may be undefined too.
 function estimate(model, seconds) {
   const name = `${model.id} ${seconds}`;
   if (!asked.has(name)) {
@@ -39,8 +37,8 @@ function estimate(model, seconds) {
   return asked.get(name);
 }
 
-// costOf resolves to what the edits of sources by models cost, each so many times, in
-// words. lengths are the seconds of the sources.
+// costOf resolves to the cost in words of editing sources by models, times times each. lengths are
+// the seconds of the sources.
 export async function costOf(models, lengths, times) {
   const priced = models.filter(model => model.price);
   if (!priced.length) return "";

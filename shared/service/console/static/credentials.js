@@ -1,12 +1,12 @@
-// The dialog that verifies Content Credentials: those of a result, of a stored file, or of any
-// file that is dropped onto it.
+// The dialog that verifies the Content Credentials of a result, of a stored file, or of any file
+// dropped onto it.
 
 import { button, icon, make, say } from "./dom.js";
 import { kindOf } from "./result.js";
 import { media } from "./service.js";
 import { store } from "./upload.js";
 
-// verdicts are the states of a report: their icon, their words, and what they mean.
+// verdicts are the states of a report: icon, title and meaning.
 const verdicts = {
   trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound was changed since it was signed, and an authority that this service trusts vouches for the signer."],
   own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound was changed since this service signed it, by a key that it made for itself. To others its name is a claim: nobody vouches for it."],
@@ -27,7 +27,7 @@ function timeOf(when) {
 
 const isChanged = problems => /Hash\.mismatch/.test(problems?.[0]);
 
-// rowsOf describes what one signer says.
+// rowsOf describes one signer's claims.
 function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }) {
   const rows = actions.filter(({ action }) => action !== opened || actions.length === 1).map(({ action, source_type: type, model, agent, when }) => [
     "How", [kindOf(type) || action.replace("c2pa.", ""), model && `model ${model}`, agent && `engine ${agent}`, timeOf(when)].filter(Boolean).join(" · "),
@@ -44,7 +44,7 @@ function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }
 
 const list = rows => make("dl", { class: "facts-list" }, rows.map(([name, what]) => [make("dt", {}, name), make("dd", {}, [what].flat().filter(Boolean).map(part => part instanceof Node ? part : make("span", {}, part)))]));
 
-// reportOf shows what a file says of itself, and whether that holds.
+// reportOf shows a file's claims and whether they are valid.
 function reportOf(name, report) {
   const changed = report.state === "invalid" && isChanged(report.problems);
   const state = changed ? "changed" : report.own ? "own" : report.state, [sign, words, meaning] = verdicts[state];
@@ -58,8 +58,8 @@ function reportOf(name, report) {
   ].filter(Boolean);
 }
 
-// verify opens the dialog and verifies what is at a path of the service, or a file that is
-// chosen there, which takes the place of what is being verified. name is what people call it.
+// verify opens the dialog and verifies the file at a path of the service. A file that the user
+// chooses there replaces it. name is the file's display name.
 export function verify(name, path) {
   const place = make("div", { class: "report" }), title = make("h2", { id: "dialog-title" });
   let working = new AbortController();
@@ -85,7 +85,7 @@ export function verify(name, path) {
     try {
       return await read(`/v1/uploads/${id}`, signal);
     } finally {
-      media("DELETE", `/v1/files/${id}`).catch(() => {}); // it expires by itself
+      media("DELETE", `/v1/files/${id}`).catch(() => {}); // it expires anyway
     }
   });
   const picker = make("input", { type: "file", accept: "image/*,video/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
@@ -97,7 +97,7 @@ export function verify(name, path) {
     make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click(), { autofocus: !path }), button("", "Close", () => dialog.close(), { class: "primary", autofocus: Boolean(path) })));
   const over = is => event => {
     event.preventDefault();
-    event.stopPropagation(); // the page below stores what is dropped
+    event.stopPropagation(); // the page below would store the dropped file
     dialog.classList.toggle("over", is);
     if (event.type === "drop") take(event.dataTransfer.files);
   };

@@ -19,7 +19,7 @@ function area(width, height, shape, at) {
   return { left: Math.round((width - wide) * at), top: Math.round((height - high) * at), width: wide, height: high };
 }
 
-// picture draws a part of what an element shows, and resolves to its bytes.
+// picture draws a part of an element's picture, and resolves to its bytes.
 function picture(shown, width, height, part, type) {
   const { left, top, width: wide, height: high } = part || { left: 0, top: 0, width, height };
   const canvas = make("canvas", { width: wide, height: high });
@@ -27,7 +27,7 @@ function picture(shown, width, height, part, type) {
   return new Promise((resolve, reject) => canvas.toBlob(blob => blob ? resolve(blob) : reject(new Error("The browser cannot write this picture.")), type, 0.93));
 }
 
-// cutVideo resolves to the part of a video, written anew by the browser's own codecs.
+// cutVideo resolves to a part of a video, encoded again by the browser's codecs.
 async function cutVideo(file, { start, end, part, progress, signal }) {
   if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos, or only on pages from HTTPS or from this machine. The whole file can be sent.");
   const { Input, BlobSource, BufferTarget, Output, Conversion, Mp4OutputFormat, MP4, QTFF, WEBM, MATROSKA } = await import("./mediabunny.js");

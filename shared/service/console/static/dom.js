@@ -1,7 +1,7 @@
 // Elements, and the functions that all pages share.
 
-// make builds an element. Of the properties, "on" holds listeners by event; true
-// stands for an attribute without a value; false, null and undefined are left out.
+// make builds an element. The property "on" holds listeners by event; true stands for an attribute
+// without a value; false, null and undefined are left out.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -66,7 +66,7 @@ const outlines = {
   pen: "M5 19l1-4L16 5l3 3L9 18z",
 };
 
-// icon draws an icon. Text beside it, or a label, must say what it means.
+// icon draws an icon. Text next to it, or a label, must give its meaning.
 export function icon(name) {
   return draw("svg", { viewBox: "0 0 24 24", class: "icon", "aria-hidden": "true" }, draw("path", { d: outlines[name] }));
 }
@@ -129,8 +129,7 @@ export function confirm(title, text, yes) {
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const narrow = new Intl.RelativeTimeFormat("en", { style: "narrow" });
 
-// ago returns a time relative to now, in words, or in few letters where there is
-// little room.
+// ago returns a time relative to now, in words, or in few letters for narrow places.
 export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {

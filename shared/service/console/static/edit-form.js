@@ -1,4 +1,4 @@
-// The form of an edit: what the chosen models take besides the media.
+// The form of an edit: the fields of the chosen models except the media.
 
 import { button, icon, make, number, signButton } from "./dom.js";
 import { costOf, priceOf } from "./cost.js";
@@ -12,7 +12,7 @@ const greatestSeed = 4294967295;
 const countFrom = 0.8; // the share of the longest prompt from which its length is shown
 const mostRuns = 8; // at once, from one form
 
-// Missing is what a form lacks, with the control that would provide it.
+// Missing names a missing field of a form, with its control.
 export class Missing extends Error {
   constructor(message, control) {
     super(message);
@@ -44,7 +44,7 @@ export class Form {
     this.reference = undefined; // a File, or a stored file's reference
     this.options = new Map(); // controls by the name of the field
     this.onchange = () => {};
-    this.lengths = async () => []; // resolves to the seconds of what is edited
+    this.lengths = async () => []; // resolves to the seconds of the inputs
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
     this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }));
     this.prompt.addEventListener("keydown", event => {
@@ -125,8 +125,7 @@ export class Form {
     this.learn(model);
   }
 
-  // learn greys what the engine makes no use of, with the reason, and offers what it
-  // has.
+  // learn disables fields that the engine ignores, with the reason, and offers its options.
   async learn(model) {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
@@ -150,7 +149,7 @@ export class Form {
     } } }, words)));
   }
 
-  // grey shows which controls do nothing beside what is filled in now.
+  // grey shows which controls have no effect with the current values.
   grey() {
     const filled = { prompt: this.prompt.value.trim(), reference_image: this.takesReference && this.reference };
     const places = new Map([...this.options].map(([name, control]) => [name, [control, control.closest(".field, .toggle")]]));
@@ -181,7 +180,7 @@ export class Form {
     }
   }
 
-  // besides returns the models to run beside the chosen one.
+  // besides returns the additional models to run.
   besides() {
     return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
   }
@@ -200,14 +199,14 @@ export class Form {
     this.grey();
   }
 
-  // name writes on the button what it does.
+  // name labels the button with its action.
   name() {
     const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
     this.words.textContent = runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
     this.estimate();
   }
 
-  // estimate shows what the runs cost, where prices are set.
+  // estimate shows the cost of the runs, if prices are set.
   async estimate() {
     const estimating = this.estimating = {};
     const words = await costOf([this.chosen, ...this.besides()], await this.lengths(), +this.results.value);
@@ -253,8 +252,8 @@ export class Form {
         })));
   }
 
-  // plans returns what to run for a source: {model, fields} for each of the models and
-  // seeds. It throws Missing for what the service would refuse.
+  // plans returns the runs for a source: {model, fields} for each of the models and seeds. It
+  // throws Missing if the service would refuse them.
   plans(source) {
     this.problem.textContent = "";
     const seed = this.seed.value.trim(), count = +this.results.value, models = [this.chosen, ...this.besides()];
@@ -294,7 +293,7 @@ export class Form {
     return sent;
   }
 
-  // state returns what is filled in, except files, and fill puts it back.
+  // state returns the form's values, except files, and fill restores them.
   state() {
     return {
       model: this.chosen?.id, prompt: this.prompt.value, seed: this.seed.value, results: this.results.value,

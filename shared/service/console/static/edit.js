@@ -35,7 +35,7 @@ export function useStored(file, as) {
   visit("edit", as === "source" ? [allModes.find(mode => file.mime_type.startsWith(`${mode.id}/`))?.id || "video"] : []);
 }
 
-// useSettings fills the form with what a run was asked to do.
+// useSettings fills the form with a run's request.
 export function useSettings(run) {
   waiting = { run };
   visit("edit", run.mode ? [run.mode.id] : []);
@@ -63,7 +63,7 @@ const keep = (name, value) => {
   try {
     sessionStorage.setItem(name, JSON.stringify(value));
   } catch {
-    // The tab's storage is full or off; a reload then begins anew.
+    // The tab's storage is full or off; a reload then starts with an empty page.
   }
 };
 
@@ -81,7 +81,7 @@ class Edit {
     this.sources = {}; // by mode: lists of {value: File or reference, url, name, size, kept}
     this.at = {}; // by mode: which of them is shown
     this.models = {}; // by mode, the one chosen last
-    this.forms = {}; // by mode, what is filled in
+    this.forms = {}; // the form's values by mode
     this.picked = {}; // by mode, the run that is looked at
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
@@ -108,7 +108,7 @@ class Edit {
     this.restored = this.restore();
   }
 
-  // shown shows what the address names: a mode, and a run in it.
+  // shown shows the address's mode and run.
   async shown({ parts: [id, job] }) {
     await this.restored;
     const mode = this.modes.find(mode => mode.id === id) || this.mode || this.modes[0];
@@ -154,7 +154,7 @@ class Edit {
     this.enter(mode, this.picked[mode.id]);
   }
 
-  // place returns the address of what is shown, or of a run in a mode.
+  // place returns the current address, or the address of a run in a mode.
   place(mode = this.mode, run = this.shownRun()) {
     return [mode.id, ...run?.id ? [run.id] : []];
   }
@@ -207,8 +207,8 @@ class Edit {
     this.keepDraft();
   }
 
-  // take makes files the ones to edit, each in the mode for its kind. A single picture
-  // beside a video is its reference image.
+  // take selects the files to edit, each in the mode for its kind. A single picture with a video
+  // becomes its reference image.
   take(files) {
     if (!files.length) return;
     const chosen = new Map();
@@ -359,7 +359,7 @@ class Edit {
     return shown;
   }
 
-  // run submits what the page shows: each file by each model and seed.
+  // run submits the page's edit: each file by each model and seed.
   run() {
     const list = this.sources[this.mode.id] || [];
     let plans;
@@ -392,7 +392,7 @@ class Edit {
     if (runs.length > 1) say(`${runs.length} runs are started.`);
   }
 
-  // follow shows each change of a run where it is seen.
+  // follow updates all views of a run.
   follow(run) {
     if (run.followed) return;
     run.followed = true;
@@ -405,7 +405,7 @@ class Edit {
     });
   }
 
-  // drawRun shows a run as it is. Only its progress changes often.
+  // drawRun shows a run. Only its progress changes often.
   async drawRun(run) {
     this.follow(run);
     if (!this.section.hidden) settle("edit", this.place());
@@ -434,8 +434,8 @@ class Edit {
     showFailure(this.stage, run, button("", "Back", () => this.back()));
   }
 
-  // bringOriginal shows what a run edits behind its progress, if this browser has it: after
-  // a reload it is not at hand.
+  // bringOriginal shows a run's input behind its progress, if this browser has it. After a reload
+  // it must be fetched from the browser's storage.
   async bringOriginal(run) {
     if (!await run.original() || run !== this.shownRun() || !run.working) return;
     this.shownPhase = undefined;
@@ -449,7 +449,7 @@ class Edit {
     this.back();
   }
 
-  // back leaves the run for what can be edited.
+  // back leaves the run and shows the form.
   back() {
     pass("edit", this.place(this.mode, null));
     this.enter(this.mode);
@@ -478,8 +478,7 @@ class Edit {
     this.launch([new Run({ model: run.model, fields, source: run.source })]);
   }
 
-  // fill puts what a run was asked for into the form, with its file if this browser
-  // has it.
+  // fill fills the form with a run's request, with its file if this browser has it.
   async fill(run) {
     const job = run.job?.prompt?.endsWith("…") ? await record(run.id).catch(() => run.job) : run.job;
     const fields = new Map(run.job && !run.source?.value ? Run.ofJob(job).fields : run.fields), mode = this.modes.find(mode => mode.id === modeOf(run.model)?.id);
@@ -487,7 +486,7 @@ class Edit {
     await run.original();
     if (run.source?.value) this.sources[mode.id] = [run.source];
     this.models[mode.id] = run.model;
-    this.mode = this.mode === mode ? undefined : this.mode; // offers the model anew
+    this.mode = this.mode === mode ? undefined : this.mode; // offers the model again
     this.forms[mode.id] = { prompt: fields.get("prompt") || "", seed: String(run.seed ?? ""), options: [...fields].filter(([, value]) => typeof value === "string") };
     this.enter(mode);
     settle("edit", this.place());
@@ -512,7 +511,7 @@ class Edit {
     keep(runsName, { runs: this.strip.own().map(run => run.kept()) });
   }
 
-  // restore puts back what a reload has taken away.
+  // restore restores the state before a reload.
   async restore() {
     const draft = kept(draftName);
     for (const one of kept(runsName).runs || []) {

@@ -1,19 +1,19 @@
-// What the service says of its engine: which fields it follows, what it would make of
-// a prompt, and which looks it has. Older services say nothing, and nothing is shown.
+// The engine's abilities as reported by the service: which fields it follows, its understanding of
+// a prompt, and its looks. Older services do not report them, and nothing is shown.
 
 import { media } from "./service.js";
 
 const once = path => {
   let asked;
   return () => asked ??= media("GET", path).then(answer => answer.json()).catch(failure => {
-    if (failure.status !== 404 && failure.status !== 405) asked = undefined; // it may be told the next time
+    if (failure.status !== 404 && failure.status !== 405) asked = undefined; // the next call may succeed
     return undefined;
   });
 };
 
 const facts = once("/v1/engine");
 
-// looks resolves to {engine, original, looks, changes, scenes}, undefined if none are told.
+// looks resolves to {engine, original, looks, changes, scenes}, or undefined.
 export const looks = once("/v1/looks");
 
 // factsOf resolves to {engine, ignores, same_as} of a model.
@@ -25,8 +25,8 @@ export async function factsOf(model) {
 
 let silent; // the service has no such call
 
-// understand resolves to what would be made of a prompt, {engine, understood, ignored,
-// notice}, undefined if that is not told.
+// understand resolves to the engine's understanding of a prompt, {engine, understood, ignored,
+// notice}, or undefined.
 export async function understand(model, prompt, reference, signal) {
   if (silent) return undefined;
   try {

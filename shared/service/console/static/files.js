@@ -1,4 +1,4 @@
-// The page Files: what the account has stored.
+// The page Files: the account's stored files.
 
 import { ago, arrange, button, bytes, confirm, copy, icon, make, save, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";
@@ -54,7 +54,7 @@ class Files {
     });
   }
 
-  // read reads anew as many files as are shown.
+  // read reads the shown files again.
   read() {
     this.reading = this.readAnew(this.turn = {});
     return this.reading;
@@ -73,7 +73,7 @@ class Files {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
     await this.reading;
-    if (this.cursor !== cursor) return this.next(); // they were read anew meanwhile
+    if (this.cursor !== cursor) return this.next(); // the list was read again since
     const cards = page.files.map(file => this.card(file));
     this.grid.append(...cards);
     cards[0]?.querySelector("button").focus();

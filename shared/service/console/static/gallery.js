@@ -14,7 +14,7 @@ import { Selection } from "./selection.js";
 import { settings } from "./service.js";
 
 const pageSize = 24, mostOfPage = 1000, mostCompared = 4, typingPause = 250;
-const margin = 600; // pixels below the screen within which the list goes on by itself
+const margin = 600; // pixels below the screen within which the list loads more
 // A page of a search may be empty although others follow. firstPages bounds how many are
 // asked for at once; each further search asks for twice as many, mostPages at most.
 const firstPages = 4, mostPages = 16;
@@ -67,7 +67,7 @@ class Gallery {
     this.walking?.abort();
   }
 
-  // refresh shows what has changed meanwhile.
+  // refresh shows changes since the last visit.
   async refresh() {
     const { run } = this;
     if (this.section.hidden) return;
@@ -77,7 +77,7 @@ class Gallery {
     else await this.read();
   }
 
-  // pace returns how often to look for what programs do, in seconds, 0 for never.
+  // pace returns the interval in seconds at which to look for other programs' jobs, 0 for never.
   pace() {
     if (this.section.hidden || this.list.hidden || !this.asked) return 0;
     const narrowed = Object.values(this.asked).some(Boolean);
@@ -85,14 +85,14 @@ class Gallery {
     return narrowed ? 0 : 30;
   }
 
-  // narrow reads the list anew by what is asked for now.
+  // narrow reads the list again with the current filters.
   narrow() {
     settle("jobs", [], { q: this.search.value.trim(), state: this.state.value, model: this.model.value });
     return this.read();
   }
 
-  // walk resolves to the next jobs of the search, {jobs, cursor}, once there are so many
-  // or so many pages have been asked for; undefined if another walk has begun.
+  // walk resolves to the search's next jobs, {jobs, cursor}, after the wanted number of jobs or
+  // pages; undefined if another walk has started.
   async walk(asked, cursor, wanted, pages) {
     const controller = new AbortController(), { signal } = controller, jobs = [];
     this.walking?.abort();
@@ -119,8 +119,7 @@ class Gallery {
     }
   }
 
-  // read starts the list. Of a list that is shown, only the beginning is read anew: what
-  // follows that stays.
+  // read starts the list. If the list is shown, it reads only the beginning again.
   async read() {
     const asked = { q: this.search.value.trim(), status: this.state.value, model: this.model.value };
     const same = JSON.stringify(asked) === JSON.stringify(this.asked);
@@ -141,8 +140,8 @@ class Gallery {
     return this.jobs.filter(job => !known.has(job.job_id) && new Date(job.created_at) <= last);
   }
 
-  // note notes where a walk of so many pages has ended. One that finds little is not
-  // followed by another unasked, and looks further each time.
+  // note notes the end of a walk over this many pages. A walk that finds little is followed by
+  // another only on request, and each one searches further.
   note(found, pages) {
     this.cursor = found.cursor;
     this.sparse = found.jobs.length < pageSize;
@@ -240,7 +239,7 @@ class Gallery {
     watcher.observe(place);
   }
 
-  // offer leads to the comparison of those that are chosen.
+  // offer links to the comparison of the chosen jobs.
   offer() {
     const { chosen } = this.selection, count = chosen.size;
     const done = count <= mostCompared && [...chosen.values()].every(one => one.done), can = done && count > 1;
@@ -288,12 +287,12 @@ class Gallery {
     if (run.id && run.working && !run.watched) run.watch();
   }
 
-  // asks returns what the job was asked to do.
+  // asks returns the job's request.
   asks(run) {
     const rows = run.fields.filter(([name]) => name !== "prompt").map(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")), make("dd", {}, typeof value === "object" ? value.name : value)]);
     return rows.length ? make("details", { class: "asked" }, make("summary", {}, "What was asked"), make("dl", { class: "facts-list" }, rows)) : undefined;
   }
 }
 
-// stateKey tells whether a card shows a job as it is.
+// stateKey changes whenever a job's card must change.
 const stateKey = job => [stateOf(job), job.progress].join();

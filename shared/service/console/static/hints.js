@@ -1,5 +1,5 @@
-// What will happen, while the prompt is typed: what the engine follows of it, and what
-// it does not.
+// A forecast while the prompt is typed: the parts that the engine follows, and the parts that it
+// ignores.
 
 import { icon, make } from "./dom.js";
 import { understand } from "./engine.js";
@@ -36,7 +36,7 @@ export class Hints {
       ...(told.ignored?.length || !told.understood.length ? [this.how(told)] : []));
   }
 
-  // how says what a preview cannot do, and what can.
+  // how explains the limits of the engine, and names engines without them.
   how(told) {
     const open = this.element.querySelector("details")?.open;
     return make("details", { class: "how", open }, make("summary", {}, told.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),

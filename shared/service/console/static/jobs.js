@@ -12,8 +12,7 @@ const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
-// stateOf returns a job's state as people see it: somebody who cancels a job knows why
-// it has no result.
+// stateOf returns a job's state for people: a cancelled job is not shown as failed.
 export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.status;
 
 export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
@@ -86,7 +85,7 @@ export async function follow(id, { seen, lost, signal }) {
   }
 }
 
-// record returns a job as it is now.
+// record returns the current record of a job.
 export async function record(id, signal) {
   return (await media("GET", `/v1/jobs/${encodeURIComponent(id)}`, { signal })).json();
 }

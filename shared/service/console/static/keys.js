@@ -53,7 +53,7 @@ class Keys {
     this.problem.hidden = false;
   }
 
-  // show keeps the focus where it is.
+  // show keeps the focus in place.
   show() {
     const held = document.activeElement?.closest(".keys .rows li")?.dataset.id;
     const gone = key => key.revoked_at || expired(key), past = this.keys.filter(gone);
@@ -88,7 +88,7 @@ class Keys {
       if (refusal.status !== 404) return this.complain(refusal);
     }
     tell("keys");
-    this.reading = undefined; // what was asked for before knows nothing of it
+    this.reading = undefined; // an earlier request does not have the change
     key.revoked_at = new Date().toISOString();
     this.problem.hidden = true;
     this.show();

@@ -10,8 +10,8 @@ const style = () => styled ??= new Promise((resolve, reject) => {
   document.head.append(make("link", { rel: "stylesheet", href: "account.css", on: { load: resolve, error: reject } }));
 });
 
-// later returns a page, as main.js describes it, of a module that load() imports. The
-// module's open(section) fills the page, and returns what the page's open does.
+// later returns a page, as main.js describes it, of a module that load() imports. The module's
+// open(section) fills the page, and returns the same as the page's open.
 export const later = (page, load) => ({ ...page, open: section => new Later(section, load) });
 
 class Later {

@@ -15,11 +15,10 @@ import { entered as tellEntered, join, left as tellLeft } from "./tabs.js";
 import { release } from "./upload.js";
 import { clear } from "./vault.js";
 
-// A page has an id, which begins its address, a title, an icon, and open(view), which
-// fills it once. What open returns, if anything, has shown(place), called with each
-// address of the page that is visited, and left(). Pages marked admin require an admin
-// key; those with within are reached from the page of that id. look names its style, where
-// that is not the id.
+// A page has an id, which its address starts with, a title, an icon, and open(view), which fills it
+// once. open may return an object with shown(place), called with each visited address of the page,
+// and left(). Pages marked admin require an admin key. Pages with within are reached from the page
+// with that id. look names its style if that differs from the id.
 const allPages = [
   editPage, looksPage, jobsPage, comparePage, filesPage, chatPage, realtimePage,
   later({ id: "usage", title: "Usage", sign: "usage" }, () => import("./usage.js")),
@@ -45,7 +44,7 @@ async function check(candidate) {
   }
 }
 
-let askedFor; // the field of the key, while somebody is to sign in
+let askedFor; // the key's field, while the login form is open
 
 function showSignIn(why = "") {
   const problem = make("p", { id: "key-problem", class: "notice", role: "alert", hidden: !why }, why);
@@ -98,12 +97,12 @@ async function signOut() {
   await forgetAll();
 }
 
-// forgetAll forgets the key and everything that is shown, and begins anew.
+// forgetAll forgets the key and all shown data, and restarts.
 async function forgetAll() {
   go = undefined;
   forget(); // at once, as other tabs ask for the key
   release();
-  app.replaceChildren(); // what is shown keeps nothing any more
+  app.replaceChildren(); // removed elements store nothing any more
   await clear();
   forget();
   history.replaceState(null, "", location.pathname);
@@ -112,8 +111,8 @@ async function forgetAll() {
 
 const confirmLeaving = () => window.confirm("An upload is under way, and would be lost. Sign out?");
 
-// askForKey offers to sign in again where the service no longer takes the key. The
-// page below stays as it is.
+// askForKey offers to log in again if the service no longer accepts the key. The page below stays
+// unchanged.
 function askForKey() {
   if (document.querySelector(".refused-key")) return;
   const again = button("keys", "Sign in again", () => {
@@ -127,7 +126,7 @@ const tellOfKey = (words, ...buttons) => document.body.append(make("div", { clas
 
 let offeredEarly; // a key that another tab has, before this one is ready
 
-// takeOffered signs in with the key of another tab, unless somebody is signing in here.
+// takeOffered logs in with the key of another tab, unless the user is logging in here.
 async function takeOffered(offered) {
   if (!settings) offeredEarly = offered;
   if (!settings || key() || !askedFor?.isConnected || askedFor.value) return;

@@ -1,5 +1,5 @@
-// Markdown as elements. The library takes the text apart; what is shown is built here,
-// element by element, so that no HTML of a model is ever read as such.
+// Markdown as elements. The library parses the text; this module builds the elements, so that a
+// model's HTML is never interpreted.
 
 import { Lexer } from "./marked.js";
 import { button, copy, make } from "./dom.js";
@@ -7,9 +7,9 @@ import { button, copy, make } from "./dom.js";
 // safe are the schemes that a link may have.
 const safe = /^(https?|mailto):/i;
 
-// deepest is how deep lists and quotes may stand in each other. endless matches a word,
-// and nested a line of marks, that no model means to write. What is beyond is shown as it
-// is written: the library and the browser would take longer than a page may stand still.
+// deepest is the limit for the nesting of lists and quotes. endless matches a word, and nested a line of
+// marks, that no model means to write. Beyond these limits the text is shown as plain text: the
+// library and the browser would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
 // render returns the elements for a text.
@@ -36,7 +36,7 @@ function block(token, depth) {
     case "hr": return make("hr");
     case "space": case "def": return undefined;
     case "text": return make("span", {}, token.tokens ? inline(token.tokens) : plain(token));
-    default: return make("p", {}, token.raw); // HTML among others, as it is written
+    default: return make("p", {}, token.raw); // other tokens, such as HTML, as plain text
   }
 }
 

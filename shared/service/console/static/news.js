@@ -1,9 +1,9 @@
-// News between the tabs of a browser, so that none of them is stale: what was
-// changed, such as "jobs", and nothing of what is in it.
+// News between the tabs of a browser, so that each stays up to date: which list changed, such as
+// "jobs", without its contents.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom") : undefined;
 const all = []; // {what, listener, pace, at}
-const tick = 2000; // milliseconds between looks at who is to be called by the time
+const tick = 2000; // milliseconds between checks of the timed listeners
 
 // tell tells the other tabs that something has changed.
 export const tell = what => channel?.postMessage(what);

@@ -1,11 +1,11 @@
-// Telling somebody who looks elsewhere that an edit has ended: in the title of the
-// tab always, and by a notification of the system where that was asked for.
+// Messages that an edit has ended, for users who look elsewhere: always in the tab's title, and by
+// a system notification if requested.
 
 import { toast } from "./dom.js";
 
 const wantedName = "cutroom-notify";
 const known = typeof Notification === "function";
-let before; // the tab's title, while it tells of an end
+let before; // the tab's title before it announced an end
 
 export const canNotify = known;
 
@@ -21,7 +21,7 @@ export async function choose(on) {
   toast(on ? "You are notified when an edit ends while you look elsewhere." : "Notifications are off.");
 }
 
-// announce tells that a run has ended, if nobody looks at the tab.
+// announce announces a run's end, if the tab is hidden.
 export function announce(run) {
   if (!document.hidden) return;
   const words = run.phase === "done" ? "Done" : "Failed";

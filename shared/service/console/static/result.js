@@ -1,5 +1,5 @@
-// A run as it is seen: its progress, what went wrong, or its result beside what it was
-// made of, with what can be done next.
+// The view of a run: its progress, its error, or its result next to its input, with the next
+// actions.
 
 import { ago, button, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { compare, fitTo, view } from "./compare.js";
@@ -19,8 +19,7 @@ export function duration(seconds) {
 // took returns how long a job took since its creation, in words.
 const took = job => duration((new Date(job.completed_at) - new Date(job.created_at)) / 1000);
 
-// fileName returns the name that a result is saved under: that of its source and the
-// prompt, as people look for it.
+// fileName returns the file name for saving a result, made of its source and the prompt.
 export function fileName(run) {
   const ending = run.blob?.type.startsWith("image/") ?? run.kind === "image" ? "png" : "mp4";
   const source = run.fields.find(([name]) => name === "data")?.[1]?.name?.replace(/\.[^.]*$/, "");
@@ -28,12 +27,12 @@ export function fileName(run) {
   return `${told || run.id}.${ending}`;
 }
 
-// lookEvery is how often what is there so far is asked for, in milliseconds, and missed how
-// long after it was not there: not every engine has previews.
+// lookEvery is the interval between requests for previews, in milliseconds, and missed the interval
+// after a missing one: some engines make no previews.
 const lookEvery = 2000, missed = 6000;
 
-// previewOf returns a picture that shows what a run looks like so far, once it is told to
-// look, where the engine has previews, and then its poster, while the result is fetched.
+// previewOf returns a picture that shows a run's preview once it is started, if the engine makes
+// previews, and then its poster, while the result is fetched.
 function previewOf(run) {
   const picture = make("img", { class: "preview", alt: "", hidden: true });
   let next = Date.now() + lookEvery;
@@ -95,7 +94,7 @@ export function showProgress(stage, run, url) {
   };
 }
 
-// showFailure fills a stage with why there is no result. buttons are what can be done.
+// showFailure fills a stage with the reason of a failure. buttons are the possible actions.
 export function showFailure(stage, run, ...buttons) {
   const cancelled = run.phase === "cancelled", { title, why, again } = run.problem || {};
   stage.dataset.state = cancelled ? "cancelled" : "failed";
@@ -108,8 +107,7 @@ export function showFailure(stage, run, ...buttons) {
       buttons)));
 }
 
-// showResult fills a stage with a result, beside its original where this browser has
-// it.
+// showResult fills a stage with a result, next to its original if this browser has it.
 export async function showResult(stage, run) {
   const before = await run.original();
   const { box, bar } = compare(run.kind, before, run.url, stage);
@@ -126,7 +124,7 @@ const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgori
 // signer may have made up, stands for itself.
 export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
 
-// credentialsOf returns what the Content Credentials in a result say.
+// credentialsOf returns a view of a result's Content Credentials.
 function credentialsOf({ job_id: id, result }) {
   const signed = result?.content_credentials;
   if (!signed) return undefined;
@@ -135,11 +133,11 @@ function credentialsOf({ job_id: id, result }) {
   return make("p", { class: "note credentials" }, `Content Credentials: ${kindOf(signed.source_type)}, signed by ${signed.signed_by}. `, check, " ", how);
 }
 
-// verify opens the dialog that verifies Content Credentials: those of what is at a path of the
-// service, or of a file that is chosen there.
+// verify opens the dialog that verifies the Content Credentials of a file at a path of the service,
+// or of a file chosen there.
 export const verify = (name, path) => import("./credentials.js").then(module => module.verify(name, path), () => toast("What verifies files could not be loaded. Reload the page."));
 
-// notes returns what the service says of how a result was made.
+// notes returns the service's remarks on a result.
 export function notes(run) {
   const { job } = run;
   const engine = job.engine && make("span", { class: "badge", title: "The engine that made it" }, `${job.engine} engine`);

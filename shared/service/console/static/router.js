@@ -1,7 +1,7 @@
 // Addresses within the console: #page/part/part?name=value. Every view has one, so
 // that it can be kept, shared and gone back to.
 
-// where returns what the address names: {page, parts, query}.
+// where returns the parsed address: {page, parts, query}.
 export function where() {
   const [path, query = ""] = location.hash.slice(1).split("?");
   const [page, ...parts] = path.split("/").map(part => {
@@ -27,8 +27,8 @@ export function visit(page, parts, query) {
 
 let known; // the address whose view is shown
 
-// arrived reports whether the address is of another view than the one that is shown,
-// and takes it as shown.
+// arrived reports whether the address belongs to another view than the shown one, and records it as
+// shown.
 export function arrived() {
   const news = location.hash !== known;
   known = location.hash;

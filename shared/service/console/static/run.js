@@ -1,5 +1,4 @@
-// Runs: edits that this tab has started or looks at, each on its own way from an
-// upload to a result.
+// Runs: edits that this tab has started or shows, each from an upload to a result.
 
 import { cancel, ended, follow, mendable, modelOf, record, result, stateOf, submit } from "./jobs.js";
 import { kindOf, modeOf } from "./models.js";
@@ -22,8 +21,8 @@ export class Shared {
     this.controller = new AbortController();
   }
 
-  // reference returns the stored file's id once it is there, and shows the run's
-  // progress meanwhile.
+  // reference returns the stored file's id once it is stored, and shows the run's progress until
+  // then.
   reference(run) {
     this.runs.add(run);
     run.controller.signal.addEventListener("abort", () => {
@@ -49,12 +48,12 @@ export class Run {
     this.began = Date.now();
   }
 
-  // ofJob returns the run of a job that this tab knows from the service alone.
+  // ofJob returns the run of a job that this tab knows only from the service.
   static ofJob(job) {
     return new Run({ id: job.job_id, model: modelOf(job), job, fields: fieldsOf(job) });
   }
 
-  // learn takes over what the service says of a job that is not followed.
+  // learn takes over the service's record of a job that is not followed.
   learn(job) {
     this.job = job;
     this.phase = { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job);
@@ -74,8 +73,7 @@ export class Run {
     this.listeners.forEach(listener => listener(this));
   }
 
-  // left returns the seconds that the edit should still take, undefined if that
-  // cannot be told yet.
+  // left returns the remaining seconds of the edit, undefined if unknown.
   left() {
     if (this.phase === "editing" && this.job?.seconds_left !== undefined) return this.job.seconds_left;
     if (this.phase !== "editing" || !this.watchedFrom) return undefined;
@@ -148,7 +146,7 @@ export class Run {
 
   // fetch fetches the result of a job that is done, once.
   async fetch() {
-    // Not at once: whoever hears of the phase must see that the result is on its way.
+    // Later, because listeners of the phase must see that the result is being fetched.
     this.fetches ??= Promise.resolve().then(() => this.bring());
     this.show("fetching", 1);
     try {
@@ -162,14 +160,14 @@ export class Run {
   }
 
   async bring() {
-    // A record of a stream may be older than what the service says of the result.
+    // A record from a stream may be older than the service's current one.
     this.job = await record(this.id).catch(() => this.job);
     this.blob = await result(this.id, this.controller.signal);
     this.url = URL.createObjectURL(this.blob);
   }
 
-  // resume takes up a run of which only the id is known. It leaves a result where it
-  // is until somebody looks at it.
+  // resume takes up a run of which only the id is known. It fetches the result only when it is
+  // shown.
   async resume() {
     try {
       this.job = await record(this.id);
@@ -203,8 +201,7 @@ export class Run {
     return this.watch();
   }
 
-  // original resolves to the URL of what was edited, undefined if this browser does
-  // not have it.
+  // original resolves to the URL of the input, undefined if this browser does not have it.
   async original() {
     if (this.source?.url) return this.source.url;
     if (this.mode?.id === "words") return undefined;
@@ -214,7 +211,7 @@ export class Run {
     return this.source.url;
   }
 
-  // kept returns what a reload takes up again.
+  // kept returns the data to restore after a reload.
   kept() {
     const fields = this.fields.map(([name, value]) => [name, typeof value === "object" ? { name: value.name } : value]);
     return { id: this.id, model: this.model?.id, fields, source: this.source && { name: this.source.name, size: this.source.size, kept: this.source.kept } };

@@ -7,12 +7,12 @@ import { button, confirm, icon, make, number, say, signButton, toast } from "./d
 const atOnce = 3, tries = 30, pause = 1000;
 
 export class Selection {
-  // grid holds the cards, with their ids in data-id. words are {one, many, warning} for
-  // what is chosen. drop(id) deletes one; gone(ids) is called with those that are
-  // deleted; changed is called with each choice.
+  // grid holds the cards, with their ids in data-id. words are {one, many, warning} for the
+  // selection. drop(id) deletes one; gone(ids) is called with the deleted ones; changed is called
+  // with each selection.
   constructor(grid, words, { drop, gone, changed = () => {} }, ...tools) {
     Object.assign(this, { grid, words, drop, gone, changed });
-    this.chosen = new Map(); // what was told of each, by id
+    this.chosen = new Map(); // the data of each by id
     this.count = make("strong", {});
     this.remove = button("bin", "Delete", () => this.ask(), { class: "bad", "aria-keyshortcuts": "Delete" });
     this.all = button("check", "Select all shown", () => this.chooseAll());
@@ -55,7 +55,7 @@ export class Selection {
     input.dispatchEvent(new Event("change"));
   }
 
-  // chooseTo treats all cards from the one that was chosen last like this one.
+  // chooseTo gives all cards from the last chosen one to this one the same state.
   chooseTo(id, is) {
     const boxes = this.boxes(), at = wanted => boxes.findIndex(box => box.closest("li").dataset.id === wanted);
     const [from, to] = [at(this.last), at(id)].sort((a, b) => a - b);
@@ -81,7 +81,7 @@ export class Selection {
     this.changed(this.chosen);
   }
 
-  // ask deletes what is chosen after a question.
+  // ask deletes the selection after a question.
   async ask() {
     const { one, many, warning } = this.words, chosen = [...this.chosen];
     if (this.busy || !chosen.length) return;
@@ -120,14 +120,14 @@ export class Selection {
         await this.drop(id);
         return undefined;
       } catch (refusal) {
-        if (refusal.status === 404) return undefined; // somebody else was first
+        if (refusal.status === 404) return undefined; // it was deleted elsewhere
         if (refusal.status !== 429 || tried === tries) return refusal.message;
         await new Promise(resolve => setTimeout(resolve, pause));
       }
     }
   }
 
-  // leave takes cards away. The focus goes to what is left.
+  // leave removes cards. The focus moves to a remaining card.
   leave(ids) {
     const cards = [...this.grid.children], lost = new Set(ids);
     const first = cards.findIndex(card => lost.has(card.dataset.id));

@@ -4,8 +4,8 @@
 // for the tab begins with it.
 const keyName = "cutroom-key", ownPrefix = "cutroom-";
 
-// patience bounds the wait for the head of an answer, in milliseconds; startPatience
-// that of the first one, whose call is repeated.
+// patience limits the wait for the head of an answer, in milliseconds; startPatience limits the
+// first answer's, whose call is repeated.
 const patience = 60_000, startPatience = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
@@ -26,10 +26,10 @@ export function forget() {
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(ownPrefix)) sessionStorage.removeItem(name);
 }
 
-// dropKey forgets the key alone: whoever signs in again with it finds all in place.
+// dropKey forgets only the key: after a login with the same key everything is still in place.
 export const dropKey = () => sessionStorage.removeItem(keyName);
 
-// settings are those of config.json, with absolute URLs.
+// settings come from config.json, with absolute URLs.
 export let settings;
 
 // configure reads the settings. It tries more than once, as the page is nothing
@@ -78,8 +78,7 @@ export class Refusal extends Error {
 
 export const unreachable = "The service cannot be reached. Check that it runs and that you are connected.";
 
-// names are those of fields as the page calls them. What is told about the file
-// itself needs no name before it.
+// names are the page's names of fields. A message about the file itself needs no name before it.
 const names = { data: "", file: "", prompt: "Prompt: ", reference_image: "Reference image: ", seed: "Seed: ", label: "Label: ", max_tokens: "Max tokens: " };
 
 // explain returns a message for a refusal from its status and body.
@@ -104,8 +103,8 @@ export function noteStatus(status, used = key()) {
   if (status === 401 && used && used === key()) onRefusedKey();
 }
 
-// request sends a call and returns the response if it succeeds. A browser gives up what
-// it is asking when a network comes or goes, so what only reads is asked again.
+// request sends a call and returns the response if it succeeds. Browsers abort requests when a
+// network comes or goes, so reads are repeated.
 async function request(url, options, used) {
   let answer;
   for (let tried = 0; !answer; tried++) {
@@ -140,23 +139,22 @@ export function inference(method, path, { body, signal, patience } = {}) {
   return request(settings.inference_url + path, { method, signal, patience, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
 }
 
-// encoded returns a request body: forms and bytes as they are, anything else as
-// JSON.
+// encoded returns a request body: forms and bytes unchanged, anything else as JSON.
 function encoded(body, headers) {
   if (body === undefined || body instanceof Blob || body instanceof FormData || body instanceof URLSearchParams) return { body, headers };
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
 }
 
-// within settles as a promise does, or rejects after so many milliseconds.
+// within settles as a promise does, or rejects after time milliseconds.
 function within(promise, time) {
   let timer;
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("Nothing comes any more.")), time); });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// chunks yields the body of an answer as it comes, and ends with a TypeError, as for any
-// other lost connection, if nothing comes for so many milliseconds: a connection may be gone
-// without a word, as after a sleep.
+// chunks yields the body of an answer as it comes. If nothing comes for quiet milliseconds, it ends
+// with a TypeError, as for any other lost connection: a connection may be lost without notice, for
+// example during sleep.
 export async function* chunks(body, quiet) {
   const reader = body.getReader();
   try {
@@ -166,7 +164,7 @@ export async function* chunks(body, quiet) {
       yield value;
     }
   } finally {
-    // Whoever has read enough leaves no stream open.
+    // Cancelling closes a stream that was not read to its end.
     reader.cancel().catch(() => {});
   }
 }

@@ -1,4 +1,4 @@
-// The dialog that shares a result, and the one that deletes it.
+// The dialogs that share a result and delete it.
 
 import { button, confirm, copy, make, signButton, toast } from "./dom.js";
 import { purge, share } from "./jobs.js";

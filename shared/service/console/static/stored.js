@@ -2,7 +2,7 @@
 
 import { media } from "./service.js";
 
-// largest is the size limit of what is fetched for a preview, in bytes.
+// largest limits a file fetched for a preview, in bytes.
 const largest = 50e6;
 
 const urls = new Map(); // promises of object URLs, by the file's id
@@ -22,7 +22,7 @@ export function urlOf(file) {
 
 const small = new Map(); // promises of object URLs of small pictures, by the file's id
 
-// smallOf returns an object URL of a small picture of a file, undefined if there is none.
+// smallOf returns an object URL of a small picture of a file, or undefined.
 export function smallOf(file) {
   if (!/^(image|video)\//.test(file.mime_type)) return Promise.resolve(undefined);
   if (!small.has(file.id)) {

@@ -1,4 +1,4 @@
-// The row of runs: those of this tab, and then the account's latest jobs.
+// The row of runs: this tab's, and then the account's latest jobs.
 
 import { button, icon, make, shortAgo, signButton } from "./dom.js";
 import { list } from "./jobs.js";
@@ -12,8 +12,7 @@ const latest = 12; // jobs of the account
 const most = 40;
 
 export class Strip {
-  // look is called with a run that was chosen; shown returns the one that is looked at;
-  // back leaves it.
+  // look is called with the chosen run; shown returns the displayed run; back leaves it.
   constructor(look, shown, back) {
     this.look = look;
     this.shown = shown;
@@ -68,8 +67,7 @@ export class Strip {
     this.runs.length = Math.min(this.runs.length, most);
   }
 
-  // read fetches the account's latest jobs. If there is no list, what this tab has
-  // seen stays.
+  // read fetches the account's latest jobs. If that fails, this tab's runs stay.
   async read() {
     let page;
     const before = [...this.runs];
@@ -111,7 +109,7 @@ export class Strip {
     for (const run of [...this.tiles.keys()]) if (!this.runs.includes(run)) this.tiles.delete(run);
     for (const run of this.runs) if (!this.tiles.has(run)) this.tiles.set(run, this.tile(run));
     const items = this.runs.map(run => this.tiles.get(run).item);
-    // Only what has changed is touched, so that the focus stays.
+    // Only changed items are touched, so that the focus stays.
     if (items.length !== this.items.children.length || items.some((item, i) => this.items.children[i] !== item)) {
       const focused = this.items.contains(document.activeElement) ? document.activeElement : undefined;
       this.items.replaceChildren(...items);

@@ -1,14 +1,12 @@
-// The key in the tabs of one browser. It is kept in each tab alone; a tab that is new
-// asks the others for it, and all of them hear when somebody signs in or out. Nothing
-// of it outlives the last tab.
+// The key in the tabs of one browser. Only tabs keep it. A new tab asks the others for it, and
+// logins and logouts are sent to all. The key is gone with the last tab.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom-key") : undefined;
 const own = crypto.getRandomValues(new Uint32Array(2)).join("-");
 
-// join asks the other tabs for a key, and takes part in what they say: key() returns
-// this tab's key, "" if it has none to give; offered(key) is called with one that
-// another tab has, entered(key) with one that was signed in with in another tab, and
-// left() when somebody has signed out.
+// join asks the other tabs for a key, and listens to them. key() returns this tab's key, or "".
+// offered(key) is called with another tab's key, entered(key) after a login in another tab, and
+// left() after a logout.
 export function join({ key, offered, entered, left }) {
   channel?.addEventListener("message", ({ data: { asks, to, has, leaves } }) => {
     if (asks && key()) channel.postMessage({ to: asks, has: key() });
@@ -19,7 +17,6 @@ export function join({ key, offered, entered, left }) {
   channel?.postMessage({ asks: own });
 }
 
-// entered tells the other tabs which key was signed in with, and left that somebody has
-// signed out.
+// entered sends the other tabs the key of a login, and left a logout.
 export const entered = key => channel?.postMessage({ has: key });
 export const left = () => channel?.postMessage({ leaves: true });

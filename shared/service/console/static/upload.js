@@ -8,7 +8,7 @@ let sending = 0; // the uploads under way
 // uploading reports whether an upload is under way.
 export const uploading = () => sending > 0;
 
-let released = false; // nobody asks for what is uploaded any more
+let released = false; // the upload is no longer needed
 
 // release lets the page be left although an upload is under way.
 export const release = () => { released = true; };

@@ -1,5 +1,4 @@
-// The page Usage: what the account has used and what it cost, by day and model, or by key
-// for admins.
+// The page Usage: the account's usage and cost, by day and model, or by key for admins.
 
 import { cash, dayOf, dayWords, keysOf, links, nameOf, short } from "./account.js";
 import { drawChart } from "./chart.js";
@@ -20,7 +19,7 @@ const measures = [
   { id: "seconds", title: "Realtime seconds", of: row => row.session_seconds || 0 },
 ];
 
-// columns are those of the tables; the first is there only where something has a price.
+// columns are the tables' columns; the first appears only if prices are set.
 const columns = [
   measures[0], measures[3],
   { title: "Completed", of: row => row.jobs_completed || 0 },
@@ -34,8 +33,8 @@ const columns = [
 
 const groups = [["model", "By model"], ["key", "By key"]];
 const spans = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["month", "This month"], ["dates", "Dates"]];
-const colors = 8; // in the style sheet; the last one is for all that have none of their own
-const narrowest = 5; // pixels of a day; where there is less room, a bar is a week
+const colors = 8; // in the style sheet; the last one is for all without their own
+const narrowest = 5; // pixels of a day; on a narrower screen a bar is a week
 const day = 86400e3;
 
 class Usage {
@@ -116,7 +115,7 @@ class Usage {
     return this.read();
   }
 
-  // check shows what is chosen.
+  // check marks the chosen inputs.
   check() {
     const chosen = { span: this.span, measure: this.measure.id, by: this.by };
     for (const input of this.inputs) input.checked = input.value === chosen[input.name];
@@ -128,7 +127,7 @@ class Usage {
     const today = dayOf(Date.now());
     if (this.span === "dates" && this.from.value && this.to.value) return [this.from.value, this.to.value];
     const first = this.span === "month" ? `${today.slice(0, 8)}01` : dayOf(Date.now() - ((+this.span || 30) - 1) * day);
-    [this.from.value, this.to.value] = [first, today]; // where somebody who chooses dates begins
+    [this.from.value, this.to.value] = [first, today]; // initial dates for a custom range
     return [first, today];
   }
 
@@ -149,7 +148,7 @@ class Usage {
       this.currency = data.find(row => row.currency)?.currency;
       this.days = [];
       for (let at = Date.parse(from); at <= Date.parse(to); at += day) this.days.push(dayOf(at));
-      // What nobody has asked for is what there is something of.
+      // Until the user chooses a measure, show the first with a value.
       if (!this.asked) this.measure = measures.find(one => data.some(row => one.of(row) > 0)) || this.measure;
       this.show();
     } catch (refusal) {
@@ -184,7 +183,7 @@ class Usage {
 
   name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were noted" : of; }
 
-  // draw draws the chart: what there is most of has a color of its own.
+  // draw draws the chart: the largest series have separate colors.
   draw() {
     this.drawn = this.chart.clientWidth;
     if (!this.rows || !this.drawn) return;
@@ -225,7 +224,7 @@ class Usage {
     return undefined;
   }
 
-  // download saves what is shown as a table for other programs.
+  // download saves the shown table for other programs.
   async download() {
     const [from, to] = this.range();
     try {
@@ -239,7 +238,7 @@ class Usage {
 
 const total = (rows, of) => rows.reduce((sum, row) => sum + of(row), 0);
 
-// sumsOf returns what the rows are of, what there is most of first.
+// sumsOf returns the subjects of the rows, the largest sum first.
 function sumsOf(rows, measure) {
   const sums = new Map();
   for (const row of rows) sums.set(row.of, (sums.get(row.of) || 0) + measure(row));

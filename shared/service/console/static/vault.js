@@ -33,7 +33,7 @@ async function within(mode, ask) {
   }
 }
 
-// put keeps a File under an id, and forgets what is old.
+// put keeps a File under an id, and forgets old ones.
 export async function put(id, file) {
   if (file.size > largest) return;
   await within("readwrite", store => store.put({ id, file, at: Date.now() }));
