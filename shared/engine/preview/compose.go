@@ -16,8 +16,7 @@ import (
 // the rest is scaling. Scenes are soft, and painting is what takes the time.
 const paintedPixels = 640 * 360
 
-// compose creates a video from words alone: a painted scene under the look of
-// the request. It has no sound.
+// compose creates a video from a text: a painted scene under the look of the request. It has no sound.
 func (e *edit) compose(ctx context.Context) error {
 	size := e.size
 	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {
@@ -37,7 +36,7 @@ func (e *edit) compose(ctx context.Context) error {
 	return e.encode(ctx, link, "")
 }
 
-// painter is a reader of a scene's frames, which are painted as they are read.
+// painter is a reader that paints a scene's frames as they are read.
 type painter struct {
 	ctx   context.Context
 	scene scene.Scene

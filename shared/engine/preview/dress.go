@@ -82,9 +82,8 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 const clothed = 1.5
 
 const (
-	// stillsApart is how far the pictures are apart in which faces are searched for,
-	// in seconds, and maxStills bounds how many there are: those of a long clip are
-	// further apart.
+	// stillsApart is the distance in seconds between pictures that are searched for faces, and
+	// maxStills their limit: in long clips the distance is larger.
 	stillsApart = 0.5
 	maxStills   = 24
 )
@@ -116,8 +115,8 @@ type sighting struct {
 	garment.Shot
 }
 
-// follow finds the subject's face in pictures, those of one size and apart by so many
-// seconds. A face of quite another size than the others is somebody else's.
+// follow finds the subject's face in pictures of one size that are apart seconds apart. A face of a
+// very different size belongs to another person.
 func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
 	var seen []sighting
 	var sizes []float64
@@ -142,8 +141,7 @@ func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, er
 	return slices.DeleteFunc(seen, func(s sighting) bool { return s.Face.Size > 1.7*middle || s.Face.Size < middle/1.7 }), nil
 }
 
-// torso returns the link of a mask of the clothes, black but for where they are. It
-// moves with the face.
+// torso returns the link of a mask of the clothes, white on black. It moves with the face.
 func (e *edit) torso(seen []sighting) (string, error) {
 	width := float64(e.size.Width)
 	face := seen[0].Face
@@ -192,7 +190,7 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 // reference image, in pixels.
 const garmentSide = 384
 
-// cloth draws what the subject is to wear, in the size of the result.
+// cloth draws the subject's new clothes, in the size of the result.
 func (e *edit) cloth(ctx context.Context) (image.Image, error) {
 	var reference *garment.Reference
 	if e.spec.Reference != nil {

@@ -43,7 +43,7 @@ type graph struct {
 	labels int
 }
 
-// restlessness is what an encoder finds hard to predict in pictures, the hardest last.
+// restlessness grades how badly an encoder can predict the pictures, the worst last.
 type restlessness int
 
 const (
@@ -60,8 +60,8 @@ const (
 	flickering
 )
 
-// flickerTo is the longest time in seconds for which a texture stays that flickers. One that
-// jumps, which stays longer, is in most frames where it was in the last.
+// flickerTo is the longest duration in seconds of a texture that flickers. A jumping texture lasts
+// longer and is unchanged in most frames.
 const flickerTo = 0.15
 
 // rushFrom is the speed in units a second from which a texture rushes. In frames of 720 lines,

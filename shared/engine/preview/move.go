@@ -115,7 +115,7 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
 }
 
-// drawn is the format of drawn pictures, that of the picture which they are laid over.
+// drawn is the format of drawn pictures, the same as the picture below them.
 func (g *graph) drawn() string {
 	switch {
 	case g.single:

@@ -10,8 +10,8 @@ import (
 // apply renders the operations of a look with filters. They are chosen for
 // speed: filters written in C that process slices in parallel.
 //
-// Operations that leave no detail are rendered at half size, and so are those after them
-// that make none. What shapes alone matter to has luma and chroma.
+// Operations that leave no detail are rendered at half size, and so are following ones that make none.
+// Operations that change only shapes work on luma and chroma.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
 	defer func() { g.size = full }()
@@ -48,8 +48,8 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
-// halvedFrom is the radius in pixels from which a picture is smoothed at half size: a smaller
-// one would keep detail that half the size has no room for.
+// halvedFrom is the radius in pixels from which a picture is smoothed at half size: a smaller radius
+// would keep detail that half the size loses.
 const halvedFrom = 2.5
 
 // thirdFrom is the radius in pixels from which patches are made at a third of the size.
@@ -102,7 +102,7 @@ func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	return full
 }
 
-// coarse reports whether an operation makes no detail of a picture that has none.
+// coarse reports whether an operation adds no detail to a picture without detail.
 func (g *graph) coarse(op look.Op) bool {
 	switch op := op.(type) {
 	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
@@ -414,8 +414,7 @@ func (g *graph) full() string {
 	return fmt.Sprintf("scale=%d:%d:flags=bicubic,format=gbrp", g.size.Width, g.size.Height)
 }
 
-// reduce and restore do the same to what has planes and keeps its format, in a third of the
-// time.
+// reduce and restore do the same for planar pictures that keep their format, in a third of the time.
 func (g *graph) reduce(factor int) string {
 	return g.zscale(evened(g.size.Width/factor), evened(g.size.Height/factor), "bilinear") + g.planar()
 }

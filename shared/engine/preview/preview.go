@@ -1,17 +1,14 @@
 // Package preview edits media on the CPU with FFmpeg, so that the service is
 // complete on a machine without a GPU.
 //
-// It is a preview, not a model. It does not know what a picture shows: it
-// changes colours, edges and textures. A prompt is looked up in a lexicon of
-// looks (package look). A reference image contributes its colours; try-on
-// recolours the clothes below a face; a video from text is a painted landscape
-// or abstraction chosen by words. A GPU engine, behind the same interface,
-// understands the prompt, adds and replaces things, keeps people recognizable,
-// and follows motion.
+// It is a preview, not a model. It does not recognize objects: it changes colours, edges and textures.
+// A prompt is looked up in a lexicon of looks (package look). A reference image contributes its
+// colours; try-on recolours the clothes below a face; a video from text is a painted landscape or
+// abstraction chosen by words. A GPU engine, behind the same interface, understands the prompt, adds
+// and replaces things, keeps people recognizable, and follows motion.
 //
-// The engine says what it follows of a request (package reading). What it cannot
-// follow changes nothing: a request of which nothing is followed returns the
-// input's picture, and a notice that says so.
+// The engine reports which parts of a request it follows (package reading). Other parts change nothing:
+// a request without any followed part returns the input's picture, and a notice that says so.
 //
 // The edit is real and reproducible: the same request with the same seed produces
 // the same bytes with the same build of FFmpeg on the same kind of processor. Each edit is one pass of
@@ -229,9 +226,9 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 	return nil
 }
 
-// effort returns the options of the encoder that say how hard it looks for what frames have in
-// common, and how well it keeps the rest. Over what no frame has in common with the next, such
-// as grain, it looks in vain: half of its time goes, and neither bytes nor likeness are gained.
+// effort returns the options of the encoder for its search for motion and its quality. With grain and
+// similar textures, which no two frames share, the search is useless: skipping it saves half of the
+// time, without losing bytes or likeness.
 func (e *edit) effort() []string {
 	const alone = "bframes=0:rc-lookahead=0:weightp=0"
 	switch e.restless {
@@ -251,10 +248,9 @@ func (e *edit) effort() []string {
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 }
 
-// broadcast returns the filter that converts RGB to the luma and chroma that results have.
-// A picture that is not edited keeps to scale, whose chroma is nearest to what was decoded.
-// zscale takes two fifths of the time of scale, but has no chroma of half a pixel, and that of
-// a point reaches further.
+// broadcast returns the filter that converts RGB to the luma and chroma that results have. A picture
+// that is not edited keeps to scale, whose chroma is nearest to the decoded picture's. zscale takes two
+// fifths of the time of scale, but has no chroma of half a pixel, and a point's chroma spreads further.
 func (e *edit) broadcast() string {
 	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"

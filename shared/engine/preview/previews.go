@@ -20,17 +20,16 @@ const (
 	previewedFrom = 2
 )
 
-// previews are those of one run: one picture for each second of the result is written
-// beside it, of frames that the graph has already made, so that they cost no pass of
-// their own.
+// previews are the previews of one run. One picture for each second of the result is written to a
+// second output, from frames that the graph has already made, so they need no extra pass.
 type previews struct {
 	// written is when the last one that was sent was written, and sent when that was;
 	// both are zero before the first.
 	written, sent time.Time
 }
 
-// watch adds previews of a link to the graph, where they are wanted. It returns the
-// link to go on with and the arguments of the second output; none without previews.
+// watch adds previews of a link to the graph, if they are wanted. It returns the next link and the
+// arguments of the second output, or nil.
 func (e *edit) watch(link string) (next string, args []string) {
 	if e.spec.PreviewEvery <= 0 || e.spec.Duration.Seconds() < previewedFrom {
 		return link, nil

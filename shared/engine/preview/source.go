@@ -17,7 +17,7 @@ func (e *edit) source(link string, input engine.Input) string {
 	return e.colors(e.upright(link, input))
 }
 
-// upright is source for what takes luma and chroma too.
+// upright is source for operations that take luma and chroma too.
 func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {
@@ -47,8 +47,8 @@ func (e *edit) opaque(link string) string {
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)
 }
 
-// matrixOf returns the matrix of pictures that are used as they are decoded, if they need not
-// be scaled: those of most videos. It is empty for others.
+// matrixOf returns the matrix of pictures that are used as decoded and not scaled, as in most videos.
+// It is empty for others.
 func matrixOf(info media.Info) string {
 	if info.PixelFormat != "yuv420p" || info.HDR() || info.FullRange {
 		return ""

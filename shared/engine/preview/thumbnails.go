@@ -13,14 +13,13 @@ import (
 const (
 	resultThumbnail = "result.pam"
 	inputThumbnail  = "input.pam"
-	// resultPoster is that of the poster, a JPEG.
+	// resultPoster is the file of the poster, a JPEG.
 	resultPoster = "poster.jpg"
 )
 
-// pose has the first picture of a link written to a file beside the result, if thumbnails
-// are wanted, and returns the link to go on with. The picture has been decoded anyway, and
-// another start of ffmpeg would take longer than the picture does. The first of a video that
-// is the result is written as its poster too.
+// pose writes the first picture of a link to a file in the result's folder, if thumbnails are wanted,
+// and returns the next link. The picture is decoded anyway, and another start of ffmpeg would take
+// longer. The first picture of a video result is written as its poster too.
 func (e *edit) pose(link, file string) (next string) {
 	if !e.spec.Thumbnails {
 		return link
@@ -39,14 +38,14 @@ func (e *edit) pose(link, file string) (next string) {
 	return next
 }
 
-// write has a picture written to a file beside the result.
+// write writes a picture to a file in the result's folder.
 func (e *edit) write(link, file, codec string, options ...string) {
 	e.poses = append(append(e.poses, "-map", link, "-frames:v", "1", "-c:v", codec), options...)
 	e.poses = append(e.poses, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
 }
 
-// readPoster returns the poster. It is nil if there is none: the file that ffmpeg has written
-// may be too large, and one is made of the result then.
+// readPoster returns the poster. It is nil if ffmpeg's file is missing or too large; then the poster is
+// made from the result.
 func (e *edit) readPoster() []byte {
 	path := filepath.Join(e.folder, resultPoster)
 	info, err := os.Stat(path)
@@ -60,11 +59,11 @@ func (e *edit) readPoster() []byte {
 	return poster
 }
 
-// thumbnails returns those that were wanted, once ffmpeg has ended.
+// thumbnails returns the wanted thumbnails, once ffmpeg has ended.
 func (e *edit) thumbnails() engine.Thumbnails {
 	blank := false
 	read := func(file string) []byte {
-		// Without one it is made of the file.
+		// If that fails it is made from the file.
 		picture, err := ffmpeg.ReadThumbnail(filepath.Join(e.folder, file))
 		if err != nil {
 			return nil

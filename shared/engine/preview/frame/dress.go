@@ -39,7 +39,7 @@ type wearing struct {
 	next          time.Duration
 }
 
-// step edits the picture in the workspace; without a face it leaves it alone.
+// step edits the picture in the workspace. If it finds no face it changes nothing.
 func (c *wearing) step(w *workspace, at time.Duration) {
 	if at >= c.next {
 		c.next = at + lookEvery

@@ -1,10 +1,9 @@
 // Package frame edits live pictures on the CPU, one at a time: the preview
 // engine of realtime sessions.
 //
-// It draws the same looks as package preview does for finished videos, in Go
-// and at 640x360, fast enough for live pictures on one core. Like package
-// preview, it changes colours, edges and textures, and does not know what a
-// picture shows.
+// It draws the same looks as package preview does for finished videos, in Go and at 640x360, fast
+// enough for live pictures on one core. Like package preview, it changes colours, edges and textures,
+// and does not recognize objects.
 package frame
 
 import (
@@ -56,15 +55,14 @@ type editor struct {
 	edited engine.Picture
 
 	mu sync.Mutex
-	// asked is what was set last, made is the plan that frames are edited by,
-	// which matches it once it is compiled.
+	// asked is the latest request, made the plan for frames, which matches it once it is compiled.
 	asked request
 	made  *plan
-	// notice is what is to be said of the last frame.
+	// notice is the notice about the last frame.
 	notice string
 }
 
-// request is what a session asks for. Images are compared by identity.
+// request is a session's request. Images are compared by identity.
 type request struct {
 	prompt string
 	image  *reference
@@ -74,8 +72,8 @@ type request struct {
 type plan struct {
 	request request
 	program *program
-	// finish is the step that depends on the first frame, such as changing
-	// colours to the reference's; nil until then, and if there is none.
+	// finish is the step that depends on the first frame, such as changing colours to the reference's.
+	// It is nil until then, or if it is not needed.
 	finish step
 	settle func(w *workspace) step
 }
@@ -84,8 +82,7 @@ func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
 	return &editor{engine: e, kind: kind, seed: seed, work: newWorkspace()}
 }
 
-// SetPrompt sets the prompt. It takes a moment: the look is prepared here, so
-// that the frames go on meanwhile.
+// SetPrompt sets the prompt. It prepares the look here, so that frames continue during that time.
 func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
@@ -96,9 +93,8 @@ func (e *editor) SetImage(_ context.Context, sent *engine.ReferenceImage) (engin
 	return e.ask(func(r *request) { r.image = image }), nil
 }
 
-// ask changes the request and prepares its plan for frames of the session's
-// size. If another ask has prepared one already, that is kept. It returns what is
-// followed of the request.
+// ask changes the request and prepares its plan for frames of the session's size. If another ask has
+// prepared it already, that plan is kept. It returns the followed parts of the request.
 func (e *editor) ask(change func(*request)) engine.Outcome {
 	e.mu.Lock()
 	before := e.asked
@@ -119,14 +115,13 @@ func (e *editor) ask(change func(*request)) engine.Outcome {
 	return told
 }
 
-// read returns what is followed of a request.
+// read returns the followed parts of a request.
 func (e *editor) read(asked request) reading.Reading {
 	return reading.Of(reading.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
 
-// current returns the plan for frames of a size. If there is one of the size,
-// requests made meanwhile do not delay it: ask prepares the next. If there is
-// none, current prepares it.
+// current returns the plan for frames of a size. An existing plan of the size is not delayed by new
+// requests: ask prepares the next. If the size is new, current prepares the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	for {
 		made, asked := e.state()
@@ -216,21 +211,21 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	return &e.edited, nil
 }
 
-// say sets what is to be said of the last frame.
+// say sets the notice about the last frame.
 func (e *editor) say(notice string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.notice = notice
 }
 
-// Notice returns what is to be said of the last frame.
+// Notice returns the notice about the last frame.
 func (e *editor) Notice() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.notice
 }
 
-// idle reports whether the plan leaves pictures as they are.
+// idle reports whether the plan changes nothing.
 func (p *plan) idle() bool {
 	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
 }
@@ -247,7 +242,7 @@ func (p *plan) run(w *workspace, at time.Duration) {
 	}
 }
 
-// Close releases what the editor holds.
+// Close releases the editor's memory.
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
 // load sets the picture from a decoded one, scaled to a size. Its planes, if it has

@@ -41,8 +41,8 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// glowFrom is the standard deviation in pixels from which light is blurred at half the size,
-// and at half of that, and so on: what is left of it hides the loss.
+// glowFrom is the standard deviation in pixels from which light is blurred at half the size, then at a
+// quarter, and so on: the blur hides the loss.
 const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right; the border smears.
@@ -119,8 +119,8 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns those of the first operations that darken as a layer does, and stay where
-// they are: with colours of their own or without, they are one sheet.
+// shades returns the first operations that darken like static layers: coloured or not, they are
+// combined into one sheet.
 func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
 	for _, next := range ops {
@@ -169,7 +169,7 @@ func multiply(to, from []uint8) {
 	}
 }
 
-// screen lightens, and skips what is dark over eight pixels, as most of a sheet of rain is.
+// screen lightens, and skips groups of eight dark pixels, which are most of a sheet of rain.
 func screen(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -210,9 +210,9 @@ func added(sums uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// warp moves points by maps whose levels are pixels; see look.WarpZero. At the
-// borders the last pixels repeat. The maps are drawn for the program's size, which is that of
-// the picture or twice as large: brushes would draw other strokes on a smaller one.
+// warp moves points by maps whose levels are pixels; see look.WarpZero. At the borders the last pixels
+// repeat. The maps are drawn for the program's size, which is the picture's or twice as large, because
+// brushes would draw different strokes on a smaller one.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
 	drawn := across
@@ -257,7 +257,7 @@ func (s sheet) halved() sheet {
 
 // moved moves points by a sheet of maps.
 func (p *program) moved(motion look.Motion, s sheet) step {
-	// Away from the borders a point is moved by so many places in a plane.
+	// Away from the borders a point moves by a constant offset in a plane.
 	width, height := p.size.Width, p.size.Height
 	moves := make([]int32, len(s.planes[0]))
 	reach, drop := 0, 0

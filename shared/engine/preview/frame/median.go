@@ -17,7 +17,7 @@ func median(to, from []uint8, width, height, radius int) {
 				counts[row[min(x, width-1)]]++
 			}
 		}
-		// Below counts what is less than the level.
+		// Below counts the values less than the level.
 		level, below := 0, int32(0)
 		out := to[y*width:][:width]
 		for x := range out {

@@ -8,11 +8,12 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay is a gray layer that is laid over the planes of an edited picture, which mean these
-// colours: what is the same to red, green and blue needs half the work there.
+// overlay is a gray layer on the planes of an edited picture in these colours: equal changes to red,
+// green and blue cost half as much there.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
-// overlays reports whether an operation can be an overlay. Chroma has no half of what moves.
+// overlays reports whether an operation can be an overlay. A moving layer cannot, because half its
+// offset does not exist in chroma.
 func overlays(op look.Op) bool {
 	layer, ok := op.(look.Layer)
 	return ok && layer.Gray() && (layer.Mode == look.Add || layer.Motion == look.Motion{})
@@ -35,7 +36,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	if op.Mode == look.Add {
 		return p.added(s, op.Motion)
 	}
-	// What is left of the distance to black, or to white.
+	// The remaining share of the distance to black, or to white.
 	shares := s.planes[0]
 	if op.Mode == look.Screen {
 		for i, v := range shares {
@@ -58,7 +59,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	}
 }
 
-// added changes luma alone.
+// added changes only luma.
 func (p *program) added(s sheet, motion look.Motion) overlay {
 	// The range of video has fewer levels.
 	narrow := sync.OnceValue(func() []uint8 {

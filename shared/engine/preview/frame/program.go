@@ -16,7 +16,7 @@ type program struct {
 	// planar is the size of luma and chroma with which the first step begins; without one it
 	// begins with the picture.
 	planar catalog.Size
-	// over is what is laid over the edited picture's planes.
+	// over are the overlays on the edited picture's planes.
 	over []overlay
 }
 
@@ -24,8 +24,8 @@ type program struct {
 // the session's first frame.
 type step func(w *workspace, at time.Duration)
 
-// workspace is the memory of an editor: the picture, and what operations need
-// besides. What one frame has allocated the next one reuses.
+// workspace is the memory of an editor: the picture and the operations' buffers. The next frame reuses
+// them.
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
@@ -38,7 +38,7 @@ type workspace struct {
 	scalers   map[[4]int]*resampler
 	// plane, row and ratios are scratch memory for a plane, a line, and a plane of lines.
 	plane, row, ratios []uint8
-	// notice is what a step has to say of the frame, empty for nothing.
+	// notice is a step's notice about the frame, or "".
 	notice string
 }
 
@@ -63,9 +63,9 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 
 // compile prepares a look for a size.
 //
-// What leaves no detail is rendered at half size, and so is what follows it and makes none.
-// What shapes alone matter to has luma and chroma, as pictures come. So have the last layers,
-// if the look is all that happens to the picture.
+// Operations that leave no detail are rendered at half size, and so are following ones that make none.
+// Operations that change only shapes work on luma and chroma, the format of incoming pictures. So do
+// the last layers, if the look is the whole edit.
 func compile(l look.Look, size catalog.Size, all bool) *program {
 	p := &program{size: size}
 	if all {
@@ -153,8 +153,8 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 	return p
 }
 
-// tones returns the change of colours that operations begin with, nil if there is none that
-// the size is enough for.
+// tones returns the change of colours at the start of the operations, nil if it is missing or not worth
+// its cost at this size.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -164,10 +164,9 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 	return nil
 }
 
-// regraded returns the steps of those of the first operations, layers and clarity, that are
-// done to luma and chroma before a change of colours makes red, green and blue again: half
-// the planes more than make up for the conversion. Where the change makes borders,
-// chroma at half size would show in them.
+// regraded returns the steps of the first operations, layers and clarity, that work on luma and chroma
+// before a change of colours converts to red, green and blue: having half the planes saves more than
+// the conversion costs. If the change makes borders, chroma at half size would show in them.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {
@@ -193,9 +192,8 @@ func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) 
 	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
-// step returns the rendering of one operation. The renderings follow those of
-// package preview, so that the live picture looks like the finished video; they
-// are cheaper where that is hard to see.
+// step returns the rendering of one operation. The renderings follow those of package preview, so that
+// the live picture looks like the finished video; they are cheaper if the difference is hard to see.
 func (p *program) step(op look.Op) step {
 	switch op := op.(type) {
 	case look.Clarity:

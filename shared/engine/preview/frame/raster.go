@@ -49,13 +49,13 @@ type colors struct {
 	black int32
 	// luma are the weights of red, green and blue in it.
 	luma [3]uint32
-	// cb and cr are their weights in chroma, light is that of luma in each of them,
-	// and the rest those of chroma: of Cr in red, of Cb and Cr in green, of Cb in blue.
+	// cb and cr are their weights in chroma, light is luma's weight in each of them. The rest are
+	// chroma's weights: Cr in red, Cb and Cr in green, Cb in blue.
 	cb, cr                                         [3]int32
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32
 }
 
-// fullRange are the colours of JPEG (JFIF 1.02), narrowRange those of video.
+// fullRange are JPEG's colours (JFIF 1.02), narrowRange video's.
 var (
 	fullRange = &colors{
 		luma: [3]uint32{19595, 38470, 7471}, cb: [3]int32{-11056, -21712, 32768}, cr: [3]int32{32768, -27440, -5328},

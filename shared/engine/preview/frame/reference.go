@@ -8,10 +8,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// sampleSide is the longer side of what is measured, in pixels.
+// sampleSide is the longer side of measured pictures, in pixels.
 const sampleSide = 160
 
-// reference is what is kept of a reference image: three bytes a pixel.
+// reference is a stored reference image: three bytes a pixel.
 type reference struct {
 	size   catalog.Size
 	pixels []byte

@@ -13,10 +13,10 @@ import (
 type resampler struct {
 	width, height int
 	fromWidth     int
-	// factor is by how much both sides shrink, where that is a whole number:
-	// the mean of the pixels in each place is then enough. Else it is 0.
+	// factor is the shrinking factor of both sides if it is whole: the mean of the pixels in each place
+	// then suffices. Otherwise it is 0.
 	factor int
-	// grows is by how much both sides grow, where that is 2, 4 or 8; else it is 0.
+	// grows is the growth factor of both sides if it is 2, 4 or 8, otherwise 0.
 	grows        int
 	across, down []taps
 	squeezed     []uint8
@@ -171,8 +171,7 @@ func (s *resampler) mix(out []uint8, t *taps) {
 	}
 }
 
-// Several pixels are computed in one number: in the lanes of every other byte there is room
-// for sums.
+// Several pixels are computed in one number: the lanes of every other byte can hold sums.
 const (
 	evenBytes = 0x00ff00ff00ff00ff
 	lanesOf1  = 0x0001000100010001
@@ -230,7 +229,7 @@ func quartered(out, from []uint8, stride int) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
 		a, b, c, d := first[4*x:][:16], second[4*x:][:16], third[4*x:][:16], fourth[4*x:][:16]
-		// Each number has the sums of four columns of two, then those of two squares.
+		// Each number has the sums of four columns of two, then of two squares.
 		sums := squares(a, b) + squares(c, d)
 		others := squares(a[8:], b[8:]) + squares(c[8:], d[8:])
 		sums, others = sums&evenPairs+sums>>16&evenPairs, others&evenPairs+others>>16&evenPairs
@@ -254,7 +253,7 @@ func packed(lanes uint64) uint32 {
 	return uint32(lanes | lanes>>16)
 }
 
-// grow sets a line of what becomes larger: each pixel lies between two, each way.
+// grow computes a line of an enlarged plane: each pixel lies between two, in both directions.
 func (s *resampler) grow(out, from []uint8, stride, y int) {
 	grows := s.grows
 	near, phase := y/grows, y%grows
@@ -361,8 +360,8 @@ func lean(to, near, next []uint8) {
 	}
 }
 
-// leaned is three quarters of the bytes of one number and a quarter of those of another: the
-// mean of the near one and of the mean of both, of which one is rounded up and the other down.
+// leaned returns three quarters of the bytes of one number and a quarter of another's: the mean of the
+// near one and of both's mean. One mean is rounded up and the other down.
 func leaned(near, next uint64) uint64 {
 	const low7 = 0x7f7f7f7f7f7f7f7f
 	mean := near&next + (near^next)>>1&low7

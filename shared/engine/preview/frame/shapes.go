@@ -46,8 +46,8 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 	return &w.small
 }
 
-// shaping is an operation on a plane of luma or chroma. It changes shapes alone, and does so
-// without red, green and blue: chroma has half the sides.
+// shaping is an operation on a plane of luma or chroma. It changes only shapes, and does not need red,
+// green and blue: chroma has half the sides.
 type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 
 // halvedFrom is the radius in pixels from which a picture is smoothed at half size, which
@@ -71,8 +71,8 @@ func (p *program) halves(ops []look.Op) bool {
 	return false
 }
 
-// coarse reports whether an operation makes no detail of a picture that has none, so that it
-// goes on at half size, as in package preview.
+// coarse reports whether an operation adds no detail to a picture without detail, so that rendering
+// continues at half size, as in package preview.
 func coarse(op look.Op) bool {
 	switch op := op.(type) {
 	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
@@ -83,8 +83,8 @@ func coarse(op look.Op) bool {
 	return false
 }
 
-// shapings returns those of the first operations that work on luma and chroma. To
-// sharpen only pays where the picture is in luma and chroma anyhow.
+// shapings returns the first operations that work on luma and chroma. Sharpening there pays only if the
+// picture is in luma and chroma anyhow.
 func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	for i, op := range ops {
 		if i > 0 && whole && p.halves(ops[i:]) {
@@ -246,9 +246,8 @@ func (p *program) clarity(op look.Clarity) shaping {
 type sharpener struct {
 	// sharp and wide are the weights of the plane and of the blurred one, of 1<<sharpBits.
 	sharp, wide uint64
-	// ground is what is added to a weighted sum in which the blurred plane is turned round, so
-	// that it is never negative; zero is what it then is above its true value, without its bits
-	// below the level.
+	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
+	// never negative; zero is the resulting offset of the sum, without its bits below the level.
 	ground, zero uint64
 }
 
@@ -288,7 +287,7 @@ func (s sharpener) lanes(levels, turned uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// over calls combine with each line of a plane and that of a smaller one, enlarged.
+// over calls combine with each line of a plane and the enlarged line of a smaller plane.
 func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
 	combine func(line, other []uint8),
 ) {
@@ -315,9 +314,9 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. They are found at the size that
-// the picture has when the step begins, of which found is the program: what was evened
-// out at half size has no others.
+// lines draws lines on a picture of the program's size. It finds them at the picture's size when the
+// step starts, which is the size of the program found: a picture smoothed at half size has no finer
+// lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
@@ -338,7 +337,7 @@ func (p *program) lines(op look.Lines, found *program) step {
 			}
 		}
 	}
-	// Ratios are rounded as they are looked up: 255 x fine / wide.
+	// Ratios are rounded in the lookup: 255 x fine / wide.
 	var inverse [256]uint32
 	for v := 1; v < 256; v++ {
 		inverse[v] = (255 << 16) / uint32(v)

@@ -16,13 +16,13 @@ type table struct {
 	points *[1 << 16]uint64
 	// step is how far a point is from its neighbours in red, green and blue.
 	step [channelMask + 1]uint32
-	// places say, for each level of red, green and blue, where it is: the index of the point
-	// below it, above placeBits, and how far it is on the way to the next point, of
-	// 1<<fractionBits, with the channel below.
+	// places holds for each level of red, green and blue the index of the point below it, above
+	// placeBits, and its fraction of the way to the next point, of 1<<fractionBits, with the channel
+	// below.
 	places [3][256]uint32
 }
 
-// A lane holds a level, the bits below it, and those of a weight.
+// A lane holds a level, the bits below it, and a weight's bits.
 const (
 	levelBits    = 5
 	fractionBits = 8
@@ -106,8 +106,8 @@ func levels(lanes uint64) (red, green, blue uint8) {
 // tones is a table for colours that are given as luma and chroma: pictures get their colours
 // on the way to red, green and blue.
 type tones struct {
-	// points are the colours by Cr and Cb in steps of toneStep, and by every luma, as a
-	// table's are. What is between two steps is weighed.
+	// points are the colours by Cr and Cb in steps of toneStep, and by every luma, like a table's.
+	// Values between two steps are interpolated.
 	points []uint64
 }
 

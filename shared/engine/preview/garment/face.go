@@ -32,8 +32,8 @@ const (
 	// pixels: a face in them has at least minFace.
 	FaceSide = 400
 	minFace  = 22
-	// minQuality is what a detection must score to be a face. Faces that are seen from
-	// the front score 20 and more, and what is no face below 5.
+	// minQuality is the lowest score of a detection that counts as a face. Frontal faces score 20 and
+	// more, other detections below 5.
 	minQuality = 9
 )
 

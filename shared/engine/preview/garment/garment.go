@@ -1,7 +1,6 @@
-// Package garment finds where a person's clothes are in a picture, and draws
-// what they are to wear: the preview of try-on. It finds a face (see FindFace); the
-// clothes are below it, in colours that are found there and neither in the face nor
-// beside the body.
+// Package garment finds a person's clothes in a picture, and draws new ones: the preview of try-on. It
+// finds a face (see FindFace). The clothes are below it, in colours that occur there and not in the
+// face or next to the body.
 package garment
 
 import (
@@ -14,11 +13,11 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Clothes is what was found of the subject's clothes.
+// Clothes describes the subject's clothes.
 type Clothes struct {
 	// Table maps each colour to how likely it is the clothes', as a gray.
 	Table *look.LUT
-	// luma is the mean of what was found, 0 to 1.
+	// luma is the mean of the found pixels, 0 to 1.
 	luma float64
 }
 
@@ -72,8 +71,8 @@ type Shot struct {
 	Face   Face
 }
 
-// Find learns the clothes' colours from shots of one size: colours that are frequent
-// below the face, and rare in the face, the hair and beside the body.
+// Find learns the clothes' colours from shots of one size: colours that are frequent below the face,
+// and rare in the face, in the hair and next to the body.
 func Find(shots []Shot, size catalog.Size) Clothes {
 	var inside, outside histogram
 	visit(shots, size, func(f Face, x, y float64, pixel []byte) {
@@ -140,8 +139,8 @@ func (c Clothes) Shade() *look.LUT {
 	})
 }
 
-// worded is the share of the prompt's own cloth in one that a reference image
-// and a prompt make together: the garment stays what it is, and the words show.
+// worded is the share of the prompt's cloth if a reference image and a prompt are combined: the garment
+// stays recognizable, and the words show.
 const worded = 0.4
 
 // Reference is a small copy of the image that a request refers to.
@@ -152,9 +151,8 @@ type Reference struct {
 	Pixels []byte
 }
 
-// Cloth draws what the subject is to wear, of a size: the garment of the
-// reference image, a cloth from the prompt's words where there is none, or the
-// one dyed by the other.
+// Cloth draws the subject's new clothes, of a size: the garment of the reference image, a cloth from
+// the prompt's words, or a mix of both.
 func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) image.Image {
 	if reference == nil || reference.Size.Width < 1 || reference.Size.Height < 1 {
 		return look.Cloth(prompt, seed, size.Width, size.Height)
@@ -173,8 +171,8 @@ func dye(garment, cloth *image.RGBA) {
 	}
 }
 
-// bounds finds the garment on its background, which is what the picture's
-// border shows, and returns a rectangle well inside it.
+// bounds finds the garment on its background, whose colour it takes from the picture's border, and
+// returns a rectangle well inside the garment.
 func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64
@@ -219,7 +217,7 @@ func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 			}
 		}
 	}
-	// Of a picture of a few pixels, an eighth is nothing.
+	// In a tiny picture an eighth is 0.
 	if garment.Empty() || garment.Dx() < size.Width/8 || garment.Dy() < size.Height/8 {
 		garment = whole
 	}
@@ -250,8 +248,7 @@ func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.S
 	return picture
 }
 
-// between returns the colour between four pixels, over white where they are
-// transparent.
+// between interpolates the colour between four pixels, over white if they are transparent.
 func between(pixels []byte, size catalog.Size, x, y float64) color.RGBA {
 	x0, y0 := int(x), int(y)
 	var sum [3]float64

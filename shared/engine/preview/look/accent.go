@@ -2,8 +2,8 @@ package look
 
 import "cutroom/shared/engine/preview/look/noise"
 
-// Variation returns the small change that a seed makes to every look: a step in
-// colour and light, in a direction of its own.
+// Variation returns the small change that a seed makes to every look: a step in colour and light in a
+// random direction.
 func Variation(seed uint32) *LUT {
 	source := noise.NewSource(uint64(seed), 100)
 	return NewLUT(
@@ -13,7 +13,7 @@ func Variation(seed uint32) *LUT {
 	)
 }
 
-// enhance is what a careful editor would do to any picture.
+// enhance is a careful editor's correction for any picture.
 func enhance() []Op {
 	return []Op{
 		Clarity{0.06, 0.45},
@@ -24,8 +24,8 @@ func enhance() []Op {
 	}
 }
 
-// Reference returns the look of a request with a reference image and no words:
-// it is painted anew, and the engine applies the image's colours.
+// Reference returns the look of a request with a reference image and no words: the picture is painted,
+// and the engine applies the image's colours.
 func Reference(seed uint32) Look {
 	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{

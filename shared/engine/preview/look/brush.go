@@ -21,8 +21,8 @@ type brush struct {
 	laid strokes
 }
 
-// strokes are noise that is smeared along lines, of mean 0 and standard deviation 1, and
-// the direction of the stroke at every point. Nobody changes them.
+// strokes are noise that is smeared along lines, of mean 0 and standard deviation 1, and the direction
+// of the stroke at every point. They are read-only.
 type strokes struct {
 	*Sheet
 	directions [][2]float32

@@ -13,7 +13,7 @@ type cells struct {
 	purpose uint64
 
 	mu sync.Mutex
-	// found is what was found last, which several textures of a look need.
+	// found caches the last pieces, which several textures of a look need.
 	found pieces
 }
 
@@ -27,7 +27,7 @@ type pieces struct {
 	near   [][4]float32
 }
 
-// pieces returns those of a sheet.
+// pieces returns the pieces of a sheet.
 func (c *cells) pieces(s *Sheet) pieces {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,7 +102,7 @@ func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
 }
 
-// gathered makes each piece one colour, that of its point.
+// gathered gives each piece its point's colour.
 func (c *cells) gathered() Warp {
 	reach := 1.5 / c.perUnit
 	axis := func(down bool) Texture {

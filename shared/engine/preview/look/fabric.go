@@ -82,8 +82,8 @@ func patterns() []pattern {
 	}
 }
 
-// Cloth draws a cloth from words, for a picture of the size in pixels: colours
-// and patterns that they name. Where they name none the seed chooses.
+// Cloth draws a cloth from words, for a picture of the size in pixels: the colours and patterns that
+// they name. If they name none the seed chooses.
 func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	tokens := words(prompt)
 	source := noise.NewSource(uint64(seed), 2)
@@ -138,8 +138,7 @@ func dyesIn(tokens []string) []dye {
 	return found
 }
 
-// garments are what a cloth may be for; they are worn already, and stay as they are
-// cut.
+// garments are words for clothes. They do not change the cut of the worn clothes.
 var garments = sync.OnceValue(func() map[string]bool {
 	return set(`wear wearing wears dress dressed put on in with him her them he she they person man woman girl boy
 	model subject somebody someone replace swap change clothe clothes clothing cloth fabric garment outfit top tee shirt

@@ -136,8 +136,7 @@ func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }
 
-// gradientMap replaces colours by those of a gradient over lightness, by a
-// share of 0 to 1.
+// gradientMap replaces colours by a gradient over lightness, by a share of 0 to 1.
 func gradientMap(share float64, stops ...colorStop) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		return c.Lerp(along(stops, c.L), share)

@@ -14,11 +14,11 @@ import (
 type Layer struct {
 	Texture Texture
 	Mode    Mode
-	// Tint colours the texture, each channel 0 to 1: the light of a Screen
-	// layer, the shade of a Multiply layer. An Add layer has none.
+	// Tint colours the texture, each channel 0 to 1: the light of a Screen layer, the shade of a
+	// Multiply layer. An Add layer ignores it.
 	Tint   [3]float64
 	Motion Motion
-	// Soft says that the texture has no detail that half the size has no room for.
+	// Soft means that the texture has no detail that is lost at half size.
 	Soft bool
 }
 
@@ -138,7 +138,7 @@ func (l Layer) with(other Layer) Op {
 	l.Texture = func(s *Sheet) {
 		first(s)
 		over := *s
-		over.Values = make([]float32, len(s.Values)) // a texture may need what it draws on to be empty
+		over.Values = make([]float32, len(s.Values)) // a texture may need an empty sheet
 		second(&over)
 		for i, v := range over.Values {
 			s.Values[i] = combine(s.Values[i], v)
@@ -147,7 +147,7 @@ func (l Layer) with(other Layer) Op {
 	return l
 }
 
-// Gray reports whether the tint leaves the texture as it is drawn.
+// Gray reports whether the tint leaves the texture unchanged.
 func (l Layer) Gray() bool {
 	switch l.Mode {
 	case Multiply:
@@ -168,7 +168,7 @@ func (s *Sheet) fill(value func(x, y float64) float64) {
 	})
 }
 
-// fillRows is fill with a function of x for each row, for what takes less time row by row.
+// fillRows is fill with a function of x for each row, for textures that are faster row by row.
 func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	s.rows(func(row int) {
 		value := of((float64(row) + 0.5) / s.Unit)
@@ -179,9 +179,9 @@ func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	})
 }
 
-// rows calls do for every row, a band of rows to a goroutine. There are half as many as
-// processors, and at least two: the scheduler of a server in the same process looks for
-// what has arrived from the network when one of its processors is idle.
+// rows calls do for every row, a band of rows to a goroutine. It uses half as many goroutines as
+// processors, at least two: the scheduler of a server in the same process polls the network only when a
+// processor is idle.
 func (s *Sheet) rows(do func(row int)) {
 	bands := max(2, runtime.GOMAXPROCS(0)/2)
 	var done contain.Group
@@ -206,7 +206,7 @@ func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }
 
-// soft is a smooth function that is known at places of a distance alone.
+// soft is a smooth function that is known only at places of a distance.
 type soft struct{ *Sheet }
 
 // line returns the function's values at a y in units, as a function of x.
@@ -230,9 +230,8 @@ func (c soft) line(y float64) func(x float64) float64 {
 	}
 }
 
-// smooth returns the values of a smooth function, which it computes at places of a
-// distance in units alone. It is for what changes little over several pixels, such as
-// octaves of noise.
+// smooth returns the values of a smooth function, which it computes only at places of a distance in
+// units. Use it for functions that change little over several pixels, such as octaves of noise.
 func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) soft {
 	c := s.coarse(distance)
 	c.rows(func(row int) {
@@ -250,9 +249,8 @@ func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// stamp calls draw with every pixel within the reach of a place, all in units;
-// what reaches over a border goes on at the opposite one. The value returned
-// replaces the sheet's where it is greater.
+// stamp calls draw with every pixel within the reach of a place, all in units; a stamp that crosses a
+// border continues at the opposite one. The value returned replaces the sheet's if it is greater.
 func (s *Sheet) stamp(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))

@@ -5,10 +5,10 @@ type entry struct {
 	name string
 	// phrases are the words that ask for it, of words (see words).
 	phrases []string
-	// generic words ask for it where no other look is named.
+	// generic words ask for it if the prompt names no other look.
 	generic []string
-	// medium is true if the look is what the picture is made of; moods, such as
-	// a weather, are applied before it.
+	// medium is true if the look is a medium, such as paint; moods, such as a weather, are applied
+	// before it.
 	medium bool
 	ops    func() []Op
 }
@@ -16,7 +16,7 @@ type entry struct {
 // grade makes the operation of adjustments in order.
 func grade(adjustments ...Adjust) Grade { return Grade{NewLUT(adjustments...)} }
 
-// add, multiply and screen make layers that stay where they are.
+// add, multiply and screen make static layers.
 func add(t Texture) Layer      { return Layer{Texture: t, Mode: Add} }
 func multiply(t Texture) Layer { return Layer{Texture: t, Mode: Multiply} }
 func screen(t Texture, r, g, b float64) Layer {
@@ -29,7 +29,7 @@ func (l Layer) jumping(perSecond float64) Layer {
 	return l
 }
 
-// soft says that the layer has no detail that half the size has no room for.
+// soft marks a layer with no detail that is lost at half size.
 func (l Layer) soft() Layer {
 	l.Soft = true
 	return l

@@ -7,12 +7,12 @@ type Entry struct {
 	Name string
 	// Words are what asks for it in English, Names what does in other languages.
 	Words, Names []string
-	// Medium is true of a look that says what the picture is made of: a prompt has
-	// one of these, and a few of the others.
+	// Medium is true of a look that is a medium, such as paint: a prompt has at most one medium, and a
+	// few others.
 	Medium bool
 }
 
-// List returns all looks, in the order in which they are applied.
+// List returns all looks, in the order of application.
 func List() []Entry {
 	foreign := foreignNames()
 	var list []Entry

@@ -8,7 +8,7 @@ import (
 
 // Words that say how a prompt is meant. They are of the languages of names.txt.
 
-// fillersFile has the words that say nothing about what a picture should look like.
+// fillersFile has the words that say nothing about a picture's appearance.
 //
 //go:embed fillers.txt
 var fillersFile string
@@ -28,8 +28,8 @@ var refusals = sync.OnceValue(func() map[string]bool {
 	return set(`नहीं मत ना না নয় ছাড়া নেই نہیں نہ بغیر`)
 })
 
-// things begin instructions that no look follows: to take something away, or what
-// somebody wears or holds.
+// things start instructions that no look follows: removing objects, and a person's clothes and held
+// objects.
 var things = sync.OnceValue(func() map[string]bool {
 	return set(`remove removing removed delete deleting erase erasing eliminate hide blur unblur crop cut trim
 	mask strip clean wipe rid wear wearing wears hold holding holds carry carrying ride riding
@@ -46,14 +46,13 @@ var placings = sync.OnceValue(func() map[string]bool {
 	اضف استبدل ضع جोड़ जोड़ो लगाओ পরাও যোগ شامل 戴 穿 添 替`)
 })
 
-// turnings begin an instruction about the picture, or about a thing in it where that
-// is named.
+// turnings start an instruction about the picture, or about a named object in it.
 var turnings = sync.OnceValue(func() map[string]bool {
 	return set(`make making turn turning change changing transform convert recolor recolour dye give giving draw
 	drawing paint render`)
 })
 
-// wholes name the picture as a whole, so that what is said of them is said of it.
+// wholes name the picture as a whole, so that the instruction applies to all of it.
 var wholes = sync.OnceValue(func() map[string]bool {
 	return set(`it this that everything all whole entire video clip image picture photo photograph footage scene shot
 	frame color colour tone tint hue palette light lighting mood style look atmosphere weather season time day
@@ -86,7 +85,7 @@ var objectlike = sync.OnceValue(func() map[string]bool {
 	return members
 })
 
-// styleCues stand beside a look that is asked for as one.
+// styleCues accompany the name of a look.
 var styleCues = sync.OnceValue(func() map[string]bool {
 	return set(`of style styled look effect aesthetic vibe art artwork version as into like estilo stil stile`)
 })

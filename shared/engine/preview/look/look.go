@@ -4,8 +4,7 @@
 // and no file; each engine renders the operations in its own way, so that the
 // same look drives every engine.
 //
-// Everything is a function of the prompt and the seed; there is no other
-// randomness.
+// Everything is a function of the prompt and the seed; nothing else is random.
 //
 // Lengths are in units: fractions of the picture's shorter side, so that a look
 // is the same at every size. Colours between operations are sRGB as stored.
@@ -13,12 +12,12 @@ package look
 
 // Look is an edit.
 type Look struct {
-	// Names are the entries of the lexicon that the prompt asks for, in the
-	// order in which they are applied; none when it uses no word of it.
+	// Names are the entries of the lexicon that the prompt asks for, in the order of application,
+	// possibly empty.
 	Names []string
 	// Ops are applied in order.
 	Ops []Op
-	// Seed places what is drawn by chance, such as grain.
+	// Seed places random details, such as grain.
 	Seed uint32
 }
 
@@ -42,7 +41,7 @@ type Flatten struct {
 	Radius float64
 }
 
-// Pixelate makes squares of one colour, the mean of what they cover.
+// Pixelate makes squares of one colour, the mean of the covered pixels.
 type Pixelate struct {
 	// Block is the side of a square, in units.
 	Block float64
@@ -61,9 +60,9 @@ type Grade struct{ LUT *LUT }
 
 // Lines draws the places that are darker than their surroundings.
 //
-// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias); where r is
-// at least To there is no ink, where it is at most From there is all of it.
-// The picture is multiplied by the ink's colour there.
+// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To the place has
+// no ink, and if it is at most From the ink is full. The picture is multiplied by the ink's colour
+// there.
 type Lines struct {
 	// Width is half the side of the square over which luma is blurred, in
 	// units: about the width of a line.
@@ -79,8 +78,8 @@ type Lines struct {
 // LinesBias keeps the noise of dark areas from becoming lines; see [Lines].
 const LinesBias = 0.12
 
-// Bloom lets bright places shine over their surroundings: what is above
-// Threshold is blurred and screened over the picture.
+// Bloom lets bright places shine over their surroundings: light above Threshold is blurred and screened
+// over the picture.
 type Bloom struct {
 	// Radius is the standard deviation of the blur, in units.
 	Radius float64

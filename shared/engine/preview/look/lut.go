@@ -56,8 +56,7 @@ func LUTOf(change func(r, g, b float64) (float64, float64, float64)) *LUT {
 	return lut
 }
 
-// clip brings a channel into 0 to 1, and what is no number (the root of a
-// negative light) to 0.
+// clip limits a channel to 0 to 1, and replaces NaN (the root of a negative light) by 0.
 func clip(v float64) float32 {
 	if !(v > 0) {
 		return 0
@@ -115,8 +114,7 @@ const (
 	abruptIn    = 200
 )
 
-// Gentle reports whether colours that are close to each other stay close, so that no border
-// appears where the picture has none.
+// Gentle reports whether similar colours stay similar, so that no new borders appear.
 func (l *LUT) Gentle() bool {
 	if l.Nearest {
 		return false

@@ -12,8 +12,8 @@ func modifiers() []modifier {
 		return func() []Op { return []Op{grade(adjustments...)} }
 	}
 	color := func(hue, chroma, lift float64) func() []Op {
-		// Half of the way to one colour, so that the rest still tells apart
-		// what is there, and the whole way in between black and white.
+		// Half of the way to one colour, so that objects stay distinguishable, and the whole way
+		// between black and white.
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{

@@ -9,7 +9,7 @@ const (
 	maxModifiers = 3
 )
 
-// request is what a prompt asks for.
+// request is a parsed prompt.
 type request struct {
 	// maxMoods bounds the moods.
 	maxMoods  int
@@ -18,8 +18,7 @@ type request struct {
 	modifiers []modifier
 	// ignored are the parts of the prompt that are not followed.
 	ignored []string
-	// empty is true if there was no word at all, declined if the prompt asks for
-	// nothing but that things stay as they are.
+	// empty is true if the prompt has no word, declined if it only asks to keep things unchanged.
 	empty, declined bool
 }
 
@@ -57,7 +56,7 @@ func (asked request) follows() bool {
 	return asked.medium != nil || len(asked.moods)+len(asked.modifiers) > 0
 }
 
-// names returns what the request asks for, by name.
+// names returns the names of the requested looks and changes.
 func (asked request) names() []string {
 	names := []string{}
 	for _, mood := range asked.moods {
@@ -91,10 +90,9 @@ func (asked request) look(seed uint32) Look {
 	return look
 }
 
-// begin puts a change of colours before the look's first own one, so that both
-// are one table. What lies before works on shapes, to which a small change of
-// colours does not matter. Where no table is near it comes after what evens the picture out,
-// which may leave a smaller one to change.
+// begin puts a change of colours before the look's first own one, so that both become one table.
+// Earlier operations work on shapes, which a small change of colours does not affect. If no table is
+// near, it comes after smoothing, which may leave a smaller picture to change.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {
@@ -174,8 +172,7 @@ func fuse(ops []Op) []Op {
 	return fused
 }
 
-// merge returns the operation that does what two do one after the other, nil if there is
-// none.
+// merge returns one operation for two successive ones, or nil.
 func merge(first, second Op) Op {
 	switch first := first.(type) {
 	case Grade:

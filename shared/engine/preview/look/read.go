@@ -5,27 +5,24 @@ import (
 	"strings"
 )
 
-// Reading is what a prompt is understood to ask for.
+// Reading is the meaning of a prompt.
 type Reading struct {
-	// Understood names the looks and changes that are followed, in the order in
-	// which they are applied.
+	// Understood names the followed looks and changes, in the order of application.
 	Understood []string
-	// Ignored are the parts of the prompt that are not followed, as they were
-	// written, in their order.
+	// Ignored are the ignored parts of the prompt, verbatim, in their order.
 	Ignored []string
-	// Empty is true if the prompt has no word; Declined if it asks for nothing but
-	// that things stay as they are.
+	// Empty is true if the prompt has no word; Declined if it only asks to keep things unchanged.
 	Empty, Declined bool
 }
 
-// Read returns what a prompt is understood to ask for. The words of known, if it is
-// not nil, are understood by the caller: they are not among those ignored.
+// Read returns the meaning of a prompt. The caller understands the words of known, which may be nil:
+// they are not among the ignored ones.
 func Read(prompt string, known func(word string) bool) Reading {
 	asked := request{maxMoods: maxMoods}.read(prompt, known)
 	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
 }
 
-// class is what a part of a prompt does.
+// class is the role of a part of a prompt.
 type class int
 
 const (
@@ -35,8 +32,8 @@ const (
 	named
 	filler
 	joiner
-	// placing, turning and thing begin an instruction, and so does negation; refusal
-	// takes back all of its own.
+	// placing, turning and thing start an instruction, and so does negation; refusal cancels its whole
+	// instruction.
 	placing
 	turning
 	thing
@@ -49,12 +46,12 @@ type part struct {
 	class class
 	// first and last are the tokens.
 	first, last token
-	// means is what a named phrase asks for; zero for words that the caller knows.
+	// means is the meaning of a named phrase; zero for words that the caller knows.
 	means meaning
 	// alone is true if the phrase may name a thing in the picture.
 	alone bool
-	// whole is true if it names the picture as a whole; scope if a colour beside it
-	// is that of the whole picture.
+	// whole is true if it names the picture as a whole; scope if it applies an adjacent colour to the
+	// whole picture.
 	whole, scope bool
 }
 
@@ -194,7 +191,7 @@ func isBare(instruction []part) bool {
 	return modifiers > 0
 }
 
-// read returns the request with what a prompt asks for.
+// read adds a prompt's wishes to the request.
 func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
 	asked.empty = len(all) == 0
@@ -228,16 +225,15 @@ func (asked request) read(prompt string, known func(word string) bool) request {
 	return asked
 }
 
-// blocked returns the parts of an instruction that is not followed, without those
-// that the caller knows.
+// blocked returns the parts of an ignored instruction, without parts that the caller knows.
 func blocked(instruction []part) []part {
 	return slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
 		return p.class == named && len(p.means.phrase) == 0
 	})
 }
 
-// follow takes what an instruction asks for, and returns the parts that are not
-// followed. A generic look is kept for the end.
+// follow adds an instruction's wishes, and returns the ignored parts. A generic look is kept for the
+// end.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
@@ -295,8 +291,7 @@ func quote(prompt string, all, ignored []part) []string {
 		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
 			end()
 		}
-		// Fillers neither begin nor end what is quoted, unless it is an instruction's
-		// first word.
+		// Fillers neither start nor end a quoted part, unless a filler is an instruction's first word.
 		if dropped[p.first.from] && !plain {
 			if from < 0 {
 				from = p.first.from

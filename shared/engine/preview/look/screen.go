@@ -87,7 +87,7 @@ func tiles(depth, block float64) Texture {
 
 func sign(v float64) float64 { return math.Copysign(1, v) }
 
-// scanlines are those of a tube, for Multiply layers.
+// scanlines are a tube's lines, for Multiply layers.
 func scanlines(depth, every float64) Texture {
 	return func(s *Sheet) {
 		s.fill(func(_, y float64) float64 {
@@ -143,7 +143,7 @@ func code(amount float64) Texture {
 		glyphs := make([]uint32, columns*rows)
 		for i := range glyphs {
 			// Five rows of four dots; signs with many dots look like writing.
-			glyphs[i] = uint32(source.Uint64() | source.Uint64()) //nolint:staticcheck // each call draws anew
+			glyphs[i] = uint32(source.Uint64() | source.Uint64()) //nolint:staticcheck // each call draws new numbers
 		}
 		s.fill(func(x, y float64) float64 {
 			u, v := x/width*float64(columns), y/height*float64(rows)

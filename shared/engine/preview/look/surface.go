@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// The textures of what pictures are painted on and with. They are drawn around
-// 1/2, for Add layers.
+// The textures of painting grounds and tools. They are drawn around 1/2, for Add layers.
 
 // paper is the tooth of rough paper, lit from the upper left.
 func paper(depth float64) Texture {
@@ -64,7 +63,7 @@ func pigment(depth float64) Texture {
 func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)
-		// Two layers of strokes, each of a hand of its own.
+		// Two layers of strokes in different directions.
 		lines := func(angle, every, apart float64) func(y float64) func(x float64) float64 {
 			sin, cos := math.Sincos(angle)
 			bend := s.smooth(1.0/80, func(x, y float64) float64 { return hand.Fractal((x+apart)*5, y*5, 2) })
@@ -89,7 +88,7 @@ func hatching(depth float64) Texture {
 	}
 }
 
-// grain is that of photographic film. Size is that of a grain in units.
+// grain is the grain of photographic film. Size is a grain's size in units.
 func grain(amount, size float64) Texture {
 	return func(s *Sheet) {
 		coarse := s.coarse(size)

@@ -14,9 +14,8 @@ const (
 	maxMended = 100
 )
 
-// mend replaces misspelled words by those of the vocabulary. A word that means
-// something else, in the vocabulary or in English, is left alone, and the first
-// letter is taken for right.
+// mend replaces misspelled words by words of the vocabulary. It leaves words with another meaning, in
+// the vocabulary or in English, unchanged, and assumes that the first letter is right.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -32,8 +31,8 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the word of the vocabulary that a text may be a misspelling of.
-// Two that are equally near, and of different looks, are none.
+// nearest returns the word of the vocabulary that a text may be a misspelling of. It returns nothing if
+// two words of different looks are equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)
 	typed := []rune(text)

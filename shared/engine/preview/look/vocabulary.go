@@ -18,7 +18,7 @@ var namesFile string
 //go:embed friends.txt
 var friendsFile string
 
-// meaning is what a phrase asks for: a look, or else a modifier.
+// meaning is the meaning of a phrase: a look, or else a modifier.
 type meaning struct {
 	phrase   []string
 	look     *entry
@@ -26,7 +26,7 @@ type meaning struct {
 	modifier *modifier
 }
 
-// name returns the name of what is asked for.
+// name returns the name of the look or modifier.
 func (m meaning) name() string {
 	if m.look != nil {
 		return m.look.name
@@ -38,8 +38,8 @@ func (m meaning) name() string {
 type vocabulary struct {
 	// meanings are by the first word of their phrases.
 	meanings map[string][]meaning
-	// words are those of all phrases, known these and all that are spelled like one
-	// of them, by right: only other words can be misspelled.
+	// words are the words of all phrases, known these and all correct words with a similar spelling:
+	// only other words can be misspelled.
 	words, known map[string]bool
 	// long are the words that may be recognized in a misspelled one, by their first
 	// letter.

@@ -70,8 +70,8 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is how a worn tape loses its lines: each is moved a little, and
-// those of one band far.
+// tracking is a worn tape's displacement of lines: each is moved a little, and the lines of one band
+// far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

@@ -13,7 +13,7 @@ import (
 type token struct {
 	// text is the word as phrases are written: see normal.
 	text string
-	// from and to are where it stands in the prompt, in bytes.
+	// from and to are its place in the prompt, in bytes.
 	from, to int
 	// clause counts the clauses before it, which end at punctuation.
 	clause int
@@ -113,7 +113,7 @@ func set(list string) map[string]bool {
 	return members
 }
 
-// startsWith reports whether tokens begin with those of a phrase.
+// startsWith reports whether tokens start with a phrase's.
 func startsWith(tokens, phrase []string) bool {
 	return len(phrase) > 0 && len(phrase) <= len(tokens) && slices.Equal(tokens[:len(phrase)], phrase)
 }

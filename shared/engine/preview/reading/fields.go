@@ -10,7 +10,7 @@ import (
 type Ignored struct {
 	// Why is for people.
 	Why string `json:"why"`
-	// Unless names a field beside which it does change something; empty for none.
+	// Unless names a field with which it has an effect, or is "".
 	Unless string `json:"unless,omitempty"`
 }
 

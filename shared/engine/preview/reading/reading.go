@@ -1,5 +1,5 @@
-// Package reading says what the preview engine follows of a request, and what the
-// person who made it should know: before it is carried out, and after.
+// Package reading reports which parts of a request the preview engine follows, with notices for the
+// user, before the edit and after.
 package reading
 
 import (
@@ -15,7 +15,7 @@ import (
 // Engine is how the preview engine calls itself.
 const Engine = "preview"
 
-// Request is what the engine is asked for.
+// Request is a request to the engine.
 type Request struct {
 	Kind   catalog.Kind
 	Prompt string
@@ -23,22 +23,20 @@ type Request struct {
 	Reference bool
 }
 
-// Reading is what the engine follows of a request.
+// Reading describes the followed and ignored parts of a request.
 type Reading struct {
-	// Understood names what is followed, in the order in which it is applied; it is
-	// never nil.
+	// Understood names the followed parts, in the order of application; it is never nil.
 	Understood []string
 	// Ignored are the parts of the prompt that are not followed, as written.
 	Ignored []string
 	// Notice is for the person who asked; empty if all is followed.
 	Notice string
-	// ByReference is true if the reference image alone says what to do.
+	// ByReference is true if only the reference image determines the edit.
 	ByReference bool
 }
 
 const (
-	// ReferenceColors and ReferenceGarment name what the engine takes of a reference
-	// image.
+	// ReferenceColors and ReferenceGarment name the parts that the engine takes from a reference image.
 	ReferenceColors  = "colors of the reference image"
 	ReferenceGarment = "cloth of the reference image"
 
@@ -49,7 +47,7 @@ const (
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
 
-// Of returns what the engine follows of a request.
+// Of returns the reading of a request.
 func Of(asked Request) Reading {
 	switch asked.Kind {
 	case catalog.TextToVideo:
@@ -89,7 +87,7 @@ func ofLook(asked Request) Reading {
 	return r
 }
 
-// ofScene reads a request for a video from words alone.
+// ofScene reads a request for a video from a text.
 func ofScene(asked Request) Reading {
 	painted := scene.Read(asked.Prompt)
 	read := look.ReadScenery(asked.Prompt, painted.Shows)

@@ -77,8 +77,8 @@ type heaven struct {
 	cover, drift float64
 }
 
-// color returns the sky's colour at a place above the horizon; disc, 0 or 1, says
-// whether the sun itself is to be seen.
+// color returns the sky's colour at a place above the horizon; disc, 0 or 1, says whether the sun
+// itself is visible.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)

@@ -9,7 +9,7 @@ import (
 // shore is the height of the horizon of the bay.
 const shore = 0.58
 
-// coast is what the bay consists of.
+// coast holds the parts of the bay.
 type coast struct {
 	waves, clouds *noise.Field
 	day           air
@@ -18,13 +18,12 @@ type coast struct {
 	sea                 rgb
 	// slopes are the colours of the hills, the farthest first.
 	slopes [3]rgb
-	// somebody says that a person looks on.
+	// If it is set, a person looks on.
 	somebody bool
 }
 
-// Bay is the sea before layered hills: a sailing boat that crosses, gulls, and
-// water that carries all of it upside down; a person who looks on from a jetty
-// if somebody is asked for.
+// Bay is the sea before layered hills: a sailing boat that crosses, gulls, and water that mirrors all
+// of it. With the flag a person looks on from a jetty.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{

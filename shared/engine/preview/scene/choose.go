@@ -51,7 +51,7 @@ func wordsOf(prompt string) []string {
 	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// meanings are words by what they mean, separated by spaces.
+// meanings are words by their meaning, separated by spaces.
 type meanings map[string]string
 
 // lights are the times of day and the weathers.

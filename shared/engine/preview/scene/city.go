@@ -19,7 +19,7 @@ type tower struct {
 	seed             uint64
 }
 
-// street is what a city at night consists of.
+// street holds the parts of a city at night.
 type street struct {
 	haze, wet *noise.Field
 	day       air

@@ -13,7 +13,7 @@ const (
 	duneCount = 6
 )
 
-// desert is what the dunes consist of.
+// desert holds the parts of the dunes.
 type desert struct {
 	sand, clouds *noise.Field
 	day          air

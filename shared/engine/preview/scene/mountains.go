@@ -16,7 +16,7 @@ const (
 // fir is a tree in the foreground: its place, and the size of its outline.
 type fir struct{ x, height, width float64 }
 
-// massif is what a view of mountains consists of.
+// massif holds the parts of a view of mountains.
 type massif struct {
 	rock, clouds *noise.Field
 	day          air
@@ -64,7 +64,7 @@ func (m *massif) at(t, aspect float64) *mountainView {
 	for i := range v.ranges {
 		k := float64(i) / (rangeCount - 1)
 		frequency, height, base := 1.0+1.6*k, 0.40-0.20*k, 0.54+0.30*k
-		// The eye moves: what is near passes faster.
+		// The eye moves: near things pass faster.
 		eye := t * 0.02 * (0.15 + k)
 		v.ranges[i] = newProfile(aspect, func(x float64) float64 {
 			at := (x+eye)*frequency + m.phase + 31*k

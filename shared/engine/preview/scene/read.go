@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reading is what a scene takes from a text.
+// Reading holds a scene's choices from a text.
 type Reading struct {
 	// Understood names the place and the light that the text asks for; none if it
 	// asks for neither.
@@ -16,7 +16,7 @@ type Reading struct {
 	people       bool
 }
 
-// unseen are words that choose a scene in which they do not appear.
+// unseen are words that choose a scene but do not appear in it.
 var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic camel camels astronaut spaceship rocket " +
 	"alien lighthouse ship harbor harbour egypt mars tokyo york iceland fire smoke")
 

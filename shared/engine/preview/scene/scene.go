@@ -18,7 +18,7 @@ import (
 
 // Scene is a picture that moves.
 type Scene struct {
-	// Name is what the scene shows, such as "bay".
+	// Name is the scene's subject, such as "bay".
 	Name string
 	// at prepares the scene for a time in seconds and an aspect (width by
 	// height).

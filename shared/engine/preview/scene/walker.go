@@ -28,7 +28,7 @@ func jetty(x, y, middle, far float64) (rgb, float64) {
 // figure is a person while a point of it is painted, part over part.
 type figure struct {
 	x, y, t float64
-	// color is what is painted so far, covered how much of the point it covers.
+	// color is the colour painted so far, covered the covered share of the point.
 	color   rgb
 	covered float64
 }
@@ -121,7 +121,7 @@ func (f *figure) head() {
 	}
 }
 
-// scarf paints the scarf's ends, which blow, and then what is around the neck.
+// scarf paints the scarf's ends, which blow, and then the part around the neck.
 func (f *figure) scarf() {
 	x, y := f.x, f.y
 	for i := range 12 {

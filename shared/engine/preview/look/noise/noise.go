@@ -18,8 +18,8 @@ func Mix(x uint64) uint64 {
 // sequence of seed 0.
 type Source struct{ state uint64 }
 
-// NewSource starts a sequence. The order of the parts of the seed matters: a
-// picture's seed and a number for what the sequence is for.
+// NewSource starts a sequence. The order of the seed's parts matters: a picture's seed, then a number
+// for the purpose of the sequence.
 func NewSource(seed ...uint64) *Source {
 	s := &Source{}
 	for _, part := range seed {

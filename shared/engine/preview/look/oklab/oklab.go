@@ -9,7 +9,7 @@ import "math"
 // Color is a colour in Oklab.
 type Color struct{ L, A, B float64 }
 
-// FromSRGB converts from sRGB as it is stored: each channel 0 to 1.
+// FromSRGB converts from encoded sRGB: each channel 0 to 1.
 func FromSRGB(r, g, b float64) Color { return FromLinear(decode(r), decode(g), decode(b)) }
 
 // Light is the linear light of a channel of sRGB, for [FromLinear].

@@ -1,5 +1,4 @@
-// Program draw draws the pictures of package pictures, into the folder in which it is
-// run.
+// Program draw draws the pictures of package pictures, into the current folder.
 package main
 
 import (
@@ -28,8 +27,8 @@ func draw() error {
 		if name == "original" {
 			prompt = ""
 		}
-		// The size and the files' names are those of package pictures, which cannot be
-		// built before there are pictures.
+		// The size and the file names match package pictures, which cannot be built before the pictures
+		// exist.
 		picture, err := frame.Sample(sample, prompt, catalog.Size{Width: 192, Height: 108})
 		if err != nil {
 			return err
