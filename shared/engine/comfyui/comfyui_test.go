@@ -23,7 +23,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// on returns a server's fault: what it does with one call.
+// on returns a server's fault for one call.
 func on(call string, do http.HandlerFunc) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method+" "+r.URL.Path != call && !strings.HasPrefix(r.Method+" "+r.URL.Path, call+"/") {
@@ -45,7 +45,7 @@ func crashes(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 // hangs never answers.
 func hangs(_ http.ResponseWriter, r *http.Request) {
-	// Until its body is read a request does not tell that its caller has gone.
+	// A request notices its caller's departure only after its body is read.
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
@@ -196,8 +196,8 @@ func TestAStalledWorkflow(t *testing.T) {
 	}
 }
 
-// A run that is cancelled while it waits is taken from the queue; one that runs is
-// interrupted. What the history has of either is deleted.
+// A run that is cancelled while it waits is removed from the queue, and a running one is interrupted.
+// Their histories are deleted.
 func TestCancel(t *testing.T) {
 	s := standIn(t)
 	s.Hold = make(chan struct{})
@@ -322,7 +322,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// What a server lacks is told by name, and a run goes to another one.
+// A server's missing needs are logged by name, and a run goes to another server.
 func TestInspect(t *testing.T) {
 	complete, poor := standIn(t), standIn(t)
 	delete(poor.Classes, "ImageAddNoise")
@@ -354,7 +354,7 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// What a model cannot do is refused before a server is asked.
+// Options that a model does not support are refused before a server is asked.
 func TestWhatAWorkflowDoesNotTake(t *testing.T) {
 	s := standIn(t)
 	e := newEngine(t, config(t, serve(t, s)))

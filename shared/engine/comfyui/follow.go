@@ -52,7 +52,7 @@ func (r *run) follow(
 			if done != nil || err != nil {
 				return done, err
 			}
-			// Without the WebSocket, and while others are served, a run with progress looks
+			// If the WebSocket is missing, or while others are served, a run with progress looks
 			// stalled.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Of a server that tells of nodes without end no more is remembered than the workflow has.
+// If a server reports endless nodes, only as many as the workflow has are remembered.
 func TestMeterOfEndlessNodes(t *testing.T) {
 	m := newMeter(graph{"1": {Class: "Load"}, "2": {Class: "Save"}})
 	for i := range 1000 {

@@ -137,7 +137,7 @@ func serve(t *testing.T, s http.Handler) string {
 	return server.URL
 }
 
-// newSpec returns an edit whose output is in a folder of its own.
+// newSpec returns an edit whose output is in a new folder.
 func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 	t.Helper()
 	spec := engine.Spec{

@@ -28,7 +28,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// calls are those of a run with an input.
+// calls are the calls of a run with an input.
 var calls = []string{
 	"GET /prompt", "GET /object_info", "GET /system_stats", "POST /upload/image", "GET /ws", "POST /prompt", "GET /queue",
 	"GET /history", "GET /view", "POST /history",
@@ -94,8 +94,8 @@ func TestNoProtocolIsSwitched(t *testing.T) {
 	}
 }
 
-// An answer that drips does not count as a sign of life, and a result that is no media is
-// refused before its end.
+// An answer that drips does not count as a sign of life, and a result that is not media is refused
+// before its end.
 func TestAnswersWithoutAnEnd(t *testing.T) {
 	for _, call := range []string{"POST /upload/image", "POST /prompt", "GET /view"} {
 		t.Run(call, func(t *testing.T) {
@@ -187,8 +187,8 @@ func claiming(t *testing.T, width, height uint16) []byte {
 	return content
 }
 
-// Whatever a server sends by its WebSocket, the run is followed to its end, what is no
-// preview is not shown, and progress stays within its bounds.
+// Whatever a server sends by its WebSocket, the run is followed to its end, invalid previews are not
+// shown, and progress stays within its limits.
 func TestHostileMessages(t *testing.T) {
 	var large bytes.Buffer
 	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {
@@ -292,7 +292,7 @@ func sends(frames []frame, after func()) http.HandlerFunc {
 	}
 }
 
-// A WebSocket that is lost as soon as it is there costs a run its progress alone.
+// A WebSocket that is lost again and again costs a run only its progress.
 func TestAWebSocketThatIsLostAgainAndAgain(t *testing.T) {
 	for name, frames := range map[string][]frame{
 		"it closes at once": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},
@@ -316,7 +316,7 @@ func TestAWebSocketThatIsLostAgainAndAgain(t *testing.T) {
 	}
 }
 
-// A server that tells of a run's end for ever does not keep the run from ending.
+// A server that repeats a run's end forever does not keep the run from ending.
 func TestAnEndThatIsToldForEver(t *testing.T) {
 	s := standIn(t)
 	s.Break = on("GET /ws", func(w http.ResponseWriter, r *http.Request) {
@@ -408,7 +408,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	}
 }
 
-// What a server calls its files says nothing about where they are stored here.
+// A server's file names do not affect where its files are stored here.
 func TestNamesOfResults(t *testing.T) {
 	edit := still(t)
 	for _, name := range []string{"../../x.png", "/etc/passwd", "a\x00b\n"} {
@@ -441,7 +441,7 @@ func TestNamesOfResults(t *testing.T) {
 	}
 }
 
-// What is told of a server is bounded, however it calls things.
+// Reports about a server are limited in length, whatever names it uses.
 func TestWhatIsToldOfAServerIsBounded(t *testing.T) {
 	s := standIn(t)
 	endless := strings.Repeat("x", 1<<20)

@@ -31,12 +31,12 @@ func address(t *testing.T) string {
 // TestProgram runs the suite on ComfyUI itself.
 func TestProgram(t *testing.T) {
 	h := harness(newEngine(t, config(t, address(t))))
-	// What the program saves is encoded there.
+	// The program encodes the saved file.
 	h.Inexact = true
 	enginetest.Run(t, h)
 }
 
-// The program answers as it did when it was recorded; -update records it anew.
+// The program answers as recorded; -update records it again.
 func TestProgramAnswersAsRecorded(t *testing.T) {
 	told := scenario(t, address(t))
 	if *update {
@@ -76,7 +76,7 @@ func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 	}
 }
 
-// classes returns what the program tells of the classes of workflows.
+// classes returns the program's descriptions of the classes of workflows.
 func classes(t *testing.T, workflows ...string) map[string]any {
 	t.Helper()
 	s := &session{T: t, base: address(t), told: map[string]any{}}
@@ -91,7 +91,7 @@ func classes(t *testing.T, workflows ...string) map[string]any {
 	return all
 }
 
-// withoutTips returns what a class tells of its inputs without the words for people.
+// withoutTips returns a class's inputs without the texts for people.
 func withoutTips(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/engine/comfyui"
 )
 
-// readyFolder has the ready workflows, as seen from testdata; readyFile is what the real
-// program told of their classes when it had their models.
+// readyFolder has the ready workflows, relative to testdata; readyFile is the real program's
+// description of their classes when it had their models.
 const readyFolder = "../../../../comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")

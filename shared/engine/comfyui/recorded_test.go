@@ -22,8 +22,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile has the answers of the real program, classesFile what it tells of the
-// classes of nodes that the workflows of the tests have.
+// recordedFile has the answers of the real program, classesFile its descriptions of the node classes in
+// the tests' workflows.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")
@@ -48,8 +48,8 @@ func TestTheStandInAnswersAsRecorded(t *testing.T) {
 	}
 }
 
-// differs returns what an answer has that the recorded one has not, or has of another
-// kind. The stand-in leaves out what nobody reads.
+// differs returns the fields that an answer has and the recorded one lacks, or has with another type.
+// The stand-in omits unused fields.
 func differs(told, recorded any, at string) (wrong []string) {
 	switch told := told.(type) {
 	case map[string]any:
@@ -89,7 +89,7 @@ func scenario(t *testing.T, base string) map[string]any {
 	s := &session{T: t, base: base, told: map[string]any{}}
 	stats := s.get("stats", "/system_stats").(map[string]any)
 	delete(stats["system"].(map[string]any), "argv") // it names the machine's folders
-	// Names that no earlier run had: what is the same is not run again.
+	// New names in each run, because the program caches equal inputs.
 	still, other, moving := "data-"+rand.Text()+".png", "data-"+rand.Text()+".png", "data-"+rand.Text()+".mp4"
 	s.get("idle", "/prompt")
 	s.get("no run", "/history/absent")
@@ -208,8 +208,7 @@ func (s *session) submit(name string, graph map[string]any) {
 	s.keep(name, s.call(http.MethodPost, "/prompt", bytes.NewReader(body), "application/json"))
 }
 
-// run runs a workflow and keeps its messages, one of each kind and the order in which
-// they came, and its record.
+// run runs a workflow and keeps its messages, one of each kind and their order, and its record.
 func (s *session) run(name string, graph map[string]any) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Minute)
@@ -252,7 +251,7 @@ func (s *session) run(name string, graph map[string]any) {
 		}
 	}
 	s.told[name+": messages"] = messages
-	// How many nodes run depends on what the program remembers.
+	// The number of executed nodes depends on the program's cache.
 	sequence = slices.Compact(sequence)
 	s.told[name+": told"] = map[string]any{"sequence": sequence}
 	record := s.get(name+": record", "/history/"+runID).(map[string]any)[runID].(map[string]any)

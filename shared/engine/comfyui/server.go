@@ -61,8 +61,7 @@ func newServer(base, key string, silence time.Duration) *server {
 	}
 }
 
-// statusError is an answer with a status other than 200, and its body as far as it
-// was read.
+// statusError is an answer with a status other than 200, with the part of its body that was read.
 type statusError struct {
 	status int
 	body   []byte

@@ -29,7 +29,7 @@ import (
 // reaches.
 const aLittle = 200 * time.Millisecond
 
-// ending is what a server does once it has sent its answer.
+// ending is a server's behaviour after its answer.
 type ending int
 
 const (
@@ -72,7 +72,7 @@ func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.En
 	return e
 }
 
-// newSpec returns an edit whose output is in a folder of its own.
+// newSpec returns an edit whose output is in a new folder.
 func newSpec(t *testing.T) engine.Spec {
 	folder := t.TempDir()
 	return engine.Spec{
@@ -260,8 +260,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestOutcome checks that what a server tells of its edit arrives, within bounds and
-// on one line each.
+// TestOutcome checks that a server's report on its edit arrives, within limits and on one line each.
 func TestOutcome(t *testing.T) {
 	for told, want := range map[string]engine.Outcome{
 		``: {Engine: "engine server"},

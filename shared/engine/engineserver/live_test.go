@@ -26,7 +26,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// liveModel is what the servers of these tests edit live.
+// liveModel is the live model of these tests' servers.
 var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 
 // previewFrames edits live pictures for the servers.
@@ -84,7 +84,7 @@ func TestLiveConformance(t *testing.T) {
 	})
 }
 
-// Which server edits depends on what they say of their models and on their room.
+// The editing server is chosen by the reported models and free slots.
 func TestWhichServerEditsLive(t *testing.T) {
 	here := []*catalog.Model{liveModel}
 	serves := &engineservertest.Live{Engine: previewFrames(), Models: here, Most: 1}
@@ -137,7 +137,7 @@ func TestWhichServerEditsLive(t *testing.T) {
 	})
 }
 
-// liveScript is a server that says that it is ready, and then does what the test says with each
+// liveScript is a server that reports that it is ready, and then calls the test's function with each
 // message. It ends the session if that returns false.
 func liveScript(
 	t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool,
@@ -221,7 +221,7 @@ func TestLiveServersThatBeginWrongly(t *testing.T) {
 	}
 }
 
-// What a server does wrong with a picture fails that edit, and the session says so.
+// A server's wrong answer to a picture fails that edit with an error of the session.
 func TestLiveServersThatEditWrongly(t *testing.T) {
 	answer := func(edit func(picture *engine.Picture, number uint32) []byte) func([]byte, io.Writer) bool {
 		return func(payload []byte, w io.Writer) bool {
@@ -344,8 +344,8 @@ func TestALiveServerThatComesBack(t *testing.T) {
 	}
 }
 
-// A picture that is given up costs the session nothing: what comes for it later is dropped,
-// and what the next one gets is its own.
+// An abandoned picture costs the session nothing: its late answer is dropped, and the next picture gets
+// its own.
 func TestALivePictureThatIsGivenUp(t *testing.T) {
 	release := make(chan struct{})
 	url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
@@ -381,7 +381,7 @@ func TestALivePictureThatIsGivenUp(t *testing.T) {
 	}
 }
 
-// Sessions leave nothing behind, whatever their servers did, and their memory stays as it is.
+// Sessions leak nothing, whatever their servers did, and their memory does not grow.
 func TestLiveSessionsLeaveNothing(t *testing.T) {
 	server := &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}}
 	l := newLive(t, patience.Max, serveLive(t, server))

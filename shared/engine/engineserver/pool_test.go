@@ -18,7 +18,7 @@ import (
 
 // gated is an engine whose edits wait until the test lets them end.
 type gated struct {
-	begun  chan string // the name of a server that has begun a run
+	begun  chan string // the name of a server that has started a run
 	name   string
 	finish chan struct{}
 }
@@ -33,8 +33,7 @@ func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress
 	}
 }
 
-// pool is a pool of servers by name; begun receives the names of those that
-// start a run.
+// pool is a pool of servers by name; its channel receives the names of servers that start a run.
 type pool struct {
 	*engineserver.Pool
 	t       *testing.T

@@ -1,6 +1,5 @@
-// Package enginetest specifies the behaviour of [engine.Engine], and that of
-// [engine.LiveEngine], as tests that every engine runs: the properties of every
-// result, whatever the edit.
+// Package enginetest specifies the behaviour of [engine.Engine] and [engine.LiveEngine] as tests that
+// every engine runs: the properties of every result, whatever the edit.
 package enginetest
 
 import (
@@ -25,10 +24,10 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an engine passes to the suite.
+// Harness is an engine's input to the suite.
 type Harness struct {
 	Engine engine.Engine
-	// Models is the model of each kind; nil for an engine that goes by the kind alone.
+	// Models is the model of each kind; nil for an engine that uses only the kind.
 	Models map[catalog.Kind]string
 	// The sizes of results, in landscape: small, as the tests do not judge
 	// pictures.
@@ -62,7 +61,7 @@ type suite struct {
 	*testing.T
 	Harness
 	tools *ffmpeg.Tools
-	// clips is what is known of the clips that were probed, by their descriptions.
+	// clips caches facts about probed clips, by their descriptions.
 	clips map[string]media.Info
 }
 
@@ -111,7 +110,7 @@ func (s *suite) image(image mediatest.Image) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: info}
 }
 
-// run runs the edit in a folder of its own.
+// run runs the edit in a new folder.
 func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (output string, err error) {
 	s.Helper()
 	spec.Folder = s.TempDir()

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// LiveHarness is what an engine for live pictures passes to the suite.
+// LiveHarness is a live engine's input to the suite.
 type LiveHarness struct {
 	Engine engine.LiveEngine
 	Model  *catalog.Model

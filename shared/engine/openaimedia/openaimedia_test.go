@@ -115,7 +115,7 @@ func serve(t *testing.T, answers map[string][]answer) (*openaimedia.Engine, *ups
 	return serveAt(t, "", "", answers)
 }
 
-// serveAt is serve, with what stands behind the server's address in its two URLs.
+// serveAt is serve, with the paths after the server's address in its two URLs.
 func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
 	t.Helper()
 	found, err := tools()
@@ -134,8 +134,7 @@ func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (
 	return e, u
 }
 
-// clip returns what a server makes: a video of a different size, rate and
-// length than requested.
+// clip returns a server's result: a video of a different size, rate and length than requested.
 func clip(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(mediatest.Video{Width: 96, Height: 64, FPS: 16, Seconds: 0.5, Silent: true}.Make(t))

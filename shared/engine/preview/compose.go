@@ -36,7 +36,7 @@ func (e *edit) compose(ctx context.Context) error {
 	return e.encode(ctx, link, "")
 }
 
-// painter is a reader that paints a scene's frames as they are read.
+// painter is a reader that paints a scene's frames on demand.
 type painter struct {
 	ctx   context.Context
 	scene scene.Scene

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// What is edited as it is decoded looks like what is converted to RGB first, whatever the file
-// says of its colours.
+// A clip edited in its decoded format looks like one converted to RGB first, whatever the file says
+// about its colours.
 func TestDecodedPicturesAreEditedAsOthers(t *testing.T) {
 	size := box
 	for _, c := range []struct{ name, matrix, primaries, transfer string }{

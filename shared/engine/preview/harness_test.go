@@ -33,8 +33,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// inputs and originals cache what is known of files, which do not change: most
-// tests edit the sample.
+// inputs and originals cache facts about files, which do not change: most tests edit the sample.
 var (
 	inputs    sync.Map // the path to *engine.Input
 	originals sync.Map // the arguments of ffmpeg to []picture
@@ -96,7 +95,7 @@ func run(t testing.TB, spec engine.Spec) string {
 	return path
 }
 
-// attempt runs an edit, and returns what the engine tells of it.
+// attempt runs an edit, and returns the engine's report.
 func attempt(
 	t testing.TB, ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (path string, told engine.Outcome, err error) {

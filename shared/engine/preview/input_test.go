@@ -237,8 +237,8 @@ func TestDynamicRange(t *testing.T) {
 	}
 }
 
-// TestSound edits a clip that flashes where it clicks: both stay together, to
-// within a frame.
+// TestSound edits a clip that flashes where it clicks: flashes and clicks stay together, to within a
+// frame.
 func TestSound(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
 	spec := engine.Spec{
@@ -276,9 +276,8 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestLengths edits clips whose picture and sound begin or end at different
-// times: the result plays as long as the longer of them, and what is missing
-// becomes a still or silence.
+// TestLengths edits clips whose picture and sound start or end at different times: the result plays as
+// long as the longer of them, and gaps become a still or silence.
 func TestLengths(t *testing.T) {
 	for _, c := range []struct {
 		name string

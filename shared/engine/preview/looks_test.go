@@ -287,8 +287,7 @@ func specs(t *testing.T, prompts []string) []engine.Spec {
 	return specs
 }
 
-// TestLooks edits the sample by the name of every look and measures what the
-// look promises.
+// TestLooks edits the sample by the name of every look and measures the look's promise.
 func TestLooks(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
@@ -360,8 +359,8 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// TestLargePicturesLookLikeSmallOnes: what is done at a half or a third of a large picture,
-// and at more of a small one, looks the same.
+// TestLargePicturesLookLikeSmallOnes: edits made at a half or a third of a large picture, and at more
+// of a small one, look the same.
 func TestLargePicturesLookLikeSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)
@@ -374,9 +373,9 @@ func TestLargePicturesLookLikeSmallOnes(t *testing.T) {
 	}
 }
 
-// TestTexturesThatNoFrameSharesAreNotSearchedFor: where grain changes, streaks rush by or a
-// drawing jumps, frames are made of earlier ones alone. They are made of later ones too where
-// a look stays or moves little. The encoder looks ahead where frames keep what others had.
+// TestTexturesThatNoFrameSharesAreNotSearchedFor: if grain changes, streaks rush by or a drawing jumps,
+// frames are predicted only from earlier ones. If a look stays or moves little, they are predicted from
+// later ones too. The encoder looks ahead if frames share content.
 func TestTexturesThatNoFrameSharesAreNotSearchedFor(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},

@@ -49,12 +49,11 @@ type traits struct {
 	light, contrast, black, white float64
 	// color is the mean chroma in Oklab x 1000.
 	color float64
-	// warmth is the mean of red less that of blue.
+	// warmth is the mean of red minus the mean of blue.
 	warmth float64
 	// red, green and blue are the channels' means.
 	red, green, blue float64
-	// edges is the mean of luma's steps between neighbours, grain that of its
-	// second differences.
+	// edges is the mean of luma's steps between neighbours, grain the mean of its second differences.
 	edges, grain float64
 	// tones is how many of 4096 colours (4 bits a channel) cover nine tenths
 	// of the picture.

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A clip whose header is good, and of whose pictures none can be decoded, is refused: its
-// sound alone is no result.
+// A clip that has a good header but no decodable picture is refused: its sound is not a result.
 func TestAClipWithoutPictures(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")

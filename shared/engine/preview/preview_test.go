@@ -245,9 +245,9 @@ func TestScenes(t *testing.T) {
 	})
 }
 
-// TestGarmentsAndWords checks that a try-on follows its prompt too when it has a
-// garment. Only the clothes change, a sixth of this picture, so that a whole
-// frame differs by a sixth of what they do.
+// TestGarmentsAndWords checks that a try-on follows its prompt too when it has a garment. Only the
+// clothes change, a sixth of this picture, so that a whole frame differs by a sixth of their
+// difference.
 func TestGarmentsAndWords(t *testing.T) {
 	all(t, []string{
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",

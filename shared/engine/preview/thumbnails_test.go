@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// TestThumbnails: they come with the result where they are wanted, and leave it as it is.
+// TestThumbnails: they come with the result if wanted, and leave it unchanged.
 func TestThumbnails(t *testing.T) {
 	t.Parallel()
 	clip := small(t, "a watercolor painting")
@@ -70,7 +70,8 @@ func TestThumbnails(t *testing.T) {
 	}
 }
 
-// TestThumbnailsOfWhatBeginsBlank: the engine leaves them to whoever looks at more of the clip.
+// TestThumbnailsOfWhatBeginsBlank: the engine leaves them to the caller, which looks at more of the
+// clip.
 func TestThumbnailsOfWhatBeginsBlank(t *testing.T) {
 	t.Parallel()
 	spec := small(t, "a watercolor painting")
@@ -86,8 +87,8 @@ func TestThumbnailsOfWhatBeginsBlank(t *testing.T) {
 	}
 }
 
-// TestThumbnailsShowTheirPictures: whatever the planes of a picture are like, its thumbnails and
-// its poster have its colours, on white where it is transparent.
+// TestThumbnailsShowTheirPictures: whatever the format of a picture's planes, its thumbnails and its
+// poster have its colours, on white if it is transparent.
 func TestThumbnailsShowTheirPictures(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{

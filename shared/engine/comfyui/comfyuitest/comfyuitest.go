@@ -16,7 +16,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Server is such a server. The zero value of an option is that of the real program.
+// Server is such a server. The zero value of an option matches the real program.
 type Server struct {
 	// Classes is what GET /object_info answers, by class.
 	Classes map[string]json.RawMessage
@@ -27,7 +27,7 @@ type Server struct {
 	// Break, when not nil, is called with each request before it is answered, and
 	// reports whether it answered it.
 	Break func(w http.ResponseWriter, r *http.Request) bool
-	// Memory is what GET /system_stats tells of its device, free and in all; 0 is a lot.
+	// Free and Total are the device's memory in GET /system_stats; 0 means a lot.
 	Free, Total uint64
 	// Preview, when not nil, is sent as the picture of each node that runs.
 	Preview []byte
@@ -158,7 +158,7 @@ func (s *Server) stats() map[string]any {
 
 // Peek returns the body of a request, which can be read again.
 func Peek(r *http.Request) []byte {
-	body, _ := io.ReadAll(r.Body) // what is cut off is cut off again
+	body, _ := io.ReadAll(r.Body) // a second call is cut off too
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body
 }

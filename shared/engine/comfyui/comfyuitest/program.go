@@ -21,7 +21,7 @@ import (
 // Program is the real ComfyUI on the processor, with tiny checkpoints of the models that
 // the ready workflows name.
 type Program struct {
-	// URL is where it answers, after a restart too.
+	// URL is its address, also after a restart.
 	URL string
 
 	command, folder string

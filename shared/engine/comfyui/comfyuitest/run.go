@@ -68,7 +68,7 @@ func (stopped) Error() string { return "interrupted" }
 
 var errInterrupted error = stopped{}
 
-// execute tells of each node, and returns what those put out that save.
+// execute reports each node, and returns the outputs of saving nodes.
 func (s *Server) execute(j *job) (files map[string]any, err error) {
 	files = map[string]any{}
 	s.send(j.client, "execution_start", map[string]any{"prompt_id": j.id, "timestamp": time.Now().UnixMilli()})
@@ -106,7 +106,7 @@ func (s *Server) execute(j *job) (files map[string]any, err error) {
 	return files, nil
 }
 
-// need adds a node and those that it is linked to.
+// need adds a node and its linked nodes.
 func need(graph map[string]node, id string, needed map[string]bool) {
 	needed[id] = true
 	for _, value := range graph[id].Inputs {
@@ -118,7 +118,7 @@ func need(graph map[string]node, id string, needed map[string]bool) {
 	}
 }
 
-// save saves what a node puts out, if it saves.
+// save saves a node's output, if the node saves.
 func (s *Server) save(j *job, id string) (file map[string]string, put bool) {
 	make, extension, kind := s.Image, ".png", "temp"
 	switch j.graph[id].Class {

@@ -17,7 +17,7 @@ import (
 // Live is an engine server for live sessions in tests, which edits by any engine.
 type Live struct {
 	Engine engine.LiveEngine
-	// Models are those that it serves.
+	// Models are the served models.
 	Models []*catalog.Model
 	// Most is how many sessions it has at once; 0 is any number.
 	Most int
@@ -37,10 +37,9 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(told) // it fails when the caller has gone
 		return
 	}
-	// Otherwise an answer would wait for the end of what the client sends. Every server of
-	// tests can do it.
+	// Otherwise an answer would wait for the end of the client's body. Every test server supports it.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	// What the client goes on to send is no further request.
+	// The client's further bytes are not a request.
 	w.Header().Set("Connection", "close")
 	from := livewire.NewReader(r.Body)
 	var begin livewire.Begin
@@ -110,7 +109,7 @@ type liveSession struct {
 	editor engine.LiveEditor
 }
 
-// serve serves the session until the client leaves. Pictures are edited beside changes, the
+// serve serves the session until the client leaves. Pictures are edited in parallel with changes, the
 // newest first.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
@@ -180,7 +179,7 @@ func (s *liveSession) set(number uint32, told engine.Outcome, err error) {
 	s.tell(livewire.Line{Set: set})
 }
 
-// failureOf returns what is told of an error.
+// failureOf returns the report of an error.
 func failureOf(err error) livewire.Failure {
 	var wrong *fault.Error
 	if errors.As(err, &wrong) && wrong.Code == fault.Invalid {

@@ -38,7 +38,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	return ffmpeg.Find(context.Background(), known.Limits)
 })
 
-// probed is what is known of pictures, by their bytes: most tests edit the same one.
+// probed caches facts about pictures, by their bytes: most tests edit the same one.
 var probed sync.Map
 
 // frameOf returns a frame of the sample clip as a JPEG of the size.
@@ -97,7 +97,7 @@ func pictureOf(t testing.TB, encoded []byte) *engine.Picture {
 	return &engine.Picture{YCbCr: *decoded(t, encoded).(*image.YCbCr)}
 }
 
-// edit returns an edited JPEG: a copy, as the next edit reuses what it made.
+// edit returns an edited JPEG. It is a copy, because the next edit reuses the memory.
 func edit(t testing.TB, e engine.LiveEditor, jpeg []byte) image.Image {
 	t.Helper()
 	return edited(t, e, pictureOf(t, jpeg))
@@ -224,7 +224,7 @@ func TestEveryLookIsLikeTheFinishedOne(t *testing.T) {
 	}
 }
 
-// What is not followed changes nothing, and the editor says so.
+// Ignored parts of a prompt change nothing, and the editor says so.
 func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
@@ -264,8 +264,8 @@ func TestTheReferenceGivesItsColours(t *testing.T) {
 	}
 }
 
-// Try-on changes the clothes of a person, and neither the head nor the rest; a picture
-// without a face stays as it is.
+// Try-on changes the clothes of a person, but not the head or the rest; a picture without a face stays
+// unchanged.
 func TestTryOnDressesTheSubject(t *testing.T) {
 	data := filepath.Join("..", "..", "..", "..", "testdata")
 	garment, err := os.ReadFile(filepath.Join(data, "garment.png"))

@@ -25,8 +25,8 @@ var subsamplings = []image.YCbCrSubsampleRatio{
 	image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410,
 }
 
-// noisy returns a picture whose lines are longer than it is wide, and whose planes end with its
-// last pixel, so that what is read behind it does not go unnoticed.
+// noisy returns a picture whose lines are longer than it is wide, and whose planes end with its last
+// pixel, so that a read behind it is noticed.
 func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand) *image.YCbCr {
 	picture := image.NewYCbCr(image.Rect(0, 0, size.X+16, size.Y), ratio)
 	for _, plane := range [][]uint8{picture.Y, picture.Cb, picture.Cr} {
@@ -41,8 +41,8 @@ func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand)
 	return picture
 }
 
-// A session whose pictures change their size with each frame edits them as one does that has
-// just begun, whatever their sizes and looks.
+// A session whose pictures change their size with each frame edits them like a new session, whatever
+// their sizes and looks.
 func TestPicturesOfHostileSizes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := look.Names()
@@ -68,8 +68,8 @@ func TestPicturesOfHostileSizes(t *testing.T) {
 	}
 }
 
-// wantPicture fails unless a session's picture is what a new session makes of the same one, and
-// its planes have the lengths that its size needs.
+// wantPicture fails unless a session's picture equals a new session's, and its planes have the lengths
+// for its size.
 func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
 	t.Helper()
 	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)

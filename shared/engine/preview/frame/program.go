@@ -192,8 +192,8 @@ func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) 
 	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
-// step returns the rendering of one operation. The renderings follow those of package preview, so that
-// the live picture looks like the finished video; they are cheaper if the difference is hard to see.
+// step returns the rendering of one operation. The renderings follow package preview's, so that the
+// live picture looks like the finished video; they are cheaper if the difference is hard to see.
 func (p *program) step(op look.Op) step {
 	switch op := op.(type) {
 	case look.Clarity:

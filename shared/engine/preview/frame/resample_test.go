@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestGrow: what becomes larger by a whole number is what the taps make of it, but for
-// rounding.
+// TestGrow: enlarging by a whole number gives the same result as the taps, except for rounding.
 func TestGrow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
@@ -53,7 +52,7 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestLayersPixelByPixel: what is done to eight pixels at once is what is done to each.
+// TestLayersPixelByPixel: processing eight pixels at once gives the same result as processing each.
 func TestLayersPixelByPixel(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, do := range map[string]func(to, from []uint8){

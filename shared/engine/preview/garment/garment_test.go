@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/engine/preview/garment"
 )
 
-// plain returns a reference of one colour; a hole in its middle shows another
-// if there is room for one.
+// plain returns a reference of one colour; a hole in its middle shows another if it fits.
 func plain(size catalog.Size, fill, middle color.NRGBA) *garment.Reference {
 	pixels := make([]byte, 0, 4*size.Width*size.Height)
 	for range size.Width * size.Height {
@@ -56,8 +55,8 @@ func TestClothOfAnEmptyReference(t *testing.T) {
 	}
 }
 
-// Frames that show nothing, or are smaller than what is looked for, have no face, and
-// break nothing if somebody claims that they do.
+// Empty frames, and frames smaller than a face, have no face, and break nothing if the caller claims
+// that they do.
 func TestFindInAnyFrame(t *testing.T) {
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// Anybody may ask what is understood of a prompt, so that the longest one costs little for
-// each of its words.
+// Any caller may ask for the reading of a prompt, so the longest prompt must cost little for each of
+// its words.
 func TestAPromptCostsLittleForEachWord(t *testing.T) {
 	const words, most = 4000, 10
 	for name, read := range map[string]func(string) look.Reading{

@@ -87,8 +87,7 @@ func TestTextures(t *testing.T) {
 	}
 }
 
-// TestLayersAreNeutral checks that layers which are to draw nothing of their
-// own change nothing.
+// TestLayersAreNeutral checks that empty layers change nothing.
 func TestLayersAreNeutral(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {
@@ -130,7 +129,7 @@ func TestSeamless(t *testing.T) {
 			gray := func(x, y int) float64 {
 				return float64(color.GrayModel.Convert(picture.At(x, y)).(color.Gray).Y)
 			}
-			// The step over the border, against the largest step beside it.
+			// The step over the border, against the largest step next to it.
 			for _, axis := range []string{"across", "down"} {
 				if axis == "across" && layer.Motion.Right == 0 || axis == "down" && layer.Motion.Down == 0 {
 					continue
@@ -242,8 +241,8 @@ func TestLayersBecomeOne(t *testing.T) {
 	}
 }
 
-// TestABrushPaintsOnce: textures of a brush have the same strokes, those of half the size too,
-// which takes longer than the rest of them.
+// TestABrushPaintsOnce: textures of a brush share their strokes, also at half size, because strokes
+// take most of the time.
 func TestABrushPaintsOnce(t *testing.T) {
 	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
 	laid := b.lay(newSheet(640, 360, 1, Motion{}))
@@ -257,8 +256,8 @@ func TestABrushPaintsOnce(t *testing.T) {
 	}
 }
 
-// TestPiecesAreFoundOnce: textures of the same cells share what takes longer than the rest of
-// them, and no sheet gets what was found for another.
+// TestPiecesAreFoundOnce: textures of the same cells share their pieces, which take most of the time,
+// and no sheet gets another's pieces.
 func TestPiecesAreFoundOnce(t *testing.T) {
 	c := &cells{perUnit: 22, purpose: 1}
 	sheet := newSheet(320, 180, 1, Motion{})
@@ -274,8 +273,8 @@ func TestPiecesAreFoundOnce(t *testing.T) {
 	}
 }
 
-// TestSoftTexturesNeedHalfTheSize: what is drawn at half size and scaled up is what is drawn at
-// the whole one, and a soft warp tears nothing apart.
+// TestSoftTexturesNeedHalfTheSize: drawing at half size and scaling up equals drawing at full size, and
+// a soft warp tears nothing apart.
 func TestSoftTexturesNeedHalfTheSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0

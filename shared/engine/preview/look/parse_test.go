@@ -218,8 +218,8 @@ func TestTypos(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that no prompt breaks the reader, and that what it quotes as ignored
-// is in the prompt.
+// FuzzRead checks that no prompt breaks the reader, and that its quotes of ignored parts are in the
+// prompt.
 func FuzzRead(f *testing.F) {
 	for _, seed := range []string{
 		"", "don't", "a red, leather jacket", "水彩画風にして", "اجعله لوحة زيتية", "no no no", "remove\x00\xff the snow", "as as of of",

@@ -42,8 +42,7 @@ func TestEveryLookHasAPicture(t *testing.T) {
 	}
 }
 
-// The pictures are those that the engine draws: a few are drawn again. If this fails,
-// run go generate here.
+// The pictures match the engine's: a few are drawn again. If this fails, run go generate here.
 func TestPicturesAreUpToDate(t *testing.T) {
 	sample, err := os.ReadFile(filepath.Join("draw", "sample.jpg"))
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/engine/preview/reading"
 )
 
-// answer is what a prompt is answered: what is understood and what is not, each
-// separated by "; ", and how the notice begins.
+// answer is the reading of a prompt: the followed and the ignored parts, each separated by "; ", and
+// the beginning of the notice.
 type answer struct {
 	kind                        catalog.Kind
 	prompt                      string
@@ -56,7 +56,7 @@ var answers = []answer{
 	{edit, "बर्फ नहीं", "", "", declined},
 	{edit, "", "", "", "Nothing was changed: the prompt is empty."},
 	{edit, "make it amazing", "", "", "Nothing was changed: the prompt names no look"},
-	// What is nonsense.
+	// Nonsense.
 	{edit, "asdf qwerty zxcv", "", "asdf qwerty zxcv", unfollowed},
 	{edit, "😀😀😀", "", "", "Nothing was changed: the prompt is empty."},
 	// What names a look.
@@ -117,7 +117,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestReferences checks what a reference image adds.
+// TestReferences checks the effect of a reference image.
 func TestReferences(t *testing.T) {
 	for _, c := range []struct {
 		kind        catalog.Kind
