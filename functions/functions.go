@@ -7,14 +7,13 @@ import (
 	"strings"
 )
 
-// Function is a Lambda function of the service.
 type Function struct {
 	// Name is the name of its folder and its program. A deployment puts its own
 	// name and stage in front.
 	Name string
-	// Variables are the function's environment variables, besides the common ones: the stage, the
-	// family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A variable without
-	// a value is left out.
+	// Variables are the function's environment variables, in addition to the common ones: the
+	// stage, the family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A
+	// variable without a value is left out.
 	Variables []string
 	// Streams reports whether its answers are streamed where streaming is on.
 	Streams bool
@@ -78,7 +77,6 @@ func All() []Function {
 	}
 }
 
-// Names returns the names of the functions.
 func Names() []string {
 	var names []string
 	for _, f := range All() {

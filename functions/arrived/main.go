@@ -33,7 +33,7 @@ func arrived(p *eventapp.Parts) func(context.Context, events.S3Event) (any, erro
 			// The key is escaped as in a query; this is the plain one.
 			err := files.Received(ctx, record.S3.Object.URLDecodedKey)
 			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-				p.Logger.InfoContext(ctx, "an upload is of no file, or there was no room for it",
+				p.Logger.InfoContext(ctx, "an upload has no pending file, or exceeds the account's storage",
 					"size", record.S3.Object.Size)
 				continue
 			}

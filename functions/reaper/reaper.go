@@ -18,7 +18,6 @@ type event struct {
 	Detail  json.RawMessage
 }
 
-// reaper ends the jobs that events name.
 type reaper struct {
 	jobs   *job.Reaper
 	logger *slog.Logger

@@ -43,7 +43,6 @@ type properties struct {
 	LogGroup string
 }
 
-// answer is an answer of a custom resource.
 type answer struct {
 	Status             string
 	Reason             string `json:",omitempty"`
@@ -66,7 +65,6 @@ const (
 	answerTries, answerPause = 5, time.Second
 )
 
-// answerTo returns the answer to a request, by how it has ended.
 func answerTo(e event, failure error) answer {
 	a := answer{
 		Status: "SUCCESS", PhysicalResourceID: resourceID, StackID: e.StackID, RequestID: e.RequestID,
@@ -138,7 +136,6 @@ func put(ctx context.Context, client *http.Client, url string, body []byte) erro
 	return nil
 }
 
-// stacks reads the states of stacks.
 type stacks struct{ client *cloudformation.Client }
 
 func newStacks(config aws.Config) *stacks {

@@ -24,5 +24,5 @@ func newSmoke(p *eventapp.Parts) handler {
 	return s.handle
 }
 
-// pollTime is the time between two looks at the task.
+// pollTime is the time between two checks of the task.
 const pollTime = 5 * time.Second

@@ -18,14 +18,13 @@ const (
 	// is unknown for some seconds, and an account's quota of tasks may be used up by workers
 	// that are about to end.
 	startTime = 2 * time.Minute
-	// tryTime bounds the whole, so that the function can still answer: it may run for 15
+	// tryTime limits the whole attempt, so that the function can still answer: it may run for 15
 	// minutes.
 	tryTime = 13 * time.Minute
 	// stopTime bounds the end of a task that takes too long.
 	stopTime = 15 * time.Second
 )
 
-// tasks runs single tasks.
 type tasks interface {
 	Run(ctx context.Context, task ecs.Task, token string) (arn string, err error)
 	State(ctx context.Context, task ecs.Task, arn string) (ecs.TaskState, error)
@@ -35,14 +34,12 @@ type tasks interface {
 // handler handles a request of CloudFormation. Its answer to Lambda means nothing.
 type handler = func(context.Context, event) (any, error)
 
-// smoke tries tasks.
 type smoke struct {
 	tasks  tasks
 	stacks *stacks
 	client *http.Client
 	logger *slog.Logger
-	// poll is the time between two looks at something.
-	poll time.Duration
+	poll   time.Duration
 }
 
 // handle serves a request and sends CloudFormation the result. If the answer cannot be sent, it fails,
@@ -142,7 +139,6 @@ func (s *smoke) wait(ctx context.Context, task ecs.Task, arn string) (ecs.TaskSt
 	}
 }
 
-// pause waits for the time between two looks. It fails if the context ends first.
 func (s *smoke) pause(ctx context.Context) error {
 	timer := time.NewTimer(s.poll)
 	defer timer.Stop()

@@ -1,6 +1,5 @@
-// Package app has no code of its own. It holds the wiring that several main packages share: settings
-// from the environment, and engines, traces and records chosen by settings.
+// Package app contains the wiring that several main packages share: settings from the environment,
+// and engines, traces and records chosen by settings.
 //
-// These packages may import all others. A setting that becomes an adapter does so
-// here and nowhere else.
+// These packages may import all others. Only they turn settings into adapters.
 package app

@@ -17,7 +17,6 @@ type Quota struct {
 	Remaining int `json:"remaining"`
 }
 
-// Quota returns the account's quota of realtime sessions.
 func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	var quota Quota
 	err := c.get(ctx, c.media(http.MethodGet, "/v1/realtime/quota", nil), &quota)
@@ -33,16 +32,13 @@ type TokenRequest struct {
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
 
-// Token is a client token.
 type Token struct {
 	APIKey    string    `json:"apiKey"`
 	ExpiresAt time.Time `json:"expiresAt"`
 
-	// Raw is the whole answer.
 	Raw json.RawMessage `json:"-"`
 }
 
-// CreateToken mints a client token.
 func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, error) {
 	encoded, err := jsonBody(wanted)
 	if err != nil {
@@ -109,7 +105,6 @@ func (q UsageQuery) path(format string) string {
 	return "/v1/usage?" + query.Encode()
 }
 
-// Usage returns the account's usage.
 func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	var page struct {
 		Data []Usage `json:"data"`

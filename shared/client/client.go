@@ -88,7 +88,6 @@ func New(c Config) (*Client, error) {
 	}}, nil
 }
 
-// Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
 // keepKey removes the key from a redirect to another host: a result may be fetched
@@ -112,7 +111,6 @@ const keyHeader = "x-api-key"
 // recognises a retry.
 const idempotencyHeader = "Idempotency-Key"
 
-// call is one request.
 type call struct {
 	method, url string
 	header      http.Header
@@ -124,7 +122,6 @@ type call struct {
 	silence time.Duration
 }
 
-// media returns a call of the media service.
 func (c *Client) media(method, path string, b *body) call {
 	request := call{method: method, url: c.config.URL + path, header: http.Header{}, body: b}
 	if c.config.Key != "" {
@@ -141,7 +138,6 @@ func (c *Client) creating(request call) call {
 	return request
 }
 
-// inference returns a call of the gateway.
 func (c *Client) inference(method, path string, b *body) call {
 	request := call{method: method, url: c.config.InferenceURL + path, header: http.Header{}, body: b}
 	if c.config.Key != "" {
@@ -151,7 +147,6 @@ func (c *Client) inference(method, path string, b *body) call {
 	return request
 }
 
-// body is a request's body.
 type body struct {
 	contentType string
 	// size is its length in bytes.
@@ -165,7 +160,6 @@ type body struct {
 // Total is -1 if it is not known.
 type Progress func(done, total int64)
 
-// jsonBody returns a JSON body.
 func jsonBody(value any) (*body, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {

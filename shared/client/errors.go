@@ -38,7 +38,7 @@ type FieldError struct {
 	Type string   `json:"type"`
 }
 
-// Error returns the service's message, or the status if there is no message.
+// Error returns the service's message, or the status if it sent no message.
 func (e *Error) Error() string {
 	if len(e.Fields) > 0 {
 		said := make([]string, len(e.Fields))
@@ -53,7 +53,6 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("the server answered with status %d %s", e.Status, http.StatusText(e.Status))
 }
 
-// String says which field is wrong and how.
 func (f FieldError) String() string {
 	// The prefix that pydantic puts before a rule's message says nothing to people.
 	message := strings.TrimPrefix(f.Msg, "Value error, ")
@@ -135,7 +134,6 @@ func (e *ConnectionError) Error() string {
 	return fmt.Sprintf("no connection to %s: %v", e.URL, cause)
 }
 
-// Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
 // sourceError is an error of reading the request's content, not of the connection.

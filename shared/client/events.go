@@ -16,7 +16,6 @@ import (
 // maxEvent bounds an event of a stream and each of its lines, in bytes.
 const maxEvent = 1 << 20
 
-// event is one server-sent event.
 type event struct{ name, data string }
 
 // readEvents returns the events of a stream. It ends after an error.

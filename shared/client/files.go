@@ -25,7 +25,6 @@ type StoredFile struct {
 	// ExpiresAt is nil for a file that does not expire.
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Raw is the whole reference as the service sent it.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -130,7 +129,6 @@ func (w whileWanted) Read(p []byte) (int, error) {
 
 func filePath(id string) string { return "/v1/files/" + url.PathEscape(id) }
 
-// File returns the reference of a stored file.
 func (c *Client) File(ctx context.Context, id string) (StoredFile, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodGet, filePath(id), nil))
 	if err != nil {
@@ -139,7 +137,6 @@ func (c *Client) File(ctx context.Context, id string) (StoredFile, error) {
 	return parseFile(answer)
 }
 
-// DeleteFile deletes a stored file.
 func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	_, err := c.fetch(ctx, c.media(http.MethodDelete, filePath(id), nil))
 	return err

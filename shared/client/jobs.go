@@ -67,13 +67,11 @@ type Job struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// JobInput is a file of a job's form.
 type JobInput struct {
 	// Name is "" if it had none.
 	Name string `json:"name"`
 	MIME string `json:"mime"`
-	// Size is in bytes.
-	Size int64 `json:"size_bytes"`
+	Size int64  `json:"size_bytes"`
 }
 
 // Cost is the cost of an edit (docs/contract/jobs.md#prices).
@@ -104,14 +102,12 @@ type ContentCredentials struct {
 	SignedAt   *time.Time `json:"signed_at"`
 }
 
-// Cancelled is the code of the failure of a job that was cancelled.
 const Cancelled = "cancelled"
 
 // Cancelled reports whether the job was cancelled, which the service shows as a
 // failure.
 func (j Job) Cancelled() bool { return j.Error != nil && j.Error.Code == Cancelled }
 
-// Failure is why a job failed.
 type Failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -194,7 +190,6 @@ func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return parseJob(answer)
 }
 
-// Job returns a job.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodGet, jobPath(id), nil))
 	if err != nil {
@@ -214,7 +209,6 @@ func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	return parseJob(answer)
 }
 
-// DeleteJob deletes a job that has ended, with its result.
 func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	_, err := c.fetch(ctx, c.media(http.MethodDelete, jobPath(id)+"?purge=true", nil))
 	return err
@@ -225,7 +219,6 @@ type Share struct {
 	URL       string     `json:"url"`
 	ExpiresAt *time.Time `json:"expires_at"`
 
-	// Raw is the whole answer.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -262,7 +255,6 @@ type Delivery struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// Deliveries returns the attempts to call a job's webhook.
 func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) {
 	var log struct {
 		Deliveries []json.RawMessage `json:"deliveries"`
@@ -280,7 +272,6 @@ func (c *Client) Deliveries(ctx context.Context, id string) ([]Delivery, error) 
 	return deliveries, nil
 }
 
-// WebhookSecret returns the secret that the account's webhooks are signed with.
 func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	var answer struct {
 		Secret string `json:"secret"`

@@ -84,7 +84,6 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	return pause, request.repeatable
 }
 
-// once sends a call once.
 func (c *Client) once(ctx context.Context, request call) (*http.Response, error) {
 	guarded, guard := watch(ctx, cmp.Or(request.silence, silence))
 	response, err := c.exchange(guarded, guard, request)
@@ -135,7 +134,6 @@ func (c *Client) exchange(ctx context.Context, guard *guard, sent call) (*http.R
 	return c.http.Do(request)
 }
 
-// sleep waits, unless the context ends first.
 func sleep(ctx context.Context, pause time.Duration) error {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -162,7 +160,6 @@ func watch(ctx context.Context, limit time.Duration) (context.Context, *guard) {
 	return ctx, &guard{limit, time.AfterFunc(limit, func() { cancel(errSilent) }), cancel}
 }
 
-// alive notes that bytes were transferred.
 func (g *guard) alive() { g.timer.Reset(g.limit) }
 
 func (g *guard) end() {

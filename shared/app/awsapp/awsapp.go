@@ -32,7 +32,6 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// Parts are the parts of a program that is being assembled.
 type Parts struct {
 	*setting.Environment
 	// Config configures its endpoints.
@@ -40,8 +39,7 @@ type Parts struct {
 	// AWS configures its clients; Records is the client of its tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
-	// Keys are the credentials of its callers.
-	Keys *dynamo.Keys
+	Keys    *dynamo.Keys
 	// Tracer traces its requests; nil traces none.
 	Tracer trace.Tracer
 	// broken is why the program cannot be assembled, apart from its settings.
@@ -81,7 +79,6 @@ func (p *Parts) Runs() *dynamo.Runs {
 		CountIn(dynamo.NewUsage(p.Records, p.Required("CUTROOM_USAGE_TABLE")))
 }
 
-// Bucket returns the blobs.
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
 // Signer returns what signs URLs of the blobs. CUTROOM_PUBLIC_S3_URL is the address of

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// warmUp returns the check for workers of a lane, which starts the function wake if there are none. If
+// warmUp returns the check for workers of a lane, which starts the function wake if none runs. If
 // CUTROOM_WAKE_FUNCTION is not set, something else starts workers.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
@@ -37,7 +37,7 @@ type waker interface {
 	Start(ctx context.Context) error
 }
 
-// warmUp starts workers for a queue that has none.
+// warmUp starts workers for a queue without workers.
 type warmUp struct {
 	workers workers
 	waker   waker // may be nil
@@ -91,7 +91,6 @@ type wakingMachine struct {
 	warmUp *warmUp
 }
 
-// Dispatch implements dynamo.Dispatcher.
 func (m wakingMachine) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEntry) error {
 	if err := m.Machine.Dispatch(ctx, j, open); err != nil {
 		return err

@@ -28,7 +28,6 @@ const (
 	comfyUI = "comfyui:"
 )
 
-// Choice is the engine that a setting names.
 type Choice struct {
 	// Name is the name of an engine that is part of this program; "" if servers edit.
 	Name string

@@ -50,7 +50,6 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 // liveServers sends each live edit to the engine servers if they support it, otherwise to the preview.
 type liveServers struct{ servers, preview engine.LiveEngine }
 
-// Open returns the editor of one session.
 func (l *liveServers) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	editor, err := l.servers.Open(ctx, m)
 	if errors.Is(err, engineserver.ErrNotLive) {

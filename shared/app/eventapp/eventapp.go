@@ -16,13 +16,10 @@ import (
 	"cutroom/shared/platform/lambdahttp"
 )
 
-// Parts are what every such function is made of.
 type Parts struct {
 	// Environment has the function's settings. Main reports the wrong ones.
 	*setting.Environment
-	// AWS configures its clients.
-	AWS aws.Config
-	// Logger writes to standard output, which Lambda keeps.
+	AWS    aws.Config
 	Logger *slog.Logger
 }
 

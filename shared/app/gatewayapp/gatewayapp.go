@@ -29,7 +29,6 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// Parts are the parts of a function that is being assembled.
 type Parts struct {
 	*setting.Environment
 	// Gateway configures its gateway.
@@ -37,9 +36,8 @@ type Parts struct {
 	// AWS configures its clients; Records is the client of its tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
-	// Keys are the credentials of its callers.
-	Keys   *credential.Authenticator
-	Logger *slog.Logger
+	Keys    *credential.Authenticator
+	Logger  *slog.Logger
 }
 
 // New returns the parts of a function of the gateway. Wrong settings are left in the
@@ -70,7 +68,6 @@ func New() (*Parts, error) {
 	return p, nil
 }
 
-// Bucket returns the blobs.
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
 // Files returns the stored files, whose bytes are in the bucket. Detect returns the type of one
@@ -96,12 +93,10 @@ func filesOf(records *dynamo.Files, bucket *s3blob.Store) file.Config {
 	}
 }
 
-// Storage counts the blobs of batches towards the storage of their accounts.
 func (p *Parts) Storage() batch.Storage {
 	return batch.Storage{Reservations: p.fileRecords(), Now: time.Now}
 }
 
-// Batches returns the records of batches.
 func (p *Parts) Batches() *dynamo.Batches {
 	return dynamo.NewBatches(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
 }

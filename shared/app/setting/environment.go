@@ -35,7 +35,6 @@ func NewFunction(getenv func(string) string) *Environment {
 // files is how the files are written that variables name.
 func (e *Environment) files() *format { return cmp.Or(e.people, inJSON()) }
 
-// Err returns the first setting that is missing or wrong.
 func (e *Environment) Err() error { return e.err }
 
 func (e *Environment) fail(err error) {

@@ -21,7 +21,6 @@ type exporter struct {
 	client *http.Client
 }
 
-// ExportSpans sends spans.
 func (e exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
 	annotated := make([]sdk.ReadOnlySpan, len(spans))
 	for i, span := range spans {
@@ -30,19 +29,16 @@ func (e exporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) err
 	return e.SpanExporter.ExportSpans(ctx, annotated)
 }
 
-// Shutdown ends the exporter and its connections.
 func (e exporter) Shutdown(ctx context.Context) error {
 	defer e.client.CloseIdleConnections()
 	return e.SpanExporter.Shutdown(ctx)
 }
 
-// annotatedSpan is a span with other attributes.
 type annotatedSpan struct {
 	sdk.ReadOnlySpan
 	attributes []attribute.KeyValue
 }
 
-// Attributes returns the attributes.
 func (s annotatedSpan) Attributes() []attribute.KeyValue { return s.attributes }
 
 // annotate returns the attributes under the names of annotations, and the list of those.

@@ -39,7 +39,7 @@ func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:
 	case c.Public[0] == OfTask && c.Task == nil:
-		return nil, errors.New("this program is no task of ECS, whose address could be asked for")
+		return nil, errors.New("this program is not an ECS task, so its address is unknown")
 	case c.Public[0] == OfTask:
 		return c.Task(ctx)
 	case strings.HasPrefix(c.Public[0], stunScheme):

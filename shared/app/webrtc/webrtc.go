@@ -29,7 +29,7 @@ const (
 
 // Config says whether and where media is received.
 type Config struct {
-	// Addr is the host and the port, or Auto. If it is empty or Off, there is no transport.
+	// Addr is the host and the port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
 	// Public are the addresses for clients in place of the machine's own, or a way to find them:
 	// OfTask, or stun: and the host and port of a STUN server.
@@ -47,9 +47,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Transport is the open transport.
 type Transport struct {
-	// Realtime is what sessions need of it.
 	Realtime *realtime.WebRTC
 	ports    *room.Ports
 }

@@ -22,7 +22,6 @@ import (
 // file away. It has no key.
 type File string
 
-// Kept implements [Keeper].
 func (f File) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, kept, err := f.read(make)
 	if err != nil {
@@ -107,7 +106,6 @@ func (f File) Certificates(context.Context) ([]string, error) {
 // it, for trial runs.
 type ReadOnly File
 
-// Kept implements [Keeper].
 func (f ReadOnly) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, _, err := File(f).read(make)
 	return text, err

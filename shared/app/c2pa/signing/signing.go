@@ -26,7 +26,6 @@ const (
 	Off  = "off"
 )
 
-// Settings are the settings.
 type Settings struct {
 	// Mode is Auto, On or Off; "" is Auto.
 	Mode string
@@ -50,10 +49,9 @@ func (s Settings) signs(engine string) (bool, error) {
 	case Off:
 		return false, nil
 	}
-	return false, fmt.Errorf("CUTROOM_C2PA: %q is none of %s, %s and %s", s.Mode, Auto, On, Off)
+	return false, fmt.Errorf("CUTROOM_C2PA: %q is not one of %s, %s and %s", s.Mode, Auto, On, Off)
 }
 
-// Config is what [Find] needs.
 type Config struct {
 	Settings
 	// Engine is CUTROOM_ENGINE.
@@ -112,15 +110,14 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 
 // Keeper keeps the identity that a service makes for itself, in PEM.
 type Keeper interface {
-	// Kept returns the stored identity. If there is no stored identity, it stores the result of make.
-	// Programs that call it at the same time all get the same identity.
+	// Kept returns the stored identity. On the first call it stores the result of make. Programs
+	// that call it at the same time all get the same identity.
 	Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
 // expiring is how long before its end a certificate is warned of.
 const expiring = 30 * 24 * time.Hour
 
-// Parts are the dependencies of a plan.
 type Parts struct {
 	// Keeper is nil where a deployer has to bring an identity.
 	Keeper Keeper

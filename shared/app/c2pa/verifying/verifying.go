@@ -22,7 +22,6 @@ import (
 // A harmless file takes a fiftieth of that.
 const readTime = api.MaxTurn
 
-// Config is what [NewReader] needs.
 type Config struct {
 	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
 	Library string
@@ -57,7 +56,6 @@ type Reader struct {
 	missed bool
 }
 
-// NewReader returns a reader.
 func NewReader(c Config) *Reader {
 	if c.Time == 0 {
 		c.Time = readTime
