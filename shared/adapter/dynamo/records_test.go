@@ -86,12 +86,6 @@ func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
 	conformance.Fails(t, store.Take(ctx, session.Slot{ID: "d", Account: "acme", Epoch: "epoch"}, 3), fault.Limited)
 }
 
-func TestCrowdIsServedInOrder(t *testing.T) {
-	t.Parallel()
-	cloud := local.Cloud(t)
-	sessiontest.RunCrowd(t, dynamo.NewSessions(client(cloud), cloud.MakeTable(t, "sessions")))
-}
-
 // storeClock is the time in a store's answers. It stands still unless a test advances
 // it.
 type storeClock struct {

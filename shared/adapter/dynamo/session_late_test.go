@@ -93,8 +93,8 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 	return <-r.held, outcome
 }
 
-// A late call undoes nothing: neither a renewal that arrives after the next one, nor any
-// call of an epoch that was marked as dead meanwhile, nor such a mark after a renewal.
+// A late call changes nothing, neither a renewal that arrives after the next one, nor the mark of an epoch
+// as dead after its renewal.
 func TestLateCallsOfSessions(t *testing.T) {
 	cloud := local.Cloud(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"
@@ -129,32 +129,6 @@ func TestLateCallsOfSessions(t *testing.T) {
 		conformance.Fails(t, r.prompt.Take(t.Context(), slot("b", theirs), 1), fault.Limited)
 	})
 
-	t.Run("a renewal of a dead epoch", func(t *testing.T) {
-		r := begin(t)
-		late, renewed := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Renew(t.Context(), mine) })
-		r.clock.pass(session.TakeAfter)
-		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
-		conformance.OK(t, r.prompt.Take(t.Context(), slot("b", theirs), 1))
-		late.fate <- true
-		conformance.Fails(t, <-renewed, fault.Conflict)
-		conformance.Fails(t, r.delayed.Take(t.Context(), slot("c", mine), 5), fault.Conflict)
-		active(t, r, 1)
-	})
-
-	t.Run("a slot of a dead epoch", func(t *testing.T) {
-		r := begin(t)
-		late, taken := r.holds("DynamoDB.TransactWriteItems",
-			func() error { return r.delayed.Take(t.Context(), slot("b", mine), 2) })
-		r.clock.pass(session.TakeAfter)
-		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))
-		conformance.OK(t, r.prompt.Take(t.Context(), slot("c", theirs), 1))
-		late.fate <- true
-		conformance.Fails(t, <-taken, fault.Conflict)
-		conformance.OK(t, r.delayed.Free(t.Context(), slot("a", mine)))
-		active(t, r, 1)
-		conformance.Fails(t, r.prompt.Take(t.Context(), slot("d", theirs), 1), fault.Limited)
-	})
-
 	t.Run("the mark of an epoch that was renewed", func(t *testing.T) {
 		r := begin(t)
 		r.clock.pass(session.TakeAfter)
@@ -166,15 +140,5 @@ func TestLateCallsOfSessions(t *testing.T) {
 		conformance.Fails(t, <-taken, fault.Limited)
 		conformance.OK(t, r.prompt.Renew(t.Context(), mine))
 		active(t, r, 1)
-	})
-
-	t.Run("the end of an epoch, which stays", func(t *testing.T) {
-		r := begin(t)
-		late, ended := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.End(t.Context(), mine) })
-		conformance.OK(t, r.prompt.Renew(t.Context(), mine))
-		late.fate <- true
-		conformance.OK(t, <-ended)
-		active(t, r, 0)
-		conformance.Fails(t, r.prompt.Renew(t.Context(), mine), fault.Conflict)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/session/sessiontest"
-	"cutroom/shared/platform/boottime"
 )
 
 // machine is a clock that a test sets.
@@ -57,13 +56,4 @@ func TestLeasesEndWithTheMachine(t *testing.T) {
 	if err := after.Take(ctx, next, 1); err != nil {
 		t.Errorf("the slot is not free: %v", err)
 	}
-}
-
-func TestCrowdIsServedInOrder(t *testing.T) {
-	t.Parallel()
-	clock, err := boottime.Open()
-	if err != nil {
-		t.Fatal(err)
-	}
-	sessiontest.RunCrowd(t, open(t).Sessions(clock))
 }
