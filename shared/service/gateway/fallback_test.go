@@ -118,8 +118,8 @@ func TestFallbacksHaveAnEnd(t *testing.T) {
 	}
 }
 
-// What a caller names must exist, serve the route and be allowed to it; what the row
-// names and the caller may not use is left out.
+// A model that a caller names must exist, serve the route and be allowed. Fallback models that the
+// caller may not use are left out.
 func TestModelsThatMayNotBeUsed(t *testing.T) {
 	down, up := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, up, up}})

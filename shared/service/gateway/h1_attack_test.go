@@ -60,8 +60,8 @@ func take(requests *bufio.Reader) (ok bool) {
 	return err == nil
 }
 
-// What a server sends unasked, after an answer and before the next call, is not
-// an answer: it might be another caller's.
+// Unsolicited bytes of a server, after an answer and before the next call, are not an answer: they
+// might be another caller's.
 func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
@@ -105,7 +105,7 @@ func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 func TestConnectionClosedDuringCall(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		second      string // what is answered to the second call of a connection
+		second      string // the answer to the second call of a connection
 		reset       bool
 		status      int
 		connections int64

@@ -69,8 +69,8 @@ func inChunks(body, trailer string) string {
 		len(body), body, trailer)
 }
 
-// A connection serves call after call, whatever their answers; one that the
-// server has closed meanwhile fails no call.
+// A connection serves call after call, whatever their answers. If the server has closed it in between,
+// no call fails.
 func TestConnectionsAreKept(t *testing.T) {
 	stream := eventStream(chunk("one"), last, used, done)
 	u, connections := keeping(t,
@@ -93,7 +93,7 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// What an upstream may write in HTTP, and what is not an answer.
+// Valid HTTP answers of an upstream, and invalid ones.
 func TestAnswersOnTheWire(t *testing.T) {
 	long, far := strings.Repeat("x", 10_000), strings.Repeat(" ", 5000)
 	for name, c := range map[string]struct {

@@ -87,8 +87,8 @@ func replaced(t *testing.T, body string, yield func(string)) {
 	walk(tree, nil)
 }
 
-// Every value of a request may be of another type: the call is served, or refused in the
-// dialect's shape, and an upstream that knows chat alone gets chats alone.
+// Every value of a request may have another type: the call is served, or refused in the dialect's
+// shape, and an upstream that supports only chat gets only chats.
 func TestWrongTypesInEveryField(t *testing.T) {
 	for path, rich := range richRequests {
 		for _, row := range []string{"small", "itself"} {
@@ -171,8 +171,8 @@ func TestHostileCallersOfDialects(t *testing.T) {
 	}
 }
 
-// A caller of a dialect may leave at any point: the call to the upstream ends, and what
-// was generated until then is billed.
+// A caller of a dialect may leave at any point: the call to the upstream ends, and tokens generated
+// until then are billed.
 func TestCallersOfDialectsThatLeave(t *testing.T) {
 	for _, made := range dialectCalls() {
 		points := []string{"before the header"}
@@ -235,7 +235,7 @@ func TestCallersOfDialectsThatLeave(t *testing.T) {
 	}
 }
 
-// A stop that cannot wait is told in the dialect.
+// A stop that cannot wait is reported in the dialect.
 func TestCallersOfDialectsAreToldOfAStop(t *testing.T) {
 	for _, made := range dialectCalls() {
 		t.Run(made.String(), func(t *testing.T) {

@@ -94,8 +94,8 @@ func oddEvents(s speech) map[string]func(*call) {
 	}
 }
 
-// dialectCall is a call of a dialect, to the row of an upstream that serves it itself
-// or to one that knows chat alone.
+// dialectCall is a call of a dialect, to the row of an upstream that serves it directly or that
+// supports only chat.
 type dialectCall struct {
 	path, row string
 	stream    bool
@@ -155,8 +155,8 @@ func speaking(c *call) {
 	c.json(200, s.whole)
 }
 
-// Whatever an upstream answers to a call of a dialect, in that dialect or as a chat, the
-// caller gets an answer in the dialect's own shape, and pays for what it was told.
+// Whatever an upstream answers to a call of a dialect, in that dialect or as a chat, the caller gets an
+// answer in the dialect's shape, and pays for the tokens that it received.
 func TestHostileUpstreamsOfBothDialects(t *testing.T) {
 	answers := map[string]map[string]func(*call){}
 	for path, s := range speeches {
@@ -219,7 +219,7 @@ func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (t
 	return told
 }
 
-// checkMetered checks that what was metered is what callers were told, and can be.
+// checkMetered checks that the metered usage is possible and equals the usage reported to callers.
 func (w *world) checkMetered(t *testing.T, told int64) {
 	t.Helper()
 	w.completed(len(dialectCalls()))

@@ -51,7 +51,7 @@ func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, tex
 type speech struct {
 	// whole is a whole answer that says "hello there".
 	whole string
-	// content is the name of its array, prompted that of the prompt's tokens.
+	// content is the name of its array, prompted the name of the prompt's token count.
 	content, prompted string
 	// chunk is an event with a piece of text; last ends the text, used states the
 	// tokens, and done ends the stream.
@@ -165,7 +165,7 @@ func TestHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
-	large := strings.Repeat("x", 40<<10) // beyond what is written before the answer is read
+	large := strings.Repeat("x", 40<<10) // more than is written before the answer is read
 	for name, answer := range hostile(inChat) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -24,7 +24,7 @@ type nameServer struct {
 	gone           sync.WaitGroup
 }
 
-// zone is what a nameServer knows. Its names have no dot at the end.
+// zone holds the records of a nameServer. Its names have no dot at the end.
 type zone struct {
 	// code is the answer to every question, unless it is success.
 	code dnsmessage.RCode
@@ -63,7 +63,7 @@ func newNameServer(t *testing.T) *nameServer {
 	return n
 }
 
-// now changes what the server knows, and returns how often it was asked before.
+// now changes the server's records, and returns how many questions it got before.
 func (n *nameServer) now(z zone) (asked int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,7 +16,7 @@ const narrowRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, queue: {calls: 3, wait: 1m}, upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
 `
 
-// gate is a server that answers calls one by one, as it is told to.
+// gate is a server that answers calls one by one, on the test's order.
 type gate struct {
 	*modelServer
 	entered chan string
@@ -36,7 +36,7 @@ func newGate(t *testing.T) gate {
 	return g
 }
 
-// chatAs posts a chat of an account with a text of its own.
+// chatAs posts a chat of an account with a given text.
 func (w *world) chatAs(ctx context.Context, key, text string) <-chan answer {
 	answers := make(chan answer, 1)
 	body := strings.Replace(plain, "one two", text, 1)
@@ -112,8 +112,8 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// Nobody waits longer than the row says, beyond the server's stop, or for a server
-// that is down; a row that takes more calls now serves those that wait.
+// No call waits longer than the row says, beyond the server's stop, or for a server that is down; a row
+// that now takes more calls serves waiting ones.
 func TestQueueEnds(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		t.Parallel()
@@ -223,7 +223,7 @@ func TestQueueDrains(t *testing.T) {
 	}
 }
 
-// A call that waits because a busy server asked for it is told too.
+// A call that waits because a busy server asked for it also gets an error at the stop.
 func TestQueueDrainsBehindABusyServer(t *testing.T) {
 	server := newUpstream(t, always(429, `{}`, "Retry-After: 50"))
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})

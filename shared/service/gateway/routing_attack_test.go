@@ -47,7 +47,7 @@ func TestAQueueWithoutServers(t *testing.T) {
 	}
 }
 
-// Once a keep-alive has begun a stream no other row is tried.
+// Once a keep-alive has started a stream, no other row is tried.
 func TestNoFallbackAfterAKeepAlive(t *testing.T) {
 	begun := make(chan bool)
 	first := newUpstream(t, func(c *call) { <-begun; c.json(503, `{}`) })

@@ -18,10 +18,10 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-// daily is what the account of the tests may spend in a day.
+// daily is the daily budget of the tests' account.
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
-// openBudgets returns the budgets of one machine, with one of so many billionths a day.
+// openBudgets returns the budgets of one machine, with a limit in billionths a day.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
@@ -59,7 +59,7 @@ func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() 
 	return k, stop
 }
 
-// usedOf returns what is used of the account's budget on the day.
+// usedOf returns the use of the account's budget on the day.
 func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
 	t.Helper()
 	used, err := store.Used(t.Context(), []budget.Counter{budget.Budget{ID: daily}.Counter(day)})
@@ -67,7 +67,7 @@ func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
 	return used[0]
 }
 
-// spent returns what the calls of a world were metered to cost.
+// spent returns the metered cost of a world's calls.
 func (w *world) spent() (cost int64) {
 	w.meter.mu.Lock()
 	defer w.meter.mu.Unlock()
@@ -116,7 +116,7 @@ func TestOverBudget(t *testing.T) {
 	}
 }
 
-// However a call ends, what it was metered for is settled, and the rest is free again.
+// However a call ends, its metered cost is settled, and the rest of the reservation is released.
 func TestBudgetsAreSettled(t *testing.T) {
 	t.Parallel()
 	broken := func(c *call) {
@@ -137,7 +137,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 		says, body string
 		first      func(*call)
 		leave      bool
-		// want is what it costs, or -1 for whatever it was metered for.
+		// want is its cost, or -1 for the metered cost.
 		want int64
 	}{
 		{"a chat", plain, always(200, whole), false, 23_500},
@@ -185,7 +185,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 	}
 }
 
-// A row that a call falls back to may be too dear for what is left.
+// A fallback row may be too expensive for the rest of the budget.
 func TestFallbackBeyondTheBudget(t *testing.T) {
 	t.Parallel()
 	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row are 20,000,000
@@ -197,7 +197,7 @@ func TestFallbackBeyondTheBudget(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := w.chat(strings.Replace(plain, "{", `{"max_tokens":5,`, 1)); a.status != 429 || len(second.seen()) > 0 {
-		t.Errorf("%d %s", a.status, a.body) // its prompt alone is
+		t.Errorf("%d %s", a.status, a.body) // because of its prompt
 	}
 	stop()
 	if n := usedOf(t, store, now()); n != 0 {
@@ -211,8 +211,8 @@ const oneRowPriced = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Whatever an upstream says that a call used: the budget never has more used than its limit,
-// what is settled is what was metered as long as there is room, and nothing stays reserved.
+// Whatever usage an upstream reports, the budget's use never exceeds its limit, the metered cost is
+// settled as far as the limit allows, and nothing stays reserved.
 func TestBudgetsOfUpstreamsThatLie(t *testing.T) {
 	t.Parallel()
 	lies := []string{

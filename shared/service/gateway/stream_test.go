@@ -38,7 +38,7 @@ const (
 		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + noDetails + `}}`
 )
 
-// usualStream is what an upstream sends, and seenUsual what the caller sees of it.
+// usualStream is an upstream's stream, and seenUsual the caller's view of it.
 var (
 	usualStream = []string{chunk("hel"), chunk("lo"), last, used, done}
 	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
@@ -49,7 +49,7 @@ func text(text string) func(*call) {
 	return func(c *call) { c.stream(); c.write(text); c.end() }
 }
 
-// everyByte answers with a stream, each byte in a piece of its own.
+// everyByte answers with a stream, one byte per write.
 func everyByte(text string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -60,7 +60,7 @@ func everyByte(text string) func(*call) {
 	}
 }
 
-// streamCase is what an upstream sends, what the caller sees of it, and what is metered.
+// streamCase is an upstream's stream, the caller's view of it, and the metered usage.
 type streamCase struct {
 	name     string
 	upstream func(*call)
@@ -132,7 +132,7 @@ func TestStreams(t *testing.T) {
 	})
 }
 
-// What is metered, whatever the upstream says of its usage.
+// The metered usage, whatever usage the upstream reports.
 func TestUsageOfStreams(t *testing.T) {
 	runStreams(t, []streamCase{
 		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
@@ -211,7 +211,7 @@ func tokens(c usage.Counts) string {
 	return string(text)
 }
 
-// What fails before the first chunk has a status of its own, and is not billed.
+// A failure before the first chunk has an error status, and is not billed.
 func TestStreamsThatNeverBegin(t *testing.T) {
 	for name, c := range map[string]struct {
 		upstream func(*call)
@@ -330,9 +330,8 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// A slow reader makes the upstream wait: no more is taken from it than fits
-// into the gateway's buffers and those of the sockets, which are small here
-// except for the one that the gateway reads from.
+// A slow reader makes the upstream wait: the gateway reads only as much as fits into its buffers and
+// the sockets', which are small here except the one that the gateway reads from.
 func TestBackpressure(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")

@@ -291,9 +291,8 @@ func TestUnavailableUpstreams(t *testing.T) {
 	}
 }
 
-// A failure may be caused by what one account sends, so it opens the breaker
-// for that account alone. What two accounts meet, or what no caller can have
-// caused, opens it for all.
+// A failure may be caused by one account's requests, so it opens the breaker only for that account.
+// Failures of two accounts, or failures that no caller can cause, open it for all.
 func TestBreakerOfOneAccount(t *testing.T) {
 	call := func(w *world, key string) answer {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
@@ -384,8 +383,7 @@ func TestBreaker(t *testing.T) {
 	call(200, true)
 }
 
-// There is no other call while a probe is under way; one that is given up makes
-// room for the next.
+// No other call is made during a probe; an abandoned probe lets the next one start.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -462,8 +460,7 @@ func TestTimeouts(t *testing.T) {
 
 // If a connection is not made in time, another upstream gets the call.
 func TestConnectTimeout(t *testing.T) {
-	// A listener that never accepts has room for few connections, and ignores
-	// further ones.
+	// A listener that never accepts holds few connections, and ignores further ones.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)
@@ -506,7 +503,7 @@ func TestConnectTimeout(t *testing.T) {
 // A stream may take longer than any silence allowed within it.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
-	const pieces, pauses = 22, 20 // so many pauses make up what is allowed
+	const pieces, pauses = 22, 20 // this many pauses take the allowed time
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: TIME, idle: TIME}, upstreams: [{name: first, url: URL0}]}
 `
@@ -557,7 +554,7 @@ func TestUpstreamRequest(t *testing.T) {
 	}
 }
 
-// Some servers take the key in a header of its own, and want a version beside it.
+// Some servers take the key in a special header, and require a version header.
 func TestUpstreamsWithAKeyHeader(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
@@ -591,7 +588,7 @@ func TestUpstreamsWithAKeyHeader(t *testing.T) {
 	}
 }
 
-// A server that is overloaded is one that serves nobody now: another gets the call.
+// An overloaded server is treated as unavailable: another gets the call.
 func TestOverloadedServersOfMessages(t *testing.T) {
 	busy := newUpstream(t, always(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Retry-After: 7"))
 	free := newUpstream(t, speaking)
@@ -666,8 +663,7 @@ func (s slow) Secret(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// A key that is slow to be fetched again holds up nobody; nor does a caller
-// that leaves during the first fetch.
+// A slow renewal of a key delays no call; nor does a caller that leaves during the first fetch.
 func TestHangingSecrets(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// What upstreams report for a call of "one two" answered by "hello there". What
-// is impossible is neither billed nor shown: the gateway counts instead.
+// Upstreams' usage reports for a call of "one two" answered by "hello there". Impossible reports are
+// neither billed nor shown: the gateway counts instead.
 func TestReportedUsage(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached,
@@ -183,7 +183,7 @@ func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
 	if a := w.chat(plain); a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(most) {
 		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
 	}
-	// One that says what it used, and goes on.
+	// A stream that reports its usage and then continues.
 	early := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`,
 		`{"prompt_tokens":9000,"completion_tokens":5}`, 1)
 	u.now(events(early, chunk(flood), last, done))

@@ -39,8 +39,8 @@ const (
 	rival  = "ck_rival_key_of_the_tests"
 )
 
-// keys are those of all worlds. Tests add tokens to them and change nothing: a database
-// for each world would cost more than what most of them test.
+// keys are shared by all worlds. Tests add tokens to them and change nothing: a database for each world
+// would cost more than most of the tests.
 var keys *sqlite.Keys
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -90,7 +90,7 @@ type setup struct {
 	bodyWait  time.Duration
 	resolver  upstream.Resolver
 	budgets   gateway.Budgets
-	// batches has the world serve files and batches, which nobody works on.
+	// batches makes the world serve files and batches, but no runner works on these.
 	batches bool
 	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
 	// to the system.
@@ -101,7 +101,7 @@ type setup struct {
 type world struct {
 	// batches keeps the records of batches, if the world serves them.
 	batches batch.Store
-	// stored are the files beside them, and blobs their bytes.
+	// stored are the files of batches, and blobs their bytes.
 	stored   *file.Service
 	blobs    blob.Store
 	t        testing.TB
@@ -126,8 +126,8 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock keeps the clock from going on by itself, for tests of what seconds decide:
-// a request may take longer than that on a busy machine.
+// stopClock stops the clock, for tests that depend on seconds: on a busy machine a request may take
+// longer than that.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -139,8 +139,8 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// longRow is a model that reads as much as a request can hold. Moving so much takes minutes
-// on a busy machine, where an upstream is silent, or slow to accept, for as long.
+// longRow is a model that reads as much as a request can hold. Moving that many bytes takes minutes on
+// a busy machine, and the upstream is silent, or slow to accept, for that time.
 const longRow = `
   - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, timeouts: {connect: 10m, idle: 1h}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
@@ -361,8 +361,7 @@ func (u *modelServer) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	// One allocation for what may be megabytes: the race detector takes several times as
-	// long over each.
+	// One allocation for megabytes: the race detector makes each several times slower.
 	var body strings.Builder
 	body.Grow(int(max(0, request.ContentLength)))
 	if _, err := io.Copy(&body, request.Body); err != nil {

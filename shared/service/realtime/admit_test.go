@@ -45,7 +45,7 @@ func TestWhoGetsASession(t *testing.T) {
 	for _, c := range []struct {
 		name, model, secret string
 		header              []string
-		// reason is why there is no session, "" when there is one.
+		// reason is the reason of a refusal, or "".
 		reason string
 	}{
 		{"a key", "gen-2.5", studio, nil, ""},
@@ -143,7 +143,7 @@ func TestTheLimitOfSessions(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// A store that is slow or unavailable refuses nobody for good.
+// A store that is slow or unavailable refuses no client for good.
 func TestConnectsWhileTheStoreFails(t *testing.T) {
 	var failing atomic.Pointer[error]
 	w := newWorld(t, setup{failing: &failing})

@@ -23,7 +23,7 @@ type client struct {
 	conn *websocket.Conn
 }
 
-// message is what the server sends: a text message or a frame.
+// message is a server's message: a text message or a frame.
 type message struct {
 	Type      string          `json:"type"`
 	SessionID string          `json:"session_id"`

@@ -16,8 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A key has a share of the account's sessions, which includes those of its
-// client tokens.
+// A key has a share of the account's sessions, which includes its client tokens' sessions.
 func TestAKeyHasItsShareOfSessions(t *testing.T) {
 	w := newWorld(t, setup{limit: 5, perKey: 2})
 	first := w.open("gen-latest", studio)
@@ -43,10 +42,10 @@ func TestAKeyHasItsShareOfSessions(t *testing.T) {
 	})
 }
 
-// Callers without a valid key can hold only a limited number of connections, however
-// slowly they read their refusals, and keep nobody out who has one.
+// Callers without a valid key can hold only a limited number of connections, however slowly they read
+// their refusals, and do not block callers with a key.
 func TestStrangersHoldFewConnections(t *testing.T) {
-	// A refused client that does not answer is held for so long, and so many are at once.
+	// A refused client that does not answer is held for this time, and at most this many at once.
 	const held, most = 5 * time.Second, 256
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
 	var told []time.Time // when those connected who were told a reason

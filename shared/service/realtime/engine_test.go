@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// remote is an engine on other hardware: it has room for so many sessions, takes no images,
-// and hangs in frames while the test holds it.
+// remote is an engine on other hardware: it has a fixed number of slots, takes no images, and hangs in
+// frames while the test holds it.
 type remote struct {
 	painter
 	room atomic.Int32
@@ -36,7 +36,7 @@ func (e *remoteEditor) SetImage(context.Context, *engine.ReferenceImage) (engine
 	return engine.Outcome{}, fault.New(fault.Invalid, "The engine takes no image here.")
 }
 
-// An engine without room refuses nobody for good, and the slot is free again.
+// A full engine refuses no client for good, and the session's slot is released.
 func TestConnectsWhileTheEngineIsFull(t *testing.T) {
 	full := &remote{}
 	full.room.Store(1) // for the session by which the test sees that the server is ready
@@ -60,7 +60,7 @@ func TestAnImageThatTheEngineRefuses(t *testing.T) {
 	c.painted(colorOf("blue"))
 }
 
-// Sessions whose engine hangs elsewhere keep nobody's frames waiting here.
+// Sessions whose remote engine hangs do not delay other sessions' frames here.
 func TestAnEngineThatHangsElsewhere(t *testing.T) {
 	r := &remote{}
 	r.room.Store(100)

@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Messages that are too large, and too many messages, end a session with codes
-// of their own.
+// Messages that are too large, and too many messages, end a session with specific codes.
 func TestMessagesThatEndASession(t *testing.T) {
 	w := newWorld(t, setup{})
 	t.Run("a frame that is too large", func(t *testing.T) {
@@ -90,7 +89,7 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	eventually(t, "a session paints", w.paints)
 }
 
-// paints reports whether a session of its own paints a frame before it ends.
+// paints reports whether a new session paints a frame before it ends.
 func (w *world) paints() bool {
 	w.t.Helper()
 	c := w.dial("gen-2.5", studio)

@@ -42,7 +42,7 @@ func TestTicksCountTheSeconds(t *testing.T) {
 	}
 }
 
-// A tick says what the engine has to say of the frames, for as long as it has.
+// A tick carries the engine's notice about frames, as long as it applies.
 func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
 	t.Parallel()
 	says := &critic{}
@@ -60,7 +60,7 @@ func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
 	await("")
 }
 
-// critic is an engine that says of frames what the test has it say.
+// critic is an engine whose notice about frames is set by the test.
 type critic struct{ notice atomic.Value }
 
 func (c *critic) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -113,7 +113,7 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// So does a key that expires, and those of its client tokens with it.
+// So does a key that expires, which also ends its client tokens' sessions.
 func TestAnExpiredKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
 	parent := w.limitedKey("ck_parent_key", func(k *credential.Key) { k.ExpiresAt = k.CreatedAt.Add(time.Minute) })
@@ -243,8 +243,8 @@ func TestASuspendedProcessFencesItself(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// A process that was suspended while it was sending still tells its client that
-// the session is lost: what the system has accepted is not late.
+// A process that was suspended during a send still reports the lost session to its client: messages
+// that the system has accepted are not late.
 func TestAProcessSuspendedWhileSendingTellsItsClient(t *testing.T) {
 	t.Parallel()
 	const writeTime = time.Second
@@ -262,8 +262,7 @@ func TestAProcessSuspendedWhileSendingTellsItsClient(t *testing.T) {
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 }
 
-// glut is an engine whose frames are larger than what a connection buffers
-// before its client reads.
+// glut is an engine whose frames are larger than a connection's buffers.
 type glut struct{}
 
 func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { return &glutton{}, nil }
@@ -277,12 +276,11 @@ func (*glutton) Edit(context.Context, *engine.Picture) (*engine.Picture, error) 
 	return noise, nil
 }
 
-// The clients of a lost session are disconnected before others take its slot,
-// even those that do not read.
+// The clients of a lost session are disconnected before others take its slot, even if they do not read.
 func TestALostSessionLetsGoOfItsClient(t *testing.T) {
 	w := newWorld(t, setup{engine: glut{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
 	c := w.open("gen-2.5", studio)
-	c.show(plain(32, 16, red)) // and never reads what comes back
+	c.show(plain(32, 16, red)) // and never reads the answers
 	w.asleep.Add(int64(session.FenceAfter))
 	eventually(
 		t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") },

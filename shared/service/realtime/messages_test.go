@@ -126,8 +126,7 @@ func TestFramesFollowTheImage(t *testing.T) {
 	c.painted(colorOf("winter"))
 }
 
-// An expanded prompt replaces the one that was sent, unless another was sent
-// meanwhile.
+// An expanded prompt replaces the original, unless another prompt was sent since.
 func TestPromptsAreExpanded(t *testing.T) {
 	release := make(chan string)
 	w := newWorld(t, setup{enhancer: enhancer(func(ctx context.Context, prompt string) (string, error) {

@@ -99,8 +99,7 @@ func (e echo) Enhance(ctx context.Context, prompt string, _ int) (string, error)
 	}
 }
 
-// A panic in an engine ends its session and nothing else: what the session held
-// is free for the next one.
+// A panic in an engine ends only its session: the session's resources are released for the next one.
 func TestAPanicEndsItsSession(t *testing.T) {
 	acknowledged := make(chan struct{})
 	for in, provoke := range map[string]func(c *client){
@@ -199,8 +198,8 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	second.ack("set_image_ack", "")
 }
 
-// The long messages of an account share a memory of its own: who sends one more is
-// told to try again, and no other account notices.
+// The long messages of an account share a memory limit. A client that exceeds it gets an error to try
+// again, and other accounts are not affected.
 func TestLongMessagesShareAMemory(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow, textMemory: 350_000})

@@ -38,7 +38,7 @@ func (w *world) queues(key string) *client {
 	return c
 }
 
-// waits expects to be told of a place, once others may have been told.
+// waits expects a place in the queue, after earlier places.
 func (c *client) waits(position, size int) {
 	c.t.Helper()
 	for {
@@ -84,8 +84,8 @@ func (c *client) refused(code websocket.StatusCode, text string) {
 
 const isFull = "Concurrent session limit reached."
 
-// Who asks for it waits for a session, is told the place, and is served in order. Who
-// waits is not counted.
+// A client may ask to wait for a session. It learns its place, and is served in order. Waiting clients
+// are not counted.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, queue: 3, times: realtime.Times{Ping: time.Hour}})
@@ -119,7 +119,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// What a client sends while it waits is kept for its session, but for frames.
+// Messages of a waiting client are kept for its session, except frames.
 func TestWhatIsSentWhileWaiting(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour}})

@@ -20,8 +20,8 @@ func (w *world) noon() {
 	w.later.Store(int64(time.Date(year, month, 15, 12, 0, 0, 0, time.UTC).Sub(now)))
 }
 
-// Sessions use up a budget of seconds to its end, and not beyond: then they end, and no
-// other begins. What a session has reserved and not used is there for the next.
+// Sessions use up a budget of seconds to its end, and not beyond: then they end, and new ones are
+// refused. A session's unused reservation is released for the next.
 func TestSessionsDrawFromBudgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -58,8 +58,8 @@ func TestSessionsDrawFromBudgets(t *testing.T) {
 	}
 }
 
-// A session is billed by its seconds, and ends when a budget of cost has less left than one of
-// them costs: what was used of the budget is what the usage says.
+// A session is billed by its seconds, and ends when the rest of a cost budget does not cover another
+// second: the budget's use equals the usage.
 func TestSessionsAreBilled(t *testing.T) {
 	t.Parallel()
 	const price, limit = 20_000, 65_000_000 // 0.02 a second: the budget is enough for three
@@ -84,8 +84,8 @@ func TestSessionsAreBilled(t *testing.T) {
 	}
 }
 
-// A piece of a session counts in the day in which it begins, so that a session goes on after
-// midnight from the budget of the new day.
+// A piece of a session counts in the day in which it starts, so a session continues after midnight on
+// the new day's budget.
 func TestSessionAtMidnight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
@@ -123,7 +123,7 @@ func TestSessionAtMidnight(t *testing.T) {
 	}
 }
 
-// used returns what an account has used since a time.
+// used returns an account's usage since a time.
 func (w *world) used(account string, since time.Time) (sum usage.Counts) {
 	w.t.Helper()
 	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(w.now()))

@@ -38,7 +38,7 @@ var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	return l, err
 })
 
-// liveVideo is the transport at a port of its own.
+// liveVideo is the transport at a separate port.
 func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger *slog.Logger) *realtime.WebRTC {
 	t.Helper()
 	found, err := codecs()
@@ -73,7 +73,7 @@ func (c *camera) turn(width, height int) { c.size.Store(&image.Point{X: width, Y
 // films returns the next frame. Each is a key frame, which builds on no other.
 func (c *camera) films(bool) []byte { return keyFrame(c.t, *c.size.Load()) }
 
-// keyFrames are those that were encoded so far, by size.
+// keyFrames caches encoded key frames, by size.
 var keyFrames sync.Map
 
 func keyFrame(t *testing.T, size image.Point) []byte {
@@ -100,7 +100,7 @@ func keyFrame(t *testing.T, size image.Point) []byte {
 	return encoded.Data
 }
 
-// videoClient is a client with a session and somebody in its room.
+// videoClient is a client with a session and a participant in its room.
 type videoClient struct {
 	*client
 	*livekittest.Client

@@ -35,7 +35,7 @@ import (
 func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	for name, of := range map[string]struct {
 		engine engine.LiveEngine
-		// sizes are those of the camera and of what comes back.
+		// sizes are the sizes of the camera and of the returned video.
 		sizes [][4]int
 	}{
 		"an engine that keeps the size": {nil, [][4]int{
@@ -59,8 +59,8 @@ func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	}
 }
 
-// Every end of a session is told in its room as well, to the client and to who watches, and
-// frees the slot.
+// Every end of a session is also announced in its room, to the client and to viewers, and frees the
+// slot.
 func TestEndsOfLiveVideo(t *testing.T) {
 	parent := func(t *testing.T, w *world) credential.Key {
 		key, err := credential.NewKey("ck_parent_key", "studio", credential.DefaultTier, "", time.Now())
@@ -159,7 +159,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 	}
 }
 
-// failing is an engine that cannot edit once it was told so.
+// failing is an engine that fails on the test's order.
 type failing struct{ painter }
 
 func (f *failing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -206,7 +206,7 @@ func (w *world) asks(name, key string, header ...string) (status int, answer str
 	return response.StatusCode, string(content)
 }
 
-// watches returns somebody who watches a room.
+// watches returns a viewer of a room.
 func (w *world) watches(name, key string) *livekittest.Client {
 	w.t.Helper()
 	status, answer := w.asks(name, key)
@@ -284,7 +284,7 @@ func TestIdlenessWithoutMedia(t *testing.T) {
 		patience.Receive(t, "films.Seen", films.Seen)
 	}
 	films.Sees(5)
-	// Everything is blocked: no media, and no room that could say so.
+	// Everything is blocked: no media, and no report of it from the room.
 	network.Load().Set(lossytest.Faults{Block: true}, lossytest.Faults{Block: true})
 	for m := films.next(); m.Type != "generation_ended"; m = films.next() {
 		if m.Type != "generation_started" {
@@ -295,8 +295,8 @@ func TestIdlenessWithoutMedia(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A camera that sends megabytes a second of what only begins as a frame costs itself its
-// pictures, until it sends good ones, and others nothing.
+// A camera that sends megabytes a second of broken frames loses only its own pictures, until it sends
+// good ones.
 func TestAFloodOfBrokenFrames(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true})
 	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
@@ -377,8 +377,8 @@ func TestHowOftenClientsTryAgain(t *testing.T) {
 	}
 }
 
-// Whatever ends a session, what it took is given back: memory, goroutines, descriptors,
-// sockets and helpers.
+// Whatever ends a session, its resources are released: memory, goroutines, descriptors, sockets and
+// helpers.
 func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 300 * time.Millisecond}})
 	http.DefaultClient.CloseIdleConnections()
@@ -414,13 +414,13 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Drop()
 			c.drop()
 			live.Close()
-		case 4: // nobody tells that the client is gone
+		case 4: // the client leaves without notice
 			live.Own.Close()
 			c.drop()
 			live.Close()
 		}
 	}
-	for how := range 10 { // what is made once
+	for how := range 10 { // resources that are made once
 		one(how)
 	}
 	w.active("studio", 0)

@@ -50,7 +50,7 @@ type setup struct {
 	pictures realtime.Pictures
 	// textMemory is for the long text messages of an account.
 	textMemory int64
-	// price is what a second of a session costs, in millionths of the currency.
+	// price is the price of a second of a session, in millionths of the currency.
 	price int64
 	// limit is how many sessions an account may have, 0 for any number.
 	limit int
@@ -88,8 +88,8 @@ type world struct {
 	// asleep is how long the process pretends to have been suspended, in
 	// nanoseconds.
 	asleep atomic.Int64
-	// clock is the server's clock, by which nobody is idle while the machine stands still,
-	// and later how far it is ahead, in nanoseconds.
+	// clock is the server's clock, which stops while the machine stalls, so no session seems idle.
+	// later is its lead in nanoseconds.
 	clock *patience.Clock
 	later atomic.Int64
 	// stop stops the server as the end of its program does, and waits for it.
@@ -295,7 +295,7 @@ func (w *world) ready() {
 	w.active("rival", 0)
 }
 
-// active waits until the account has so many sessions.
+// active waits until the account has this many sessions.
 func (w *world) active(account string, want int) {
 	w.t.Helper()
 	eventually(w.t, "the number of sessions", func() bool {

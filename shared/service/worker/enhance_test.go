@@ -27,8 +27,7 @@ func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 	})
 }
 
-// The prompt is expanded by the configured model, and used as it was sent if
-// that fails in any way.
+// The configured model expands the prompt. If that fails in any way, the original prompt is used.
 func TestPromptsAreEnhanced(t *testing.T) {
 	says := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {

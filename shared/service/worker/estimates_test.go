@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator is an engine that takes so many seconds for every edit without a reference,
-// or fails; asked is what it was asked.
+// estimator is an engine that estimates a fixed time for every edit without a reference, or fails;
+// asked is its last question.
 type estimator struct {
 	script
 	mu    sync.Mutex
@@ -52,7 +52,7 @@ func (e *estimator) set(takes float64, err error) {
 	e.takes, e.err = takes, err
 }
 
-// board keeps what was published.
+// board keeps published estimates.
 type board struct {
 	mu        sync.Mutex
 	published []job.Estimates
@@ -65,8 +65,7 @@ func (b *board) PublishEstimates(_ context.Context, estimates job.Estimates, _ t
 	return nil
 }
 
-// takes returns the seconds of the edits that were published, one after the other, -1
-// where none were.
+// takes returns the published seconds of the edits, in order, -1 for missing ones.
 func (b *board) takes() (seconds []float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

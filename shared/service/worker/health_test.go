@@ -140,8 +140,7 @@ func TestObserver(t *testing.T) {
 	}
 }
 
-// An input that does not fit on the disk fails its job, but neither the job
-// that runs meanwhile nor the worker.
+// An input that does not fit on the disk fails its job, but neither the running job nor the worker.
 func TestAFullScratchDisk(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()

@@ -23,8 +23,8 @@ import (
 // prefetch turns on prefetching.
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
-// stage is an engine whose runs wait for the test: each sends its job's id to
-// begun, and continues when it receives from let.
+// stage is an engine whose runs wait for the test: each sends its job's id to a channel, and continues
+// when it receives from let.
 type stage struct {
 	begun chan string
 	let   chan struct{}
@@ -132,8 +132,8 @@ func TestTheNextJobIsPrefetched(t *testing.T) {
 	}
 }
 
-// A slot receives one job early, and only when its run is near its end: other
-// workers can take what it does not need yet.
+// A slot receives one job early, and only when its run is near its end, so that other workers can take
+// jobs that it does not need yet.
 func TestWhatIsNotPrefetched(t *testing.T) {
 	t.Parallel()
 	s, busy := newFixture(t), newStage()
@@ -410,7 +410,7 @@ func TestAResultIsStoredWhileTheEngineWorks(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// draining is a queue that closes begun when the worker's drain ends a Receive.
+// draining is a queue that closes a channel when the worker's drain ends a Receive.
 type draining struct {
 	worker.Queue
 	begun chan struct{}

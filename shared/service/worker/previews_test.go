@@ -33,7 +33,7 @@ func picture(t *testing.T, width int) []byte {
 	return encoded.Bytes()
 }
 
-// preview returns the preview of the job's run; nil if there is none.
+// preview returns the preview of the job's run, or nil.
 func (s *fixture) preview(j job.Job) []byte {
 	s.t.Helper()
 	r, err := s.blobs.Open(context.Background(), j.PreviewBlob(), 0, -1)
@@ -104,7 +104,7 @@ func (n *notes) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// What is no small JPEG is not shown, and costs the run nothing.
+// A preview that is not a small JPEG is not shown, and costs the run nothing.
 func TestPreviewsThatAreNone(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string][]byte{
@@ -133,7 +133,7 @@ func TestPreviewsThatAreNone(t *testing.T) {
 	}
 }
 
-// roomless is a blob store with no room for previews. It counts those that it refused.
+// roomless is a blob store without space for previews. It counts refused ones.
 type roomless struct {
 	blob.Store
 	refused *atomic.Int64
@@ -147,7 +147,7 @@ func (f roomless) Put(ctx context.Context, name string, r io.Reader) (int64, err
 	return f.Store.Put(ctx, name, r)
 }
 
-// A disk that is full costs the previews, and is told once for a run.
+// A full disk costs the previews, and is logged once for a run.
 func TestAFullDiskIsToldOnce(t *testing.T) {
 	t.Parallel()
 	s, store, log := newFixture(t), roomless{refused: new(atomic.Int64)}, &programtest.Output{}

@@ -72,7 +72,7 @@ func with(p *photographer) func(*worker.Config) {
 	return func(c *worker.Config) { c.Posters = p }
 }
 
-// thumbnails returns those of a completed job; ok is false if there are none.
+// thumbnails returns a completed job's thumbnails; ok is false if they are missing.
 func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
 	s.t.Helper()
 	r, err := s.blobs.Open(s.t.Context(), j.ThumbnailsBlob(), 0, -1)
@@ -93,8 +93,8 @@ func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
 	return pictures, true
 }
 
-// A completed job has pictures of its result and its input beside the result. Its end
-// does not wait for them, nor does the next job.
+// A completed job has pictures of its result and its input in addition to the result. Neither its end
+// nor the next job waits for them.
 func TestThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -299,8 +299,7 @@ func (s *fixture) of(data, reference string) func(*job.Job) {
 	}
 }
 
-// Stored files that a job was made from have thumbnails from then on, which are made
-// once. Of a file that is gone nothing is kept.
+// Stored inputs of a job have thumbnails from then on, which are made once. A deleted file has none.
 func TestThumbnailsOfStoredFiles(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

@@ -46,7 +46,7 @@ func (s script) Run(
 	return told(), s(ctx, spec, progress)
 }
 
-// told is what the scripts tell of their edits.
+// told is the outcome of the scripts' edits.
 func told() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
 }
@@ -79,7 +79,7 @@ func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 // whatever keeps a busy machine from extending it.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 
-// fixture is what a worker needs, on a real database and a real blob folder.
+// fixture is a worker's environment, with a real database and a real blob folder.
 type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
@@ -90,7 +90,7 @@ type fixture struct {
 	blobs   blob.Store
 	service *job.Service
 	scratch string
-	// worker is the one that was started last.
+	// worker is the last started one.
 	worker *worker.Worker
 }
 

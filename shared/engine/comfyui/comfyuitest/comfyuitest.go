@@ -158,7 +158,7 @@ func (s *Server) stats() map[string]any {
 
 // Peek returns the body of a request, which can be read again.
 func Peek(r *http.Request) []byte {
-	body, _ := io.ReadAll(r.Body) // a second call is cut off too
+	body, _ := io.ReadAll(r.Body) // the next reader sees a truncated body too
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	return body
 }

@@ -95,8 +95,8 @@ func TestAffinity(t *testing.T) {
 	}
 }
 
-// The affinity never depends on what the reading of JSON cannot see, and reading
-// the beginning never fails, whatever a valid request looks like.
+// The affinity never depends on parts that the JSON reader skips, and reading the beginning never fails
+// for a valid request.
 func FuzzAffinity(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"\"]}"},7,null,true,{"a":[[]]}]}]}`,

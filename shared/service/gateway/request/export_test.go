@@ -22,8 +22,8 @@ func problem(err error) string {
 	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
 }
 
-// Walk reads a body token by token, of which strings of so many bytes are cut out before
-// (-1 for none), and returns what is where.
+// Walk reads a body token by token, with strings of at least long bytes cut out (-1 for none), and
+// returns the tokens and their places.
 func Walk(body []byte, long int) string {
 	r := new(jsonReader)
 	r.read(nil)

@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// TestGoldenRequests compares what clients send with what a model server gets,
-// byte for byte: NAME.sent.json and NAME.forwarded.json, whose names begin with
-// the route. The model server calls the model "upstream/name".
+// TestGoldenRequests compares clients' requests with the model server's, byte for byte: NAME.sent.json
+// and NAME.forwarded.json, whose names start with the route. The model server calls the model
+// "upstream/name".
 func TestGoldenRequests(t *testing.T) {
 	files, err := filepath.Glob("testdata/forwarded/*.sent.json")
 	if err != nil || len(files) == 0 {

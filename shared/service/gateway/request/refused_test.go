@@ -230,8 +230,8 @@ func TestCompletionRules(t *testing.T) {
 	})
 }
 
-// A request that two readers could understand differently is refused: a model
-// server might not act on what was checked.
+// A request that two readers could understand differently is refused: a model server might act on other
+// values than the checked ones.
 func TestAmbiguousRequestsAreRefused(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{

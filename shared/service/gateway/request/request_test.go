@@ -48,7 +48,7 @@ func completion(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, `"prompt":"hi"`}, members...), ",") + "}"
 }
 
-// forwarded returns what an upstream that calls the model by its slug gets.
+// forwarded returns the request to an upstream that calls the model by its slug.
 func forwarded(t *testing.T, route catalog.Route, body string, who request.Caller) (string, *request.Request) {
 	t.Helper()
 	r, problem := request.Parse(route, []byte(body), who)

@@ -13,8 +13,8 @@ import (
 // long is a text that is cut out of a body before the walk.
 var long = strings.Repeat("Once upon a time. ", 500)
 
-// Long texts are read, kept and counted as short ones are, with what is special in them
-// at any place of a word.
+// Long texts are read, kept and counted like short ones, with special characters at any place of a
+// word.
 func TestLongTexts(t *testing.T) {
 	who := caller(t)
 	for _, special := range []string{`\n`, `\"`, `\\`, `\/`, `\t\b\f\r`, "é", "日本", "😀", `\u00e9`, `\ud83d\ude00`, "\u007f", " ", `\\\\\"`} {
@@ -70,7 +70,7 @@ func TestManyShortTexts(t *testing.T) {
 	}
 }
 
-// What is wrong in a large body is refused in the same words, at its own place.
+// Errors in a large body have the same messages as in a small one, with the right position.
 func TestLongTextsThatAreWrong(t *testing.T) {
 	who := caller(t)
 	begin := `{"model":"plain","messages":[{"role":"user","content":"` + long + `"},{"role":"user","content":"`

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// What is more than text is found however it is written: nobody knows how many tokens a
-// picture at a URL has, and a budget reserves the whole context for it.
+// Content other than text is found in every notation: the tokens of a picture at a URL are unknown, and
+// a budget reserves the whole context for it.
 func TestTextOnly(t *testing.T) {
 	t.Parallel()
 	who := caller(t)

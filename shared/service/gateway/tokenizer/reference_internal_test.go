@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// The vocabulary is that of the file cl100k_base.tiktoken, byte by byte: a token in base64 and
-// its id a line. The sum is that which tiktoken checks.
+// The vocabulary equals the file cl100k_base.tiktoken, byte by byte: a token in base64 and its id a
+// line. tiktoken checks the same sum.
 func TestTheVocabularyIsTheReference(t *testing.T) {
 	sum := sha256.New()
 	for id, token := range unpack().tokens {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/gateway/tokenizer"
 )
 
-// The ids are those of the reference implementation of cl100k_base.
+// The ids equal the reference implementation's of cl100k_base.
 func TestEncode(t *testing.T) {
 	tok := tokenizer.New()
 	for text, want := range map[string][]int{

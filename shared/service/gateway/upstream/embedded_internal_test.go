@@ -38,7 +38,7 @@ func TestEmbeddedAnswers(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		if size > 0 {
-			w.WriteHeader(http.StatusEarlyHints) // is no answer yet
+			w.WriteHeader(http.StatusEarlyHints) // not an answer yet
 			w.WriteHeader(http.StatusTeapot)
 			w.Header().Set("Content-Type", "too/late")
 			io.WriteString(w, strings.Repeat("x", size))
@@ -61,7 +61,7 @@ func TestEmbeddedAnswers(t *testing.T) {
 	}
 }
 
-// A handler that panics costs its call alone, and what it has written is not taken for whole.
+// A handler that panics costs only its call, and its partial output is not taken for a whole answer.
 func TestEmbeddedPanics(t *testing.T) {
 	write := ""
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -82,7 +82,7 @@ func TestEmbeddedPanics(t *testing.T) {
 	if _, err := call(t.Context()); !errors.Is(err, errEmbedded) {
 		t.Errorf("before an answer: %v", err)
 	}
-	silent.close() // waits for nobody
+	silent.close() // waits for no reader
 }
 
 // The end of a call's context and of the server end calls, before an answer and within one.

@@ -28,7 +28,7 @@ type piecewise struct{ io.Reader }
 
 func (p piecewise) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), 7)]) }
 
-// wireAnswer is what a reader makes of the bytes of a connection.
+// wireAnswer is a reader's result for the bytes of a connection.
 type wireAnswer struct {
 	status                        int
 	contentType, retryAfter, date string

@@ -60,7 +60,7 @@ func TestReadJoin(t *testing.T) {
 	}
 }
 
-// A join request that expands beyond all measure is refused, and so is what is none.
+// A join request that expands too much is refused, and so is an invalid one.
 func TestJoinsThatAreNone(t *testing.T) {
 	bomb := &livekit.JoinRequest{ParticipantSid: string(make([]byte, 10<<20))}
 	for name, text := range map[string]string{

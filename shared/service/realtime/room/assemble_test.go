@@ -11,7 +11,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// packetsOf returns the packets of so many frames, the first packet with the number.
+// packetsOf returns the packets of frames, starting with the sequence number.
 func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 	number := first
 	for frame := range frames {

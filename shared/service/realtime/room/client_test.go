@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// world is a server of rooms with ports of its own.
+// world is a server of rooms with separate ports.
 type world struct {
 	*Server
 	*testing.T
@@ -52,7 +52,7 @@ func newWorldAt(t *testing.T, at PortsConfig, relays Relays) *world {
 	return w
 }
 
-// mirror opens a room that sends back what its client sends, and counts what it heard.
+// mirror opens a room that sends its client's packets back, and counts the sound.
 func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 	w.Helper()
 	heard = &atomic.Int64{}
@@ -106,8 +106,7 @@ func (w *world) expired(r *Room) livekittest.Config {
 	return w.as(r, livekit.Version1, true)
 }
 
-// join returns a client that has joined, with addresses of the networks, UDP if there are
-// none.
+// join returns a client that has joined, with addresses of the networks, by default UDP.
 func (w *world) join(
 	r *Room, version livekit.Version, publish bool, networks ...webrtc.NetworkType,
 ) *livekittest.Client {

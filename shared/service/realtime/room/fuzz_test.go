@@ -35,8 +35,8 @@ func anOffer(t testing.TB) string {
 		"a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n"
 }
 
-// Of whatever a client describes, what the library gets is short, names no address, and has
-// one size of each camera.
+// Whatever a client describes, the library's input is short, names no address, and has one size of each
+// camera.
 func FuzzOffers(f *testing.F) {
 	f.Add(anOffer(f))
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
@@ -127,8 +127,7 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// Whatever a report says, no more is looked up than it counts, and it counts what it is
-// taken for.
+// Whatever a report says, the lookups do not exceed its count, and the count is right.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte{128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0xa0, 0, 0, 0})
 	f.Add([]byte{129, aboutTransport, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 255, 255})

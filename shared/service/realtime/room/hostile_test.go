@@ -85,8 +85,8 @@ func TestOffersThatLie(t *testing.T) {
 	w.join(r, livekit.Version1, true).Sees(10)
 }
 
-// The server calls nobody whom a client names: not in any part of its descriptions, nor by
-// a candidate that comes later.
+// The server calls no address that a client names: not in any part of its descriptions, nor in a later
+// candidate.
 func TestNobodyElseIsCalled(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -155,8 +155,7 @@ func binding(t *testing.T, name, password string) []byte {
 	return message.Raw
 }
 
-// Strangers at the UDP port are answered nothing: it amplifies nothing, and tells nobody
-// that it is there.
+// Strangers at the UDP port get no answer: the port amplifies nothing, and does not reveal itself.
 func TestStrangersAreNotAnswered(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -179,15 +178,14 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 			_, _ = stranger.Write(packet)
 		}
 	}
-	c.Sees(25) // what was sent before is long read
+	c.Sees(25) // earlier packets are long read
 	_ = stranger.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := stranger.Read(make([]byte, 1500)); err == nil {
 		t.Errorf("a stranger is answered %d bytes", n)
 	}
 }
 
-// Somebody who has joined may call from a bounded number of addresses, and is sent no more
-// than it sends.
+// A participant may use a limited number of addresses, and receives no more than it sends.
 func TestCallsFromManyAddresses(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -223,8 +221,8 @@ func TestCallsFromManyAddresses(t *testing.T) {
 	}
 }
 
-// Connections of strangers to the TCP port end by themselves, whatever they say, and leave
-// room for clients.
+// Strangers' connections to the TCP port end after a while, whatever they send, and leave capacity for
+// clients.
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
@@ -244,7 +242,7 @@ func TestHalfOpenConnections(t *testing.T) {
 			_, _ = conn.Write(framed[:1])
 		case 2: // says that a packet comes that is too long
 			_, _ = conn.Write([]byte{255, 255, 0})
-		case 3: // names somebody who is not there
+		case 3: // names an absent participant
 			_, _ = conn.Write(framed)
 		}
 	}
@@ -314,8 +312,8 @@ func TestConnectionsFromOneAddress(t *testing.T) {
 	}
 }
 
-// A client that opens data channels, or sends streams, without end is ended; what it opens
-// would take memory for as long as it stays.
+// A client that opens data channels, or sends streams, without end is disconnected, because each takes
+// memory until the client leaves.
 func TestThoseWhoOpenTooMuch(t *testing.T) {
 	for name, opens := range map[string]func(c *livekittest.Client){
 		"data channels": func(c *livekittest.Client) {
@@ -353,12 +351,12 @@ func TestThoseWhoOpenTooMuch(t *testing.T) {
 	}
 }
 
-// Reports that tell of more packets than were sent, or that cannot be read, are dropped
-// before anything is looked up, and those after them are read.
+// Reports about more packets than were sent, and invalid reports, are dropped before any lookup, and
+// later reports are read.
 func TestReportsThatTellOfTooMuch(t *testing.T) {
 	var sent [][]byte
 	for range 50 {
-		// One that tells of 65535 packets in a few bytes.
+		// A report about 65535 packets in a few bytes.
 		sent = append(sent, []byte{
 			128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 255, 255, 0, 0, 0, 0, 31, 255, 31, 255,
 		})
@@ -392,7 +390,7 @@ func TestReportsThatTellOfTooMuch(t *testing.T) {
 	}
 }
 
-// Who asks for key frames all the time gets few, as everybody else gets them too.
+// A client that asks for key frames all the time gets few, because all other clients get them too.
 func TestKeyFramesForThoseWhoAsk(t *testing.T) {
 	w := newWorld(t, nil)
 	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
@@ -422,7 +420,7 @@ func TestKeyFramesForThoseWhoAsk(t *testing.T) {
 	}
 }
 
-// Data that nobody reads, in messages of any size, holds nothing up.
+// Unread data, in messages of any size, delays nothing.
 func TestHugeDataMessages(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -437,7 +435,7 @@ func TestHugeDataMessages(t *testing.T) {
 		channel.OnOpen(func() { close(opened) })
 		livekittest.Await(c, "the channel is open", opened)
 		for range 20 {
-			// The library refuses what the server says that it does not take.
+			// The library refuses sizes that the server does not accept.
 			_ = channel.Send(make([]byte, size))
 		}
 	}

@@ -29,7 +29,7 @@ func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 // numberIn returns the number of a numbered frame.
 func numberIn(frame []byte) int { return int(binary.BigEndian.Uint32(frame[10:])) }
 
-// A report of lost packets tells of as many as it says, and not of what fills its last part.
+// A report of lost packets counts only its packets, not the padding of its last part.
 func TestWhatFillsAReportIsNotLost(t *testing.T) {
 	symbols := make([]uint16, 14)
 	for i := range 9 {
@@ -82,7 +82,7 @@ func TestABlockedPort(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeUDP4, webrtc.NetworkTypeTCP4).Sees(20)
 }
 
-// A network that is gone for a while costs what was sent meanwhile.
+// A network outage costs only the packets sent during it.
 func TestANetworkThatComesBack(t *testing.T) {
 	w, network := behind(t, lossytest.Faults{})
 	r, heard := w.mirror()

@@ -7,8 +7,8 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// Every picture has a number, which is one more than that of the picture before: libwebrtc
-// finds by it what a picture builds on.
+// Every picture has a number, one more than the previous picture's: libwebrtc uses it to find a
+// picture's references.
 func TestEveryPictureHasANumber(t *testing.T) {
 	p := &payloader{}
 	frame := bytes.Repeat([]byte{1, 2, 3}, 20)

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// At all addresses of a machine clients are told the public one alone, and packets to it
-// reach the room.
+// A server at all addresses of a machine announces only the public one, and packets to it reach the
+// room.
 func TestThePublicAddressIsReached(t *testing.T) {
 	// Documentation has this address (RFC 5737), so that the way to it is the way to all.
 	ways, err := sourcesOf([]netip.Addr{netip.MustParseAddr("198.51.100.1")})

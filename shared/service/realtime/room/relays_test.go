@@ -51,7 +51,7 @@ func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
 	return "turns:" + listener.Addr().String() + "?transport=tcp", trust
 }
 
-// guarded is a socket behind a firewall that lets the relay through and nobody else.
+// guarded is a socket behind a firewall that lets only the relay through.
 type guarded struct {
 	net.PacketConn
 	stopped, passed *atomic.Int64
@@ -71,16 +71,15 @@ func (g guarded) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// throughTLS dials what the library takes for a TURN server by TLS through a proxy, of
-// which it leaves TLS to the proxy.
+// throughTLS dials the library's TURN server by TLS through a proxy, which terminates TLS.
 type throughTLS struct{ trust *x509.CertPool }
 
 func (d throughTLS) Dial(network, address string) (net.Conn, error) {
 	return tls.Dial(network, address, &tls.Config{RootCAs: d.trust})
 }
 
-// A client whose packets the server never gets, by UDP or TCP, is told of a relay and its
-// credentials, and sends its camera through that by TLS.
+// A client whose packets never reach the server, by UDP or TCP, receives a relay and its credentials,
+// and sends its camera through it by TLS.
 func TestARelayPassesMediaOn(t *testing.T) {
 	url, trust := newRelay(t)
 	var stopped, passed atomic.Int64
@@ -110,7 +109,7 @@ func TestARelayPassesMediaOn(t *testing.T) {
 	}
 }
 
-// Without relays clients are told of none.
+// By default clients receive no relays.
 func TestThereIsNoRelayUnlessOneIsSet(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

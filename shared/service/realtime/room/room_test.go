@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A client of either version sends a camera and sound, over UDP or TCP, and both come
-// back; somebody who watches sees the same.
+// A client of either version sends a camera and sound, over UDP or TCP, and both come back; a viewer
+// sees the same.
 func TestARoomSendsBack(t *testing.T) {
 	for name, of := range map[string]struct {
 		version livekit.Version
@@ -44,8 +44,8 @@ func TestARoomSendsBack(t *testing.T) {
 	}
 }
 
-// A token admits to its room alone, for its time, and whoever has joined may come back by
-// it later; nobody else may.
+// A token admits only to its room, for its time, and a participant may come back by it later; others
+// may not.
 func TestTokensOfRooms(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -75,7 +75,7 @@ func TestTokensOfRooms(t *testing.T) {
 	c.Sees(5)
 }
 
-// A token that is used again takes the place of whoever came by it before.
+// A second use of a token replaces the participant of the first.
 func TestATokenTwice(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -90,7 +90,7 @@ func TestATokenTwice(t *testing.T) {
 	second.Sees(5)
 }
 
-// So many watch a session and no more; when one leaves there is room for another.
+// The number of viewers of a session is limited; when one leaves another may join.
 func TestManyViewers(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -129,8 +129,8 @@ func TestTracksComeAndGo(t *testing.T) {
 	c.Sees(10)
 }
 
-// A client that wants to go on where it is not known is told what to do instead, and one
-// that stays away is forgotten.
+// A client that resumes at an instance that does not know it is directed to rejoin, and a client that
+// stays away is forgotten.
 func TestResumptionsThatFail(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)

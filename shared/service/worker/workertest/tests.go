@@ -122,9 +122,8 @@ var receiveTests = []test{
 	}},
 }
 
-// order receives all jobs and returns the accounts in the order in which they
-// were served. If finish is true, each job is settled before the next is
-// received.
+// order receives all jobs and returns the accounts in order of service. If finish is true, each job is
+// settled before the next is received.
 func (s *suite) order(accounts map[string]string, finish bool) []string {
 	s.Helper()
 	var served []string
@@ -227,10 +226,9 @@ var leaseTests = []test{
 	}},
 }
 
-// extends checks that a job whose lease is extended again and again is received by nobody
-// else, for longer than one lease. It returns false if the lease may have ended meanwhile,
-// because the machine stood still: a lease begins after its request was sent, and is extended
-// before the answer comes.
+// extends checks that no other worker receives a job whose lease is extended repeatedly, for longer
+// than one lease. It returns false if the lease may have ended because the machine stalled: a lease
+// starts after its request was sent, and is extended before the answer comes.
 func (s *suite) extends(lease time.Duration) bool {
 	s.Helper()
 	id := s.accept(job.VideoLane, "acme")

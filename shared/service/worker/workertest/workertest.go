@@ -1,10 +1,10 @@
 // Package workertest specifies the behaviour of [worker.Queue] and
 // [worker.Delivery] as tests that every adapter runs.
 //
-// Leases run on the queue's own clock, so some tests wait for one to end. They
-// use whole seconds, as some queues count in those, and require that something
-// has happened or has not happened yet, never how fast. What must happen before a
-// lease ends is tried again with a longer one if the machine stood still meanwhile.
+// Leases run on the queue's own clock, so some tests wait for one to end. They use whole seconds,
+// because some queues count in those. They require that something has happened or has not happened yet,
+// never how fast. Steps that must happen before a lease ends are repeated with a longer lease if the
+// machine stalled.
 package workertest
 
 import (
@@ -21,16 +21,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter passes to the suite: a queue, and the records of
-// the jobs in it.
+// Harness is an adapter's input to the suite: a queue, and the records of the jobs in it.
 type Harness struct {
 	Queue worker.Queue
 	Store job.Store
 	Runs  job.Runs
-	// Fair is true if the queue balances accounts exactly: the account with the
-	// fewest leased jobs is served next, and of equals the one that waited
-	// longest. Other queues are fair on average, which no short test can
-	// verify.
+	// Fair is true if the queue balances accounts exactly: it serves the account with the fewest leased
+	// jobs, and among equals the one that waited longest. Other queues are fair on average, which no
+	// short test can verify.
 	Fair bool
 }
 

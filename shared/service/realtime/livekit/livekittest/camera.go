@@ -54,7 +54,7 @@ func (c *Client) Unpublish() {
 	c.Negotiate(false)
 }
 
-// readReports reads what the server says of a track.
+// readReports reads the server's reports on a track.
 func (c *Client) readReports(sender *webrtc.RTPSender) {
 	for {
 		packets, _, err := sender.ReadRTCP()

@@ -1,5 +1,5 @@
-// Package livekittest is a client of rooms for tests: it speaks LiveKit's client protocol,
-// of either version, over a connection of its own.
+// Package livekittest is a client of rooms for tests. It speaks LiveKit's client protocol, of either
+// version, over its own connection.
 package livekittest
 
 import (
@@ -29,30 +29,29 @@ const lostTime = time.Second / 2
 
 // Config says who joins which room, and how.
 type Config struct {
-	// URL is that of the room, Token what admits to it.
+	// URL is the room's URL, Token the token for it.
 	URL, Token string
 	Version    livekit.Version
-	// Networks are those that the client has addresses of; UDP if there are none.
+	// Networks are the networks of the client's addresses, by default UDP.
 	Networks []webrtc.NetworkType
 	// Camera returns the next frame to publish, a key frame if it is asked for one. A client
 	// without a camera only watches.
 	Camera func(key bool) []byte
 	// Reach, if set, changes how the client finds a way to the server.
 	Reach func(*webrtc.SettingEngine, *webrtc.Configuration)
-	// Change, if set, changes what the client offers.
+	// Change, if set, changes the client's offer.
 	Change func(offer string) string
 }
 
-// Client is somebody in a room. What it is told and sees is in its channels; what nobody
-// takes from them in time is dropped.
+// Client is a participant of a room. Its channels receive its messages and pictures; unread ones are
+// dropped.
 type Client struct {
 	testing.TB
 	Config
 
-	// Own is the connection that the client offers, Other the one that the server offers:
-	// the same in version 1.
+	// Own is the connection that the client offers, Other the server's: the same in version 1.
 	Own, Other *webrtc.PeerConnection
-	// Joined is what the server said of the room.
+	// Joined is the server's description of the room.
 	Joined *livekit.JoinResponse
 	// Seen has the frames of the server's video, Heard the packets of its sound.
 	Seen, Heard chan []byte
@@ -63,7 +62,7 @@ type Client struct {
 	Resumed, Answered chan struct{}
 	// Sent counts the frames of the camera.
 	Sent atomic.Int64
-	// Packets, once the client publishes, sends packets as they are, whatever they are.
+	// Packets, once the client publishes, sends any packets unchanged.
 	Packets atomic.Pointer[interceptor.RTPWriter]
 
 	joined chan *livekit.JoinResponse
@@ -185,7 +184,7 @@ func (c *Client) must(err error) {
 	}
 }
 
-// peer returns a connection that shows what it receives.
+// peer returns a connection that shows its received pictures.
 func (c *Client) peer() *webrtc.PeerConnection {
 	c.Helper()
 	var settings webrtc.SettingEngine
@@ -215,8 +214,8 @@ func (c *Client) peer() *webrtc.PeerConnection {
 	return pc
 }
 
-// registerCodecs registers VP8 and Opus. Retransmissions come in the stream that they
-// belong to, as the library asks again and again for what came in one of their own.
+// registerCodecs registers VP8 and Opus. Retransmissions come in the original stream, because the
+// library keeps asking for packets that came in a separate one.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(
 		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 96, RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -275,7 +274,7 @@ func (c *Client) hear(track *webrtc.TrackRemote) {
 	}
 }
 
-// put drops what nobody takes in time.
+// put drops an element if the channel is full.
 func put[T any](to chan<- T, one T) {
 	select {
 	case to <- one:
@@ -298,7 +297,7 @@ func (c *Client) Offer(id uint32, restart bool) *livekit.SessionDescription {
 	return &livekit.SessionDescription{Type: "offer", Sdp: text, Id: id}
 }
 
-// Dial opens the signalling, with what is added to the query.
+// Dial opens the signalling, with additions to the query.
 func (c *Client) Dial(query string) {
 	c.Helper()
 	if err := c.TryDial(query); err != nil {
@@ -308,7 +307,7 @@ func (c *Client) Dial(query string) {
 
 // TryDial opens the signalling as Dial does.
 //
-// Errors: those of the library, among them the status of a refusal.
+// Errors: the library's, which include the status of a refusal.
 func (c *Client) TryDial(query string) error {
 	path := "/rtc"
 	if c.Version == livekit.Version1 {
@@ -399,7 +398,7 @@ func (c *Client) Negotiate(restart bool) {
 	Await(c, "the offer is answered", c.Answered)
 }
 
-// Sees waits until so many frames have come back.
+// Sees waits until this many frames have come back.
 func (c *Client) Sees(frames int) {
 	c.Helper()
 	for range frames {
