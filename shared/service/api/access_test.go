@@ -89,8 +89,8 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// Who may do what (docs/contract/auth.md#who-may-do-what): every route that
-// requires a credential, called with every kind of credential.
+// The rights of credentials (docs/contract/auth.md#who-may-do-what): every route that requires a
+// credential, called with every kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})

@@ -59,9 +59,9 @@ type setup struct {
 	// rate limits the requests of an account.
 	rate    ratelimit.Rate
 	origins httpserver.Origins
-	// stopping and draining are those of api.Config.
+	// stopping and draining are the fields of api.Config.
 	stopping, draining context.Context
-	// imageWait and videoWait are those of synchronous calls.
+	// imageWait and videoWait are the waits of synchronous calls.
 	imageWait, videoWait time.Duration
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
@@ -129,8 +129,8 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock keeps the clock from going on by itself, for tests of what a second or a
-// minute decides: a request may take longer than that on a busy machine.
+// stopClock stops the clock, for tests that depend on a second or a minute: on a busy machine a request
+// may take longer than that.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -270,7 +270,7 @@ type answer struct {
 	body   string
 }
 
-// detail returns the text of an error body, "" if there is none.
+// detail returns the text of an error body, or "".
 func (a answer) detail() string {
 	var body struct{ Detail any }
 	if a.header.Get("Content-Type") != "application/json" || json.Unmarshal([]byte(a.body), &body) != nil {
@@ -360,7 +360,7 @@ func (w *world) accepted(a answer) string {
 	return body["job_id"]
 }
 
-// record returns a job as it is stored.
+// record returns the stored record of a job.
 func (w *world) record(id string) job.Job {
 	w.t.Helper()
 	j, err := w.records.Get(w.t.Context(), id)

@@ -74,7 +74,7 @@ func TestTheAuditLogOfKeys(t *testing.T) {
 	}
 }
 
-// So is what they do to budgets; a budget that is set to what it was changes nothing.
+// Changes to budgets are recorded too; setting a budget to its current value changes nothing.
 func TestTheAuditLogOfBudgets(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

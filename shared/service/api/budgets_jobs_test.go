@@ -23,7 +23,7 @@ func (w *world) spends(unit budget.Unit, limit int64) budget.Counter {
 	return b.Counter(w.now())
 }
 
-// used checks what is settled and reserved on a counter.
+// used checks a counter's settled and reserved amounts.
 func (w *world) used(c budget.Counter, want int64) {
 	w.t.Helper()
 	if used, err := w.budgets.Used(w.t.Context(), []budget.Counter{c}); err != nil || used[0] != want {
@@ -40,8 +40,8 @@ func (w *world) overBudget(a answer) {
 	}
 }
 
-// What a job can cost is reserved when it is accepted, and settled when it ends: jobs and
-// synchronous edits alike.
+// A job's possible cost is reserved when it is accepted, and its actual cost is settled when it ends,
+// for jobs and synchronous edits alike.
 func TestJobsTakeFromBudgets(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock() // midnight may be near
@@ -70,8 +70,7 @@ func TestJobsTakeFromBudgets(t *testing.T) {
 	w.accepted(w.post("gen-image-2", rival, upload("data", picture(t)), text("prompt", "x")))
 }
 
-// Where the header does not tell how long a clip is, the longest that there can be is
-// reserved.
+// If the header does not contain a clip's length, the longest possible length is reserved.
 func TestUnknownLengthsTakeTheMost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock()
@@ -100,8 +99,7 @@ func TestBudgetsOfJobs(t *testing.T) {
 	}
 }
 
-// Jobs that are accepted, and those that are refused, make warnings due, and so does a limit
-// that is lowered: each once.
+// Accepted and refused jobs make warnings due, and so does a lowered limit: each once.
 func TestJobsWarn(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
@@ -137,8 +135,8 @@ func TestJobsWarn(t *testing.T) {
 	told(counter, 80, 100)
 }
 
-// A limit that is lowered below what is used warns at once, and a job that finds too little
-// left before all is used says that all is.
+// A limit that is lowered below the current use warns at once, and a job that finds too little left
+// before the budget is used up warns that it is.
 func TestLoweredLimitsWarn(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

@@ -18,8 +18,8 @@ func (w *world) putBudget(key, body string) answer {
 	return w.request(http.MethodPut, "/v1/budgets", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// An admin sets the budgets of the account's keys, and reads that of the account, which
-// only an operator sets.
+// An admin sets the budgets of the account's keys, and reads the account's budget, which only an
+// operator sets.
 func TestBudgetsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock() // midnight may be near
@@ -99,8 +99,8 @@ func TestBudgetsOfKeys(t *testing.T) {
 	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
 }
 
-// Who is told of warnings is checked as the webhook of a job is, stays where a request leaves
-// it open, and is shown to admins; the audit log has its host alone.
+// A receiver of warnings is checked like a job's webhook, kept if a request leaves it out, and shown to
+// admins; the audit log has only its host.
 func TestWhoIsToldOfWarnings(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

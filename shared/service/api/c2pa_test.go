@@ -55,7 +55,7 @@ func signed(t *testing.T, by *c2pa.Signer) string {
 	return string(content)
 }
 
-// A service verifies its results and stored files for whoever may read them
+// A service verifies its results and stored files for every credential that may read them
 // (docs/contract/media.md#credentials-of-files).
 func TestCredentials(t *testing.T) {
 	t.Parallel()

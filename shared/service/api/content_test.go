@@ -184,8 +184,8 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	}
 }
 
-// A result is named after its source and prompt, in ASCII for every client and beside
-// that as it is. A stored file is named as it was sent.
+// A result is named after its source and prompt, in ASCII for every client and also unchanged. A stored
+// file keeps its original name.
 func TestContentIsNamed(t *testing.T) {
 	w := newWorld(t, setup{})
 	named := func(want string, parts ...part) {

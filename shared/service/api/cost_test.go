@@ -32,7 +32,7 @@ type cost struct {
 	Currency string
 }
 
-// costOf returns the estimate of a job, nil if it has none.
+// costOf returns the estimate of a job, or nil.
 func (w *world) costOf(id string) *cost {
 	w.t.Helper()
 	var body struct {
@@ -45,8 +45,8 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// A job of a model with a price estimates what it costs: by its input, then by its
-// result. One that fails costs nothing, and without prices nothing is said.
+// A job of a model with a price has an estimated cost: by its input, then by its result. A failed job
+// costs nothing, and jobs without a price have no estimate.
 func TestEstimatedCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))
@@ -93,7 +93,7 @@ func TestEstimatedCost(t *testing.T) {
 	if got := w.costOf(free); got != nil || w.record(free).Request.Price != nil {
 		t.Errorf("of a model without a price: %+v", got)
 	}
-	// A change of the prices leaves jobs as they are.
+	// A change of the prices does not affect existing jobs.
 	if stored := w.record(image).Request.Price; stored == nil || stored.Millionths != 21300 {
 		t.Errorf("the job keeps %+v", stored)
 	}

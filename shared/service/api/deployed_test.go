@@ -80,8 +80,8 @@ func TestContentByASignedURL(t *testing.T) {
 	}
 }
 
-// Lambda streams no more than a bound, so what is larger is a redirect, unless the
-// range that is asked for is small. HEAD sends nothing.
+// Lambda streams only up to a limit, so larger content is redirected, unless the requested range is
+// small. HEAD sends nothing.
 func TestLargeContentByASignedURL(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
 	id := w.submit(studio)

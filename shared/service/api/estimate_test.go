@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// publish publishes how long edits take: 100 s, and so many for each second of a clip.
+// publish publishes estimates: 100 s, plus a time for each second of a clip.
 func (w *world) publish(kind job.EditKind, each float64) {
 	w.t.Helper()
 	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{
@@ -34,8 +34,7 @@ func (w *world) estimated(id string) (seconds int) {
 	return body.Seconds
 }
 
-// A job tells how long the engine was expected to take
-// (docs/contract/media.md#job-record).
+// A job's record has the estimated duration (docs/contract/media.md#job-record).
 func TestAJobTellsItsEstimate(t *testing.T) {
 	w := newWorld(t, setup{})
 	plain := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
@@ -93,8 +92,8 @@ func TestAClipThatWouldTakeTooLongIsRefused(t *testing.T) {
 	}
 }
 
-// A repetition gets the job that was accepted, whatever is estimated by then; what was
-// refused can be sent again with the same key.
+// A repetition gets the accepted job, whatever the current estimate; a refused request can be sent
+// again with the same key.
 func TestEstimatesAndRepetitions(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}

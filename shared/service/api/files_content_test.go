@@ -54,9 +54,8 @@ func TestFileContent(t *testing.T) {
 	}
 }
 
-// The results of a batch may be of any model: a key that is limited to models reads those of
-// its own batches alone, and a client token with models none
-// (docs/contract/batches.md#files).
+// The results of a batch may come from any model: a key limited to models reads only results of its own
+// batches, and a client token limited to models none (docs/contract/batches.md#files).
 func TestResultsOfBatchesAreOfOtherModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})

@@ -8,10 +8,9 @@ import (
 	"time"
 )
 
-// Rule 2: a page continues after the last file returned, so that uploads and
-// deletions between pages neither repeat nor skip a file. Each walk through an
-// account's files is disturbed at random, and then checked against what a client
-// may rely on.
+// Rule 2: a page continues after the last file returned, so that uploads and deletions between pages
+// neither repeat nor skip a file. Each walk through an account's files is disturbed at random, and then
+// checked against the promises to clients.
 func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)

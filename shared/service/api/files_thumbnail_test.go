@@ -46,8 +46,8 @@ func newCounted(t *testing.T) *counted {
 
 const noThumbnail = `{"detail":"There is no such thumbnail."}`
 
-// A stored image or video has a small picture for whoever may read it, which is made once
-// and goes with the file.
+// A stored image or video has a small picture for every credential that may read it. It is made once
+// and deleted with the file.
 func TestFileThumbnail(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
@@ -105,8 +105,8 @@ func TestFileThumbnail(t *testing.T) {
 	}
 }
 
-// What has no picture is 404, and is not read twice; whatever a file holds, it is never
-// a failure of the service.
+// A file without a picture answers 404, and is not read twice; no content of a file causes a failure of
+// the service.
 func TestFilesWithoutAThumbnail(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
@@ -148,7 +148,7 @@ func TestFilesWithoutAThumbnail(t *testing.T) {
 	}
 }
 
-// Where nothing makes thumbnails there are those that a worker made.
+// If the service makes no thumbnails, it serves the workers'.
 func TestThumbnailsThatWorkersMake(t *testing.T) {
 	w := newWorld(t, setup{})
 	kept := w.keep(studio, picture(t))
@@ -191,7 +191,7 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 	return [][]byte{[]byte("small")}, nil
 }
 
-// Requests at once make a thumbnail once, and a file that is deleted meanwhile has none.
+// Simultaneous requests make a thumbnail once, and a file deleted in between has none.
 func TestAThumbnailIsMadeOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})

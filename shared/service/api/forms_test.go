@@ -22,8 +22,8 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// outcome is the outcome of a request: the problems of a refused one, or what an
-// accepted one asks its job to do.
+// outcome is the outcome of a request: the problems of a refused one, or the job's request of an
+// accepted one.
 type outcome struct {
 	says   string
 	status int
@@ -82,9 +82,8 @@ type formCase struct {
 	parts []part
 }
 
-// Every form, as docs/contract/media.md#forms describes it. testdata/golden holds,
-// by case, the response to a refused request, and what an accepted one asks of its
-// job.
+// Every form, as docs/contract/media.md#forms describes it. testdata/golden holds, by case, the
+// response to a refused request, or the job's request of an accepted one.
 func TestForms(t *testing.T) {
 	video, image := clip(t), picture(t)
 	data := upload("data", video)
@@ -231,8 +230,7 @@ func shortened(text string) string {
 	return text
 }
 
-// A refused request leaves no file behind, an accepted one only those that its job
-// needs.
+// A refused request leaves no file behind, and an accepted one only its job's files.
 func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -344,7 +342,7 @@ func (w *world) problems(a answer) []problem {
 	return body.Detail
 }
 
-// The encodings that a form may have, and those that are refused.
+// The accepted encodings of a form, and refused ones.
 func TestBodies(t *testing.T) {
 	w := newWorld(t, setup{})
 	multi, multiType := multiform(text("prompt", "a; b & c"))

@@ -36,7 +36,7 @@ func (s script) Run(
 	return told(), s(ctx, spec)
 }
 
-// told is what the scripts tell of their edits.
+// told is the outcome of the scripts' edits.
 func told() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{"winter"}, Notice: "“Übermut” was not followed: 100 % true."}
 }

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// raw sends a whole request on a connection of its own, and only then reads the
-// response.
+// raw sends a whole request on a separate connection, and only then reads the response.
 func (w *world) raw(send func(conn *net.TCPConn)) (answer, error) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)

@@ -28,7 +28,7 @@ func (w *world) sentWith(idempotencyKey, path, key string, parts ...part) answer
 		"Idempotency-Key: "+idempotencyKey)
 }
 
-// replays fails the test unless the response is that of an earlier request.
+// replays fails the test unless the response equals an earlier request's.
 func (w *world) replays(a, first answer) {
 	w.t.Helper()
 	if a.status != first.status || a.body != first.body || a.header.Get("Idempotent-Replayed") != "true" {
@@ -206,8 +206,8 @@ func TestARefusedRequestFreesItsKey(t *testing.T) {
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's client tokens share keys, separate from those of its permanent keys,
-// and a token's scope is checked before a response is replayed.
+// An account's client tokens share keys, separate from its permanent keys' ones, and a token's scope is
+// checked before a response is replayed.
 func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	w := newWorld(t, setup{})
 	parts := func(prompt string) []part { return []part{upload("data", clip(t)), text("prompt", prompt)} }

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// asked is what a job's record says that it was asked to do.
+// asked is the request in a job's record.
 type asked struct {
 	Prompt  string
 	Options map[string]any
@@ -21,8 +21,8 @@ type asked struct {
 	}
 }
 
-// A job tells by which names its inputs were sent, without their folders, and by which
-// names the files that it refers to were stored. Whoever may read the job may read that.
+// A job's record has the original names of its inputs, without folders, and the names of the stored
+// files that it refers to. Every credential that may read the job may read them.
 func TestAJobTellsTheNamesOfItsInputs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
@@ -88,8 +88,8 @@ func TestAListIsShort(t *testing.T) {
 	}
 }
 
-// A search finds an account's jobs by their words, beside the other filters, and a page
-// of it goes on where the one before ended.
+// A search finds an account's jobs by their words, combined with the other filters, and its pages
+// continue each other.
 func TestJobSearch(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)

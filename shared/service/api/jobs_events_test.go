@@ -225,8 +225,7 @@ func TestARevocationEndsEvents(t *testing.T) {
 	}
 }
 
-// Where responses cannot be streamed, one shows the job's present state, and the
-// client asks again by itself.
+// If responses cannot be streamed, one shows the job's present state, and the client reconnects.
 func TestEventsThatDoNotStream(t *testing.T) {
 	w := newWorld(t, setup{eventsOnce: true})
 	e := w.follow(w.submit(studio), studio, "Last-Event-ID: 7")
@@ -272,8 +271,8 @@ func TestEventsTakeAClientTokenInTheQuery(t *testing.T) {
 	}
 }
 
-// An account may have a number of open streams, and a key a part of them; the next
-// is told when to retry, and one that ends frees its place.
+// An account may have a number of open streams, and a key a part of them. The next stream is refused
+// with a time to retry, and a stream that ends frees its place.
 func TestEventStreamsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

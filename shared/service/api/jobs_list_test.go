@@ -64,7 +64,7 @@ func TestJobList(t *testing.T) {
 	slices.Sort(all) // ids of the same millisecond are in random order
 	slices.Reverse(all)
 
-	// What can be expected of a pending job is in its own record alone.
+	// Only a pending job's own record has its estimates.
 	var first struct{ Jobs []json.RawMessage }
 	if err := json.Unmarshal([]byte(w.get("/v1/jobs?status=failed&limit=1", studio).body), &first); err != nil || len(first.Jobs) != 1 {
 		t.Fatalf("a page of one has %d jobs, %v", len(first.Jobs), err)

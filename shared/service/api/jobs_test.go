@@ -221,7 +221,7 @@ func TestAFullDiskIsReported(t *testing.T) {
 	}
 }
 
-// What a catalog may define for fields, beyond the default catalog.
+// A catalog may define these fields, beyond the default catalog.
 func TestFieldsOfAnyCatalog(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}

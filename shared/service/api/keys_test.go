@@ -212,8 +212,7 @@ func TestALimitedKeyReachesItsModelsByAnyName(t *testing.T) {
 	}
 }
 
-// A key that is limited to models sees the jobs of those alone, and mints tokens for them
-// alone.
+// A key limited to models sees only their jobs, and mints tokens only for them.
 func TestWhatALimitedKeySees(t *testing.T) {
 	w := newWorld(t, setup{})
 	job := w.submit(studio)
@@ -240,8 +239,8 @@ func TestWhatALimitedKeySees(t *testing.T) {
 	}
 }
 
-// A limited admin key makes no key that lasts longer or may do more. What a request leaves
-// open is as for the key that makes the new one.
+// A limited admin key makes no key that lasts longer or may do more. A new key's missing fields are
+// copied from its maker.
 func TestALimitedAdminMakesNoWiderKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)

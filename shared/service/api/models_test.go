@@ -63,7 +63,7 @@ func TestResolveModels(t *testing.T) {
 	}
 }
 
-// What the engine follows is told before a request is made.
+// A client can learn which parts of a prompt the engine follows before a request.
 func TestUnderstand(t *testing.T) {
 	w := newWorld(t, setup{})
 	type body struct {
@@ -108,7 +108,7 @@ func TestUnderstand(t *testing.T) {
 	}
 }
 
-// Every look is listed with a picture of its own.
+// Every look is listed with its own picture.
 func TestLooks(t *testing.T) {
 	w := newWorld(t, setup{})
 	var list struct {

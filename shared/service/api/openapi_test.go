@@ -237,8 +237,8 @@ func TestEveryDocumentedOperationAnswers(t *testing.T) {
 	}
 }
 
-// Every name of every model has a path of its own, whatever the family, with the
-// fields that requests are validated by.
+// Every name of every model has a path, whatever the family, with the fields that requests are
+// validated by.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	for _, name := range []string{"gen", "acme"} {
 		known := family(t, name)

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// outlook is what a job tells of its future.
+// outlook is a job's forecast.
 type outlook struct {
 	Status     string
 	Position   int                                   `json:"queue_position"`

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Whoever may read a job sees the latest preview of its run while there is one
+// Every credential that may read a job sees the latest preview of its run, if any
 // (docs/contract/jobs.md#previews).
 func TestPreview(t *testing.T) {
 	w := newWorld(t, setup{})

@@ -25,7 +25,7 @@ func (w *world) openSessions(account string, n int) (slots []session.Slot) {
 	return slots
 }
 
-// quota asserts what the quota is.
+// quota asserts the quota.
 func (w *world) quota(key, want string) {
 	w.t.Helper()
 	if a := w.get("/v1/realtime/quota", key); a.status != 200 || a.body != want {
@@ -47,8 +47,7 @@ func TestQuota(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":1,"remaining":2}`)
 }
 
-// If the tier's limit was lowered below what is open, 0 remain, not a negative
-// number.
+// If the tier's limit was lowered below the open jobs, 0 remain, not a negative number.
 func TestQuotaOfMoreThanTheLimit(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.openSessions("studio", 5)

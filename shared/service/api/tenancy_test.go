@@ -148,7 +148,7 @@ func TestTenancyByID(t *testing.T) {
 	}
 }
 
-// What an account lists, references and names, and what it is issued, is its own.
+// An account's lists, references, names and issued credentials are isolated from other accounts.
 func TestTenancyOfListsAndNames(t *testing.T) {
 	y := newTenancy(t)
 	y.keep(studio, "another")

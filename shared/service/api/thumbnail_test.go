@@ -25,8 +25,8 @@ func (w *world) store(id string, pictures job.Thumbnails) {
 	}
 }
 
-// A completed job has a picture of its result, and of its input if there is one, for
-// whoever may read the job and for as long as the result.
+// A completed job has a picture of its result, and of its input if any, for every credential that may
+// read the job and for as long as the result.
 func TestThumbnail(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "watercolor")))
@@ -86,7 +86,7 @@ func TestThumbnail(t *testing.T) {
 	if a := w.get(path+"?of=mask", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","of"]`) {
 		t.Errorf("of something else: %d %s", a.status, a.body)
 	}
-	// Where there is no poster, as of an image, the thumbnail has to do.
+	// Images have no poster, so the thumbnail replaces it.
 	w.photograph(id, "small result", "")
 	if a := w.get(path+"?size=poster", studio); a.status != 200 || a.body != "small result" ||
 		a.header.Get("ETag") != w.get(path, studio).header.Get("ETag") {

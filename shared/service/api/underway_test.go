@@ -121,7 +121,7 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 	const stored = 3_000_000
 	w := newWorld(t, setup{stored: stored})
 	token := w.mint(studio, credential.Scope{})
-	// What is stored already leaves less than the announced file needs.
+	// The stored files leave less space than the announced file needs.
 	there := w.keep(studio, strings.Repeat("x", stored/2))
 	signed := w.announced(w.announce(token, fmt.Sprintf(`{"filename":"a","mime_type":"a/b","size_bytes":%d,"md5":%q}`,
 		stored, hexMD5(""))))
@@ -167,8 +167,8 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 	w.keep(studio, strings.Repeat("x", stored)) // everything is released
 }
 
-// The uploads in progress of an account, and of the server, are limited; a refused
-// client is told when to retry.
+// The uploads in progress of an account, and of the server, are limited; a refused client gets a time
+// to retry.
 func TestUploadsInProgressAreLimited(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 2, allUploads: 3})
@@ -288,7 +288,7 @@ func TestUploadsEndWithTheirCredential(t *testing.T) {
 			"expired": func(w *world) { w.pass(time.Hour) },
 		} {
 			if says == "a signed URL" && ends == "expired" {
-				continue // a signed URL expires by itself
+				continue // a signed URL expires anyway
 			}
 			w := newWorld(t, setup{stored: 1 << 40})
 			token := w.mint(studio, credential.Scope{})

@@ -118,7 +118,7 @@ func (w *world) contents(store *diskblob.Store) map[string]string {
 	return found
 }
 
-// want fails unless the backup in the store holds what the source does.
+// want fails unless the backup in the store equals the source.
 func (w *world) want(store backup.Opener, blobs map[string]string, records string) {
 	w.Helper()
 	found, err := w.restored(store)
@@ -145,7 +145,7 @@ func TestSaveAndRestore(t *testing.T) {
 	}
 	w.want(w.kept, w.contents(w.source), "records 1")
 
-	// A second one adds what is new, and the bytes of the first go a day later.
+	// A second backup adds new files, and unused bytes of the first are deleted a day later.
 	w.put("files/a", "one, replaced")
 	w.put("files/b", "three")
 	if err := w.source.Delete(t.Context(), "jobs/j/data"); err != nil {
@@ -166,7 +166,7 @@ func TestSaveAndRestore(t *testing.T) {
 	w.want(w.kept, w.contents(w.source), "records 2")
 }
 
-// A prefix of a store is a place of its own.
+// A prefix of a store is separate from others.
 func TestBelow(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
@@ -283,7 +283,7 @@ func (c *changing) Open(ctx context.Context, name string, offset, length int64) 
 	return c.Store.Open(ctx, name, offset, length)
 }
 
-// What comes, goes and changes during a backup neither breaks it nor is half in it.
+// Changes during a backup neither break it nor are half in it.
 func TestSourceThatChanges(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
@@ -392,7 +392,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("a manifest with %s is believed", lie[1])
 		}
 	}
-	// Bytes that a disk has lost are noticed by whoever reads them again.
+	// Bytes that a disk has lost are noticed when they are read again.
 	if _, err := w.save(w.kept); err != nil {
 		t.Fatal(err)
 	}

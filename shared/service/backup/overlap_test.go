@@ -23,8 +23,8 @@ func (o *overtaken) Put(ctx context.Context, name string, r io.Reader) (int64, e
 	return o.Store.Put(ctx, name, r)
 }
 
-// A bucket is not locked. Whenever another backup is made there while one is, the backup in
-// the store is whole, and no one is told of a new one that is not there.
+// A bucket is not locked. If several backups are made there at once, the backup in the store is whole,
+// and each reported backup exists.
 func TestTwoBackupsAtOnce(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		refused := 0

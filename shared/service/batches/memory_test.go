@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// What is left goes to the account that has the least, a line that does not fit is waited
-// for, and one that is larger than all comes alone.
+// The rest goes to the account that has the least. A line that does not fit waits, and a line larger
+// than the limit runs with no other.
 func TestMemory(t *testing.T) {
 	const unit = 1 << 20
 	m := newMemory(8 * unit)

@@ -98,8 +98,8 @@ func TestBatchGoesOn(t *testing.T) {
 	}
 }
 
-// What is refused for now is tried again, what fails inside three times, and what is
-// refused for good once.
+// A call is made again after a temporary refusal, up to three times after an internal error, and never
+// after a permanent refusal.
 func TestCallsAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -165,7 +165,7 @@ func TestAnswerThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// The flaws of an input are told with their lines, and nothing is called.
+// The flaws of an input are reported with their lines, and nothing is called.
 func TestFlawsOfTheInput(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -216,7 +216,7 @@ func TestFlawsOfTheInput(t *testing.T) {
 	if all, _ := w.calls(); all > 0 {
 		t.Errorf("%d calls were made", all)
 	}
-	// What looks like a flaw and is none.
+	// Valid inputs that look like flaws.
 	for says, input := range map[string]string{
 		"a mark at the beginning": "\ufeff" + lineOf(1), "other ends of lines": lineOf(1) + "\r\n" + lineOf(2) + "\r\n",
 		"a stream that is none": with(`"n":1`, `"stream":false`),
@@ -305,8 +305,8 @@ func TestCancelInTheMiddle(t *testing.T) {
 	}
 }
 
-// When its time is over a batch ends with what was answered, also if it was over while
-// nobody worked on it.
+// When its time is over a batch ends with the answers so far, even if no runner worked on it at that
+// time.
 func TestExpiry(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -360,7 +360,7 @@ func TestRevokedKey(t *testing.T) {
 	}
 }
 
-// While there is no room for answers no more calls are made, and none is lost.
+// While the disk is full no more calls are made, and none is lost.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -380,7 +380,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// largeInput reads an input of so many calls, each with a text of so many bytes.
+// largeInput generates an input of calls, each with a text of a given length.
 type largeInput struct {
 	calls, text int
 
@@ -466,8 +466,8 @@ func TestPlacesOfBatchesAreShared(t *testing.T) {
 	}
 }
 
-// Calls that are under way when a batch is cancelled are cut off soon while other accounts
-// wait, also those that outlive the service; they are billed, as they are not made again.
+// Running calls of a cancelled batch are cut off soon while other accounts wait, also calls that
+// outlive the service. They are billed, because they are not made again.
 func TestCallsAreCutOff(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
@@ -502,11 +502,11 @@ func TestCallsAreCutOff(t *testing.T) {
 	}
 }
 
-// callMiB is what a runner of these tests holds of long lines whose calls are made, a sixteenth
-// of what others do, so that long lines are short and cost little.
+// callMiB limits long lines in calls in these tests, a sixteenth of the usual limit, so that long lines
+// are short and cheap.
 const callMiB = 4
 
-// longLine is a line with a body of so many sixteenths of a MiB, which ends in n.
+// longLine is a line with a body of the given sixteenths of a MiB, which ends in n.
 func longLine(n, sixteenths int) string {
 	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", sixteenths<<16), 10+n)
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)

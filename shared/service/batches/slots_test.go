@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/batch"
 )
 
-// open returns so many open batches of each account.
+// open returns this many open batches of each account.
 func open(batches int, accounts ...string) (all []batch.Batch) {
 	for _, account := range accounts {
 		for n := range batches {
@@ -20,7 +20,7 @@ func open(batches int, accounts ...string) (all []batch.Batch) {
 	return all
 }
 
-// look does what a runner does: it fills places, and ends what is handed over.
+// look acts like a runner: it fills places, and ends handed-over batches.
 func (s *slots) look(all []batch.Batch) map[string]int {
 	for range 3 {
 		for {
@@ -40,8 +40,8 @@ func (s *slots) look(all []batch.Batch) map[string]int {
 	return held
 }
 
-// Places are shared out evenly, whoever came first; and where there are more accounts than
-// places they take turns.
+// Places are shared evenly, whatever the order of arrival. If accounts outnumber places, they take
+// turns.
 func TestSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots()
@@ -78,7 +78,7 @@ func TestSlots(t *testing.T) {
 	})
 }
 
-// Batches that may have ended the process are begun one after another.
+// Batches that may have killed the process are started one after another.
 func TestSuspects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(1, "a", "b", "c")

@@ -23,7 +23,7 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 	w := newWorld(t)
 	w.rhythm = batches.Rhythm{Keep: time.Millisecond, Watch: time.Millisecond}
 	b := w.create("acme", lines(200))
-	// The first calls of each wait for those of the other.
+	// The first calls of both batches wait for each other.
 	var first atomic.Int32
 	both := make(chan struct{})
 	w.set(func(_ context.Context, body string) gateway.LineAnswer {
@@ -58,7 +58,7 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 	var calls atomic.Int32
 	under, over := make(chan struct{}), make(chan struct{})
 	w.set(func(_ context.Context, body string) gateway.LineAnswer {
-		if n := calls.Add(1); n <= 3 { // those of the first process: three quarters of four
+		if n := calls.Add(1); n <= 3 { // calls of the first process: three quarters of four
 			if n == 3 {
 				close(under)
 			}
@@ -85,8 +85,8 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 	}
 }
 
-// Work on a batch ends after its time, and goes on later where it was: a call that was cut
-// off is made again.
+// Work on a batch ends after its time, and later continues from there: an interrupted call is made
+// again.
 func TestWorkEndsAfterItsTime(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 2*time.Second, func(d time.Duration) error {

@@ -33,7 +33,7 @@ import (
 
 const endpoint = "/v1/chat/completions"
 
-// world is what a runner works with, on a real database and folder.
+// world is a runner's environment, with a real database and folder.
 type world struct {
 	*testing.T
 	db *sqlite.DB
@@ -90,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// mortal is a store for a process that dies: what it has not written then, it never does.
+// mortal is a store for a process that dies: unwritten data stays unwritten.
 type mortal struct {
 	*sqlite.Batches
 	dead *atomic.Bool
@@ -210,7 +210,7 @@ func lineOf(n int) string {
 	return fmt.Sprintf(`{"custom_id": "call-%d", "method": "POST", "url": %q, "body": %s}`, n, endpoint, bodyOf(n))
 }
 
-// lines are those of so many calls.
+// lines returns the lines of n calls.
 func lines(n int) string {
 	var text strings.Builder
 	for i := range n {
@@ -294,7 +294,7 @@ type resultLine struct {
 	Error *struct{ Code string }
 }
 
-// results returns what a file of results holds, by the ids of calls.
+// results returns the contents of a results file, by call ids.
 func (w *world) results(account, id string) map[string]resultLine {
 	w.Helper()
 	all := map[string]resultLine{}

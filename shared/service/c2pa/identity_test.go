@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// made returns a deployer's identity in PEM: a certificate of the key, signed by an
-// authority, or by itself.
+// made returns a deployer's identity in PEM: a certificate of the key, signed by an authority, or by
+// the same key.
 func made(t *testing.T, key crypto.Signer, from, to time.Time, bySelf bool) []byte {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -65,8 +65,7 @@ func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// Keys of every kind that C2PA knows sign, and a certificate that it does not accept is
-// told at a start.
+// Keys of every kind that C2PA supports sign, and an unacceptable certificate fails at the start.
 func TestIdentitiesOfDeployers(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)
@@ -103,7 +102,7 @@ func TestIdentitiesOfDeployers(t *testing.T) {
 	}
 }
 
-// What is no identity is refused with its reason, which shows nothing of a key.
+// An invalid identity is refused with a reason that reveals nothing of a key.
 func TestWhatIsNoIdentity(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
@@ -130,7 +129,7 @@ func TestWhatIsNoIdentity(t *testing.T) {
 	}
 }
 
-// A certificate that has expired since is told by whoever reads the file.
+// Readers of a file report a certificate that has expired since.
 func TestAnExpiredCertificate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

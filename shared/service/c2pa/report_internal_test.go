@@ -37,7 +37,7 @@ func TestReportOfEndlessInputs(t *testing.T) {
 	}
 }
 
-// What a generator says of itself beside its name and version, whatever that is, is not read.
+// Members of a generator other than its name and version are ignored.
 func TestReportOfAGeneratorsOwnMembers(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {
 		"claim_generator_info": [{"name": "a program", "Name": 1, "version": "2", "VERSION": {}}]}}}`))
@@ -46,7 +46,7 @@ func TestReportOfAGeneratorsOwnMembers(t *testing.T) {
 	}
 }
 
-// What others found wrong with an input is told, as versions of C2PA have written it.
+// Other validators' findings about an input are reported, in the formats of each version of C2PA.
 func TestReportOfInputsThatDidNotHold(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {"ingredients": [
 		{"validation_status": [{"code": "signingCredential.untrusted"}, {"code": "assertion.dataHash.mismatch", "explanation": null}]},

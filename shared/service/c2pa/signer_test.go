@@ -113,8 +113,8 @@ func input(path, mime string) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: media.Info{}}
 }
 
-// A clip that was edited says by whom, by what and of what, in a way that the library's
-// own package believes; nothing private is in it.
+// An edited clip states its signer, its engine and its input in a way that the library's own package
+// verifies; it contains nothing private.
 func TestAnEditedClip(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
@@ -167,7 +167,7 @@ func TestAnEditedClip(t *testing.T) {
 		t.Errorf("the history is %+v", report.Inputs)
 	}
 
-	// A changed byte of the picture is told, here and when it is fed back.
+	// A changed byte of the picture is detected, here and when it is an input again.
 	at := bytes.Index(signed, []byte("mdat"))
 	signed[at+20]++
 	tampered := s.file("tampered.mp4", signed)
@@ -183,7 +183,7 @@ func TestAnEditedClip(t *testing.T) {
 	}
 }
 
-// Every format that results have, and what a model made of a text alone or a program drew.
+// Every format of results, also generated from a text or drawn by a program.
 func TestFormats(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -282,8 +282,7 @@ func TestSlowInput(t *testing.T) {
 	}
 }
 
-// A file that only names a server that has its credentials is told as that, and no server is
-// asked.
+// A file that only names a server that has its credentials is reported as such, and no server is asked.
 func TestCredentialsOnAServer(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool

@@ -17,7 +17,7 @@ const everyRoute = `
   - {id: small, routes: [chat, completions, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Who may do what (docs/contract/auth.md#who-may-do-what): every route that requires a
+// The rights of credentials (docs/contract/auth.md#who-may-do-what): every route that requires a
 // credential, called with each kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
@@ -49,7 +49,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 			if a.status >= 400 {
 				checkDialectError(t, call.Path, a)
 			}
-			// Messages take the credential in a header of its own too, and other routes do not.
+			// Only Messages also takes the credential in a special header.
 			want := http.StatusUnauthorized
 			if strings.HasPrefix(call.Path, "/v1/messages") {
 				want = c.want
@@ -121,7 +121,7 @@ func TestEveryRouteWithLimitedKeys(t *testing.T) {
 	}
 }
 
-// A key that is limited to models lists those alone, and calls no other.
+// A key limited to models lists and calls only those.
 func TestAKeyReachesItsModelsAlone(t *testing.T) {
 	w := newWorld(t, setup{rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, fallbacks: [small], upstreams: [{url: "http://127.0.0.1:1"}]}

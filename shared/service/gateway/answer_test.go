@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// What upstreams answer, what the caller sees of it
-// (docs/contract/gateway.md#answers), and what is metered.
+// Upstreams' answers, the caller's view of them (docs/contract/gateway.md#answers), and the metered
+// usage.
 func TestAnswers(t *testing.T) {
 	const details = `"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
 	for _, c := range []struct {

@@ -27,7 +27,7 @@ import (
 // maxFile is the size of the largest file of the tests, in bytes.
 const maxFile = 1 << 20
 
-// files returns what a world serves files and batches with, if it does.
+// files returns the world's files and batches, or nil.
 func (w *world) files() *gateway.Batches {
 	w.t.Helper()
 	if !w.setup.batches {
@@ -171,8 +171,7 @@ func TestListsOfFiles(t *testing.T) {
 	}
 }
 
-// A key that is limited to models sees and cancels the batches of those alone
-// (docs/contract/batches.md#calls).
+// A key limited to models sees and cancels only their batches (docs/contract/batches.md#calls).
 func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
@@ -217,7 +216,7 @@ func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 	}
 }
 
-// It reads the results of its own batches alone: those of others may be of any model.
+// It reads the results only of its own batches, because others' may come from any model.
 func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
@@ -300,7 +299,7 @@ func TestLineYields(t *testing.T) {
 	}
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
-	g.open <- true // l0, which nobody waits for
+	g.open <- true // l0, whose caller is gone
 	g.open <- true
 	if got := patience.Receive(t, "first", first); got.status != 200 {
 		t.Errorf("got %+v", got)
@@ -336,7 +335,7 @@ func TestLineThatIsGivenUp(t *testing.T) {
 		if !got.Cut || len(got.Used) != c.used || c.used > 0 && got.Used[0].PromptTokens == 0 {
 			t.Errorf("%v: %+v", c.cause, got)
 		}
-		g.open <- true // nobody waits for it
+		g.open <- true // its caller is gone
 	}
 }
 
@@ -395,8 +394,8 @@ func TestLinesLeaveRates(t *testing.T) {
 	}
 }
 
-// Calls of batches take no memory from live calls: their bodies take none of the account's
-// half, and what a dialect's need is given up when a live call needs it.
+// Calls of batches take no memory from live calls: their bodies take none of the account's half, and a
+// dialect's memory is released when a live call needs it.
 func TestLinesLeaveMemory(t *testing.T) {
 	entered, open := make(chan bool, 16), make(chan bool)
 	w := newWorld(t, setup{rows: longRow, bodyWait: patience.Max, upstreams: []*modelServer{newUpstream(t, func(c *call) {
@@ -409,7 +408,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	t.Cleanup(func() { close(open) })
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	// of returns a body with so many mebibytes of text.
+	// of returns a body with the given mebibytes of text.
 	of := func(body string, mebibytes int) []byte {
 		head, tail, _ := strings.Cut(body, "one two")
 		return slices.Concat([]byte(head+"held"), bytes.Repeat([]byte("y"), mebibytes<<20), []byte(tail))
@@ -438,7 +437,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	patience.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
 	patience.Receive(t, "entered", entered)
-	// They have 40 of the 64 MiB, and a third one would need 20 more and has no room with 25.
+	// They have 40 of the 64 MiB. A third would need 20 more, and fails with 25 in use.
 	if got := patience.Receive(t, "an answer", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
 		got.RetryAfter == 0 {
 		t.Errorf("beyond a quarter: %d %s", got.Status, got.Body)
@@ -463,7 +462,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	w.eventually("no live call waits", func() bool { return w.gateway.BodiesWaiting() == 0 })
 }
 
-// Calls of batches draw from budgets what they cost, and one that is given up nothing.
+// Calls of batches take their cost from budgets, and an abandoned call takes nothing.
 func TestLinesHaveBudgets(t *testing.T) {
 	const row = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 10, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
@@ -487,7 +486,7 @@ func TestLinesHaveBudgets(t *testing.T) {
 	if given := w.lineOf(ctx, strings.Replace(plain, "one two", "held", 1)); !given.Cut || len(given.Used) > 0 {
 		t.Errorf("a call that is given up: %+v", given)
 	}
-	stop() // which gives back what was not used
+	stop() // which releases the unused rest
 	if used := usedOf(t, store, now()); used != got.Used[0].Cost {
 		t.Errorf("%d of the budget are used, and the call cost %d", used, got.Used[0].Cost)
 	}

@@ -183,8 +183,8 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
 		}()
 	}
-	// Half of the budget, 128 MiB, holds eight such answers at most. Without it, all of
-	// them are there: 384 MiB.
+	// Half of the budget, 128 MiB, holds at most eight such answers. If the limit fails, all of them
+	// are held: 384 MiB.
 	timeout := time.After(patience.Max)
 	for i := range answers - 8 {
 		select {

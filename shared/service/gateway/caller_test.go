@@ -215,12 +215,12 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// When a caller leaves, its call to the upstream ends at any stage, and what
-// was generated until then is billed.
+// When a caller leaves, its call to the upstream ends at any stage, and tokens generated until then are
+// billed.
 func TestCallersThatLeave(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
-		// before sends what the caller waits for.
+		// before sends the bytes that the caller waits for.
 		before string
 		counts usage.Counts
 	}{

@@ -26,7 +26,7 @@ func keyOfStudio(t *testing.T) string {
 	return key.ID
 }
 
-// Whatever way a call takes, its answer says what it cost, and the usage adds it up.
+// Whatever way a call takes, its answer has the cost, and the usage adds it up.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	closed := strings.Replace(whole, `"usage":{`, `"usage":{"cost":99,`, 1)
@@ -67,7 +67,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A stream says what it cost in its usage and after its end, as its head cannot.
+// A stream has the cost in its usage and after its end, because its head is sent too early.
 func TestCostOfStream(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows, upstreams: []*modelServer{

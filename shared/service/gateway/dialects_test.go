@@ -28,7 +28,7 @@ const nativeRow = `
   - {id: small, routes: [responses, messages, count_tokens, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// What an upstream serves itself is passed on in place, with the row's limits.
+// Calls that an upstream serves directly are passed on, with the row's limits.
 func TestRoutesOfTheUpstreamItself(t *testing.T) {
 	for _, c := range []struct {
 		name, path, sent, forwarded, answered, want string
@@ -161,8 +161,8 @@ func TestStreamsOfTheUpstreamItself(t *testing.T) {
 			if got := w.recorded(1)[0].Counts; got != (usage.Counts{Requests: 1, PromptTokens: 9, CompletionTokens: 5}) {
 				t.Errorf("recorded %+v", got)
 			}
-			// Without the events that state the usage the gateway counts; without the
-			// last one the stream is broken.
+			// If the events with the usage are missing the gateway counts; if the last one is missing
+			// the stream is broken.
 			u.now(writing(typed(c.events[:len(c.events)-2]...)))
 			a = w.post(c.path, c.body)
 			if !strings.Contains(a.body, "event: error\n") || strings.Contains(a.body, "[DONE]") {
@@ -239,8 +239,7 @@ func TestRefusedOnTheOtherRoutes(t *testing.T) {
 	}
 }
 
-// The Messages dialect takes the key in a header of its own, and has its own
-// errors.
+// The Messages dialect takes the key in a special header, and has its own errors.
 func TestKeyAndErrorsOfMessages(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceRequestsPerMinute: 2}})
@@ -366,8 +365,7 @@ func TestResponsesByChat(t *testing.T) {
 	}
 }
 
-// What a response keeps until its end is bounded: an endless one ends with an
-// error.
+// A response's memory until its end is limited: an endless one ends with an error.
 func TestEndlessResponse(t *testing.T) {
 	u := newUpstream(t, func(c *call) {
 		c.stream()
@@ -388,7 +386,7 @@ func TestEndlessResponse(t *testing.T) {
 		tail = append(tail, room[:n]...)
 		tail = tail[max(0, len(tail)-len(room)):]
 	}
-	// The failed response tells what it has: no item is complete.
+	// The failed response has the parts so far: no item is complete.
 	if err != io.EOF || read > 24<<20 || !strings.Contains(string(tail), "event: response.failed") {
 		t.Errorf("%d bytes, then %v: …%s", read, err, tail[max(0, len(tail)-500):])
 	}

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// discoveredRow is a model on the servers of a name's SRV records, and
-	// addressedRow one on those of its addresses.
+	// discoveredRow is a model on the servers of a name's SRV records, and addressedRow one on the
+	// servers of its addresses.
 	discoveredRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
 `
@@ -29,8 +29,7 @@ const (
 	serviceName = "_http._tcp.fleet.localhost"
 )
 
-// services is a zone in which model servers have SRV records, each by a name of its
-// own.
+// services is a zone with SRV records for model servers, each by a separate name.
 func services(servers ...*modelServer) zone {
 	z := zone{addresses: map[string][]netip.Addr{}, services: map[string][]dnsmessage.SRVResource{}}
 	for i, s := range servers {
@@ -72,7 +71,7 @@ func (w *world) discovered(what string, n int) {
 	})
 }
 
-// lookedUp has calls made until the name server has been asked so many questions.
+// lookedUp makes calls until the name server has got this many questions.
 func (w *world) lookedUp(what string, known *nameServer, questions int) {
 	w.t.Helper()
 	w.eventually(what, func() bool {
@@ -85,7 +84,7 @@ func (w *world) lookedUp(what string, known *nameServer, questions int) {
 	})
 }
 
-// relaying is a server whose streams go on until they are told to end.
+// relaying is a server whose streams continue until the test ends them.
 func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	open = make(chan struct{})
 	server = newUpstream(t, func(c *call) {
@@ -107,8 +106,8 @@ func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	return server, open
 }
 
-// While a real name server's answers change, fail and are late, streams that have
-// begun go on to their ends, and every call finds a server.
+// While a real name server's answers change, fail and are late, running streams continue to their ends,
+// and every call finds a server.
 func TestStreamsWhileTheNameChanges(t *testing.T) {
 	known := newNameServer(t)
 	var servers []*modelServer
@@ -150,8 +149,8 @@ func TestStreamsWhileTheNameChanges(t *testing.T) {
 		{"the alias leads nowhere", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
 		{"it answers late", zone{late: late}, 2, true},
 	}
-	// The hosts stay known: a lookup that has begun with the services of the stage before asks
-	// for their addresses in this one.
+	// The hosts stay known: a lookup that started with the previous stage's services asks for their
+	// addresses in this one.
 	hosts := services(servers...).addresses
 	for _, stage := range stages {
 		begin()
@@ -197,8 +196,8 @@ func everywhere(t *testing.T) net.Listener {
 	return listener
 }
 
-// A name with hundreds of addresses is answered over TCP; 256 of them are used, always
-// the same ones, and those that leave get no calls.
+// A name with hundreds of addresses is answered over TCP; 256 of them are used, always the same ones,
+// and removed ones get no calls.
 func TestHundredsOfAddresses(t *testing.T) {
 	listener := everywhere(t)
 	var mu sync.Mutex
@@ -292,8 +291,7 @@ func TestTimesToLive(t *testing.T) {
 	}
 }
 
-// Before the name has been answered calls wait for that, and fail when there is none;
-// aliases are followed.
+// Until the name's first answer calls wait for it, and fail if it does not come; aliases are followed.
 func TestTheFirstAnswer(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())

@@ -63,7 +63,7 @@ func (w *world) recorded(n int) []usage.Record {
 	return got
 }
 
-// observer keeps what it receives.
+// observer keeps its observations.
 type observer struct {
 	mu          sync.Mutex
 	completions []gateway.Completion

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// chain is a model that falls back to two others, of which the last reads more and
-// knows chat alone.
+// chain is a model that falls back to two others. The last reads more and supports only chat.
 const chain = `
   - {id: small, routes: [chat, messages], context_length: 1000, max_output_length: 100, fallbacks: [second, third], upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
   - {id: second, routes: [chat, completions], context_length: 2000, max_output_length: 50, fallbacks: [small], upstreams: [{name: second, url: URL1, model: weights}]}
@@ -70,8 +69,8 @@ func TestFallbacks(t *testing.T) {
 	}
 }
 
-// A stream goes elsewhere until its first chunk, and no further; a call of another
-// dialect is told in it, whatever the row behind it knows.
+// A stream may move to another row only until its first chunk; a call of another dialect gets the
+// answer in it, whatever the row behind it supports.
 func TestFallbacksOfStreamsAndDialects(t *testing.T) {
 	first, third := newUpstream(t, always(503, `{}`)), newUpstream(t, events(chunk("one"), last, used, done))
 	second := newUpstream(t, always(503, `{}`))

@@ -1,5 +1,5 @@
 "use strict";
-// Shows openapi.json, which is served beside this page.
+// Shows openapi.json, which is served next to this page.
 
 const methods = ["get", "post", "put", "delete"];
 let api, base, key = "";
@@ -16,7 +16,7 @@ function make(tag, properties, ...children) {
   return element;
 }
 
-// follow returns what a $ref points at.
+// follow returns the target of a $ref.
 function follow(value) {
   while (value && value.$ref) value = value.$ref.slice(2).split("/").reduce((at, name) => at[name], api);
   return value;
@@ -67,8 +67,8 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields lists the properties of an object, including those of nested objects. Around are the
-// schemas that it stands in: one that holds itself is listed once.
+// fields lists the properties of an object, including nested objects. around has the enclosing
+// schemas, so that a recursive schema is listed once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return make("p", {}, "It has the fields of what it stands in.");
@@ -322,14 +322,13 @@ function namesOf(schema, around = []) {
   return [...(schema.anyOf || []).flatMap(within), ...(schema.items ? within(schema.items) : []), ...Object.entries(schema.properties || {}).flatMap(([name, one]) => [name, ...within(one)])];
 }
 
-// wordsOf returns what an operation is found by: what it is called, its fields, and
-// what is said of it.
+// wordsOf returns the searchable words of an operation: its name, its fields, and its description.
 function wordsOf(tag, path, operation) {
   const bodies = Object.values((operation.requestBody || {}).content || {});
   return [tag.name, operation.summary, path, operation.description || "", ...(operation.parameters || []).map(one => follow(one).name), ...new Set(bodies.flatMap(body => namesOf(body.schema)))];
 }
 
-// narrow shows the links that a text is found in, with the field where that is it.
+// narrow shows the links that contain a text, with the field if the text is found there.
 function narrow(nav, nothing, text) {
   const wanted = plain(text);
   nav.querySelectorAll("a").forEach(link => {
@@ -393,5 +392,5 @@ fetch("openapi.json").then(answer => {
   show();
 }).catch(failure => {
   document.getElementById("top").replaceChildren(make("p", {}, "The interface could not be shown: " + failure.message));
-  throw failure; // onto the browser's console, where its place is told
+  throw failure; // onto the browser's console, which shows its place
 });

@@ -78,8 +78,7 @@ function python(request) {
   return [...(headers.length ? ["import os", ""] : []), "import requests", "", `answer = ${lines.join("\n")}`, ...rest].join("\n");
 }
 
-// javascript returns a module for Node.js; the same runs in a browser with files of
-// its own.
+// javascript returns a module for Node.js; it also runs in a browser if the files are replaced.
 function javascript(request) {
   const files = (request.form || []).some(([, value]) => value.file) || request.bytes;
   const lines = [];

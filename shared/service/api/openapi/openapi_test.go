@@ -63,7 +63,7 @@ func TestNothingIsLeftToFillIn(t *testing.T) {
 	}
 }
 
-// What an overlay changes, and that neither it nor the document is changed.
+// An overlay's changes, which leave it and the document unchanged.
 func TestApply(t *testing.T) {
 	const document = `{a: {b: [1, {c: x}], d: old}, "e f": {}}`
 	for _, c := range []struct{ name, actions, want string }{

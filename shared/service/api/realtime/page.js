@@ -8,7 +8,7 @@ const width = 640, height = 360, quality = .75, framesPerSecond = 30;
 const original = element("original").getContext("2d", { alpha: false, willReadFrequently: true });
 const edited = element("edited").getContext("2d", { alpha: false });
 
-let session; // the connection, undefined when there is none
+let session; // the connection, or undefined
 let watch; // what measures the session's pictures
 let attempt = 0; // counts connection attempts, to notice one that was abandoned
 let camera; // the video element of the camera, undefined for the test pattern
@@ -39,7 +39,7 @@ function note(id, text, mood) {
   element(id).className = "note" + (mood ? " " + mood : "");
 }
 
-// isApplied reports whether what a note tells of was taken, followed or not.
+// isApplied reports whether the change of a note was accepted, followed or not.
 const isApplied = id => element(id).classList.contains("good") || element(id).classList.contains("warn");
 
 function show(state, text) {
@@ -109,7 +109,7 @@ async function showEdited(blob, latency) {
     shown = order;
     draw(picture, picture.width, picture.height);
     const took = stopwatch.took(picture, picture.width, picture.height, performance.now());
-    // Where no stamp can be read, the time from sending it is near enough.
+    // If no stamp can be read, the time since sending is a good estimate.
     count(isNaN(took) ? latency : took);
   }
   picture.close();
@@ -151,7 +151,7 @@ let way; // by which video goes, "udp" or "tcp"
 function showTransport() {
   const video = session !== undefined && session.byVideo();
   const { dataset } = document.body, player = element("video");
-  // What the video showed last stays in view.
+  // The video's last picture stays in view.
   if (!video && dataset.transport === "webrtc" && player.videoWidth) draw(player, player.videoWidth, player.videoHeight);
   dataset.transport = video ? "webrtc" : pictures && session ? "jpeg" : "";
   let how = "";
@@ -166,7 +166,7 @@ async function readWay() {
 
 // Figures
 
-let frames = []; // those of the last second: when each arrived and how long it took
+let frames = []; // frames of the last second: arrival and duration
 
 function showFigures() {
   showTransport();
@@ -252,11 +252,11 @@ function ended(text) {
   frames = [];
   pictures = 0;
   framesNotice = "";
-  shown = arrived; // what is still being decoded is not shown any more
+  shown = arrived; // pictures still being decoded are not shown any more
   show("closed", "Not connected");
   element("empty").lastElementChild.textContent = "Connect to see it.";
   showTime();
-  // What was in use waits for the next session. A refusal stays in view.
+  // The current prompt waits for the next session. A refusal stays in view.
   if (isApplied("prompt-state")) promptWaits();
   if (isApplied("image-state")) imageWaits();
   complain(text);
@@ -294,7 +294,7 @@ function hear(message) {
   }
 }
 
-// An acknowledgement says what the engine follows, unless the engine does not tell.
+// An acknowledgement lists the followed parts, unless the engine does not report them.
 
 function notePrompt({ prompt, understood, notice }) {
   if (!prompt) return note("prompt-state", "No prompt.", "good");
@@ -309,7 +309,7 @@ function noteImage({ understood, notice }) {
   note("image-state", (used ? `In use: ${image.name}` : `Not in use: ${image.name}`) + (notice ? `. ${notice}` : ""), used ? "good" : "warn");
 }
 
-// A tick says what the engine makes of the frames, if there is something to say.
+// A tick carries the engine's notice about frames, if any.
 
 let framesNotice = "";
 

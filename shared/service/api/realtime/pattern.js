@@ -14,7 +14,7 @@ const balloons = [
   { x: 566, y: 66, size: 22, sway: 12, pace: .9, stripes: ["#7b3fa0", "#f4a259"] },
 ];
 
-// drawPattern draws the pattern as it looks after so many seconds, at 640x360.
+// drawPattern draws the pattern at a time in seconds, at 640x360.
 function drawPattern(at, seconds) {
   drawSky(at, seconds);
   for (const ridge of ridges) drawRidge(at, ridge, seconds);

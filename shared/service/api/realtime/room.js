@@ -29,7 +29,7 @@ function fields(bytes) {
   };
   while (at < bytes.length) {
     const tag = integer(), value = integer(), all = found[tag >> 3] ??= [];
-    // The messages in use have integers, and what has a length.
+    // The used messages have only integers, and fields with a length.
     all.push(tag & 2 ? bytes.subarray(at, at += value) : value);
   }
   return found;
@@ -52,8 +52,8 @@ const pingTime = 5000, maxBitrate = 2_500_000;
 const hasRoom = () => typeof RTCPeerConnection === "function" && "captureStream" in HTMLCanvasElement.prototype &&
   "requestVideoFrameCallback" in HTMLVideoElement.prototype && "setCodecPreferences" in RTCRtpTransceiver.prototype;
 
-// Room sends a track of video to the room at a URL, and calls on.video(stream) with what
-// comes back, and on.lost() once if that ends.
+// Room sends a track of video to the room at a URL. It calls on.video(stream) with the returned
+// video, and on.lost() once if that ends.
 class Room {
   constructor(url, token, track, on) {
     this.on = on;

@@ -65,16 +65,16 @@ function explain(code, reason) {
   return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
 }
 
-// inFlight is how many JPEGs may be sent and not answered: one that is being edited and
-// one that follows, so that what comes back is never old.
+// inFlight is the most JPEGs sent and not answered: one in the engine and the next one, so that
+// results are never old.
 const inFlight = 2;
 
 // stalled is after how many milliseconds without a picture of the video JPEGs are sent
 // instead.
 const stalled = 3000;
 
-// Session is a connection. Pictures are video over WebRTC, and JPEGs in messages of the
-// WebSocket until there is video, when it stalls, and where there is none.
+// Session is a connection. Pictures are video over WebRTC. Before the video starts, when it stalls,
+// or if it is not available, they are JPEGs in messages of the WebSocket.
 //
 // It calls on.started(), on.frame(blob, latency in ms), on.video(stream), on.message(object)
 // and, once, on.ended(text): why, or "" if it was closed here.
@@ -143,10 +143,9 @@ class Session {
     this.on.frame(blob, sent === undefined ? NaN : now - sent);
   }
 
-  // ready reports whether a JPEG may be sent. Responses carry no number, and the
-  // server drops a frame that a newer one overtakes. So that a dropped frame is not
-  // waited for, sending pauses now and then until nothing is in flight, unless that
-  // happens by itself; when no more responses arrive, the rest counts as lost.
+  // ready reports whether a JPEG may be sent. Responses carry no number, and the server drops a
+  // frame when a newer one arrives. So that no dropped frame is waited for, sending sometimes
+  // pauses until all are answered; if responses stop, the rest counts as lost.
   ready() {
     if (!this.started || this.byVideo() || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
     const now = performance.now();
@@ -155,7 +154,7 @@ class Session {
     return this.sent.length < inFlight && now - this.settled < 3000;
   }
 
-  // drawn sends the picture, which was drawn anew, as video.
+  // drawn sends the newly drawn picture as video.
   drawn() {
     if (this.track) this.track.requestFrame();
   }

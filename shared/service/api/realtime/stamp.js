@@ -63,10 +63,9 @@ class Stopwatch {
     drawStamp(at, this.number);
   }
 
-  // took returns how long a picture has taken that is shown at a time, NaN if that cannot
-  // be told. An edit may leave nothing of the stamp to read; of video the timestamp, in
-  // units of 1/90 ms, then still says when the picture was drawn, as it has the same
-  // distance from that in all pictures.
+  // took returns the age of a picture shown at a time, NaN if unknown. An edit may destroy the
+  // stamp. For video, the timestamp, in units of 1/90 ms, then still shows when the picture was
+  // drawn, because its distance from that is constant.
   took(picture, width, height, shown, timestamp) {
     const stamp = readStamp(picture, width, height);
     if (stamp !== undefined && shown - this.drawn[stamp] < 10000) {

@@ -195,7 +195,7 @@ func TestRefusedRequests(t *testing.T) {
 const completion = `{"choices":[{"index":0,"message":{"role":"assistant","reasoning_content":"h\"m","content":"a\n","tool_calls":[` +
 	`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": \"\\u00e9\"}"}},{"function":{"name":"g","arguments":""}}]},"finish_reason":"tool_calls"}]}`
 
-// chunks are the same completion as a stream, with what hostile servers add.
+// chunks are the same completion as a stream, with hostile servers' additions.
 var chunks = []string{
 	`{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`,
 	`{"choices":[{"index":1,"delta":{"content":"not listened to"}}]}`,
@@ -366,8 +366,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// Calls whose arguments come in turn cannot be told: the stream ends with an
-// error.
+// Calls whose arguments alternate cannot be translated: the stream ends with an error.
 func TestCallsInTurn(t *testing.T) {
 	for _, tr := range []translation{newMessages(), newResponses()} {
 		events, err := streamed(t, tr, []string{chunks[6], chunks[8], chunks[7]})
@@ -378,8 +377,8 @@ func TestCallsInTurn(t *testing.T) {
 	}
 }
 
-// A tool that takes a text is a function with one parameter in the chat; its calls are
-// told in the dialect, and come back in the next turn.
+// A tool that takes a text is a function with one parameter in the chat; its calls are translated into
+// the dialect, and come back in the next turn.
 func TestCustomTools(t *testing.T) {
 	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
 		`{"type":"custom_tool_call_output","call_id":"c0","output":"ok"}],"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"text"}}],` +
@@ -414,7 +413,7 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
-// Probabilities of tokens are those of the text, in its events and in its part.
+// Log probabilities belong to the text, in its events and in its part.
 func TestLogprobs(t *testing.T) {
 	const chunk = `{"choices":[{"index":0,"delta":{"content":"%[1]s"},"logprobs":{"content":[{"token":"%[1]s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}]}}]}`
 	const token = `{"token":"%s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}`
@@ -444,8 +443,7 @@ func TestLogprobs(t *testing.T) {
 	}
 }
 
-// Calls under one id, under one index, or in another order are calls of their own, each
-// with an id of its own.
+// Calls with the same id or index, or in another order, are separate calls, each with its own id.
 func TestCallsOfOddServers(t *testing.T) {
 	call := func(index int, id, name, arguments string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,
@@ -486,8 +484,8 @@ func TestCallsOfOddServers(t *testing.T) {
 	}
 }
 
-// The name and the description of a namespace stand in each of its functions: those that
-// would make a chat of gigabytes are refused.
+// The name and the description of a namespace are repeated in each of its functions: a request that
+// would expand to gigabytes is refused.
 func TestLongNamespaces(t *testing.T) {
 	functions := strings.TrimSuffix(strings.Repeat(`{"type":"function","name":"f"},`, 2000), ",")
 	for _, member := range []string{"name", "description"} {
@@ -511,8 +509,7 @@ func TestBrokenArguments(t *testing.T) {
 	}
 }
 
-// FuzzRequest translates arbitrary requests: what comes out is JSON, and has every
-// text that went in.
+// FuzzRequest translates arbitrary requests: the result is JSON, and has every text of the request.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"\u0000"}]}],"tools":[{"name":"f"}]}`))
 	f.Add([]byte(`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"a","name":"b","arguments":"{}"}]}`))
