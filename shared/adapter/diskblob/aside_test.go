@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// What is set aside is no longer a blob, can be put back, and is deleted once its time
-// is over.
+// A blob that is set aside is gone from the store, can be put back, and is deleted after its time.
 func TestSetAside(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -77,8 +76,7 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
-// What is stored while newcomers are remembered is not set aside, nor are prefixes with
-// such a blob.
+// Blobs stored while newcomers are remembered are not set aside, nor are prefixes with such a blob.
 func TestSetAsideLeavesNewcomers(t *testing.T) {
 	ctx := t.Context()
 	store := openAt(t, t.TempDir())
@@ -147,9 +145,8 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// A folder may hold files that the store has not put there, such as those that a
-// person copied into it. They are never deleted, and do not keep blobs from being
-// listed.
+// A folder may hold foreign files, such as copies made by a person. They are never deleted, and do not
+// keep blobs from being listed.
 func TestSetAsideOddFiles(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()

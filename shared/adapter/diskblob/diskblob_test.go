@@ -71,7 +71,7 @@ func leftovers(t *testing.T, root string) []string {
 	return left
 }
 
-// A pipe in the place of a blob is none, and is not waited for.
+// A pipe in the place of a blob is not a blob, and is not waited for.
 func TestPipe(t *testing.T) {
 	root := t.TempDir()
 	store := openAt(t, root)

@@ -23,8 +23,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 
 func TestMemoryOfPutDoesNotGrowWithTheBlob(t *testing.T) {
 	store, _ := open(t)
-	// The race detector makes pools drop some of their buffers, so that the bound
-	// is no tighter.
+	// The race detector makes pools drop some of their buffers, so the limit is loose.
 	const size, bound = 64 << 20, 32 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -142,8 +142,8 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestDeleteAllAgainstPut races a sweep with a job that is still writing: every Put
-// succeeds, and what it stored exists whole or was deleted.
+// TestDeleteAllAgainstPut races a sweep with a job that is still writing: every Put succeeds, and its
+// blob exists whole or was deleted.
 func TestDeleteAllAgainstPut(t *testing.T) {
 	store, root := open(t)
 	const rounds = 100

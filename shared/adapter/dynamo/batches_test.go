@@ -38,7 +38,7 @@ func TestClaimsOfBatches(t *testing.T) {
 			t.Fatalf("it is held: %v, and waits: %v", all[0].Held(at), all[0].Waits(at))
 		}
 	}
-	claim("nobody", 0, false) // there is no such batch
+	claim("nobody", 0, false) // no such batch
 	b := batch.Batch{ID: "batch_1", Account: "acme", Status: batch.Validating, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	conformance.OK(t, batches.Create(ctx, b, 0, 0))
 	stands(0, false, true, 0)

@@ -50,8 +50,8 @@ var (
 	}
 )
 
-// The holds of a job are taken all or none, beside the leases of processes, and settled in
-// the windows that they were taken in.
+// All holds of a job are taken or none, independent of processes' leases, and they are settled in the
+// windows in which they were taken.
 func TestHoldsOfBudgets(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
@@ -151,8 +151,8 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 	used(3)
 }
 
-// Servers and functions share a budget in a store that throttles them and loses answers: no
-// more than the budget is used, and in the end exactly what was spent.
+// Servers and functions share a budget in a store that throttles them and loses answers: the use never
+// exceeds the budget, and in the end equals the spending.
 func TestBudgetOfManyProcesses(t *testing.T) {
 	t.Parallel()
 	cloud, ctx := local.Cloud(t), t.Context()

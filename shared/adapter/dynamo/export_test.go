@@ -11,7 +11,7 @@ import (
 // CompareEvery is how often a process compares sets of open jobs with records at most.
 const CompareEvery = compareEvery
 
-// Hold takes holds in a transaction of their own, and reports which were refused.
+// Hold takes holds in a separate transaction, and reports which were refused.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bool, err error) {
 	err = transact(ctx, b.client, b.claimWrites(claims))
 	if refusal := refused(err); refusal != nil {
@@ -20,7 +20,7 @@ func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bo
 	return nil, err
 }
 
-// Settle settles holds in a transaction of their own.
+// Settle settles holds in a separate transaction.
 func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
 	return transact(ctx, b.client, b.settleWrites(settled))
 }

@@ -15,10 +15,9 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// What ends by itself in the account of storageChaos, the results of batches, and what clients see
-// of the rest.
+// Expiry in storageChaos's account, the batches' results, and the clients' views of the rest.
 
-// entries returns what counts in the account.
+// entries returns the items that count in the account.
 func (c *storageChaos) entries() (all []map[string]types.AttributeValue) {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		if id := textIn(i, "id"); id != "storage" && !strings.HasPrefix(id, "file_") {
@@ -44,7 +43,7 @@ func (c *storageChaos) ended() map[string]bool {
 	return names
 }
 
-// counted returns what those of the entries count that are there.
+// counted returns the sums over the named entries that exist.
 func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	for _, i := range c.entries() {
 		switch {
@@ -58,8 +57,8 @@ func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	return bytes, promises
 }
 
-// expire does what DynamoDB does some time after an item's TTL has passed: it removes the item of
-// a file, and tells of it, maybe twice.
+// expire does DynamoDB's work some time after an item's TTL has passed: it removes the item of a file,
+// and its stream reports that, maybe twice.
 func (c *storageChaos) expire() {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		end := num(i, "expires_at")

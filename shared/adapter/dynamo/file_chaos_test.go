@@ -35,7 +35,7 @@ type storageChaos struct {
 	files  *dynamo.Files
 	calls  []*storageCall
 	stored []file.File
-	// held may be gone where they hold nothing, and promised may be pending, stored, or gone.
+	// held may be gone if they hold nothing, and promised may be pending, stored, or gone.
 	held     []file.Reservation
 	promised []file.File
 	number   int
@@ -275,7 +275,7 @@ func (c *storageChaos) step() {
 	}
 }
 
-// end lets all requests arrive, and checks that just what is left can be stored.
+// end lets all requests arrive, and checks that exactly the remaining bytes can be stored.
 func (c *storageChaos) end() {
 	c.mu.Lock()
 	c.quiet = true
@@ -298,7 +298,7 @@ func (c *storageChaos) end() {
 	}
 }
 
-// Whatever happens to requests, no limit is exceeded, and nothing is refused while there is room.
+// Whatever happens to requests, no limit is exceeded, and nothing that fits is refused.
 func TestStorageChaos(t *testing.T) {
 	const seeds, steps = 30, 1200
 	counts := map[string]int{}

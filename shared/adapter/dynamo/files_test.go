@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// fileTable is a table of files, and what a test does with it.
+// fileTable is a table of files with the test's operations.
 type fileTable struct {
 	*dynamo.Files
 	t      *testing.T
@@ -75,7 +75,7 @@ func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAtt
 	return nil
 }
 
-// textIn returns an attribute, or "" if it is no text.
+// textIn returns an attribute, or "" if it is not a text.
 func textIn(i map[string]types.AttributeValue, name string) string {
 	value, _ := i[name].(*types.AttributeValueMemberS)
 	if value == nil {

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// What a job holds returns by itself where the state machine has written its end, or nobody
-// has; one that completes all the same is billed, and settled by what is there.
+// A job's holds expire if its end was written by the state machine, or never. A job that completes
+// after that is billed, and settled with the remaining holds.
 func TestHoldsThatNobodySettles(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	clock, passed := &storeClock{now: time.Now()}, &machine{}
@@ -32,7 +32,7 @@ func TestHoldsThatNobodySettles(t *testing.T) {
 	}
 	claim := budget.Claim{Counter: daily, Limit: 100, Amount: 40}
 	failed, late := newJob("job_failed"), newJob("job_late")
-	late.Deadline = late.Deadline.Add(time.Hour) // by this clock, not by that of the store
+	late.Deadline = late.Deadline.Add(time.Hour) // by this clock, not by the store's
 	for _, j := range []job.Job{failed, late} {
 		conformance.OK(t, jobs.Accept(ctx, j, 0, claim))
 		_, err := jobs.Start(ctx, j.ID, "n1", time.Now())

@@ -94,8 +94,8 @@ func TestJobs(t *testing.T) {
 	})
 }
 
-// A start does not change what the index of an account's jobs has, and a job of an earlier
-// version is started as that version did.
+// A start leaves the index of an account's jobs unchanged, and a job of an earlier version is started
+// in that version's way.
 func TestStartLeavesTheIndex(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	jobs, records := newJobs(t, cloud, &handedOver{})

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// laggard answers reads that need not be consistent with what the first read of the item found,
-// however long ago: DynamoDB names no bound.
+// laggard answers eventually consistent reads with the item's first read, however old: DynamoDB
+// promises no limit.
 type laggard struct {
 	first map[string]middleware.InitializeOutput
 }
@@ -44,8 +44,8 @@ func (l laggard) HandleInitialize(
 	return out, metadata, err
 }
 
-// What is remembered of a key for credential.CacheAge was true when it was read, so that a revoked
-// key stops working within that time, and its client tokens with it.
+// A key that is cached for credential.CacheAge was valid when it was read, so a revoked key and its
+// client tokens stop working within that time.
 func TestARevokedKeyIsNotReadAsItWas(t *testing.T) {
 	cloud := local.Cloud(t)
 	config, lags := cloud.Config(), laggard{map[string]middleware.InitializeOutput{}}

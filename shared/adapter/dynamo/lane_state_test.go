@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Admission goes by the workers that a look at the fleet has found, and by what workers say
-// themselves, at the price of no call: what is recorded of a lane is read at once, and
-// remembered for some seconds.
+// Admission uses the number of workers from the fleet check and from the workers' reports, without an
+// extra call: the record of a queue is read at once, and cached for some seconds.
 func TestAdmissionByTheFleet(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})

@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// calls are the calls of operations, in an order in which each has what it needs.
+// calls are the calls of operations, in an order that satisfies their dependencies.
 type calls []struct {
 	operation string
 	call      func() error

@@ -77,7 +77,7 @@ func (c *sessionChaos) delivers(i *chaosInstance, end <-chan struct{}) {
 	}
 }
 
-// around lets a request arrive, and checks what it changes.
+// around lets a request arrive, and checks its changes.
 func (c *sessionChaos) around(_ context.Context, request func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

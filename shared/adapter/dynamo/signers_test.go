@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The certificates of all signers stay, each once, whoever adds them and how often.
+// The certificates of all signers are kept, each once, however often they are added.
 func TestSigners(t *testing.T) {
 	cloud := local.Cloud(t)
 	signers := dynamo.NewSigners(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))

@@ -64,7 +64,7 @@ func newKept(t *testing.T) kept {
 	return k
 }
 
-// raw calls DynamoDB with a body as it is on the wire.
+// raw calls DynamoDB with a raw body.
 func (k kept) raw(t *testing.T, operation string, body any) []byte {
 	t.Helper()
 	text, err := json.Marshal(body)
@@ -91,7 +91,7 @@ func (k kept) raw(t *testing.T, operation string, body any) []byte {
 	return answer
 }
 
-// secretOfItems is that of the key of every fixture.
+// secretOfItems is the secret of every fixture's key.
 const secretOfItems = "ck_of_earlier_versions"
 
 // itemsJob returns a job of the fixtures.
@@ -120,9 +120,8 @@ var itemsFile = file.File{
 	Lifetime: time.Hour,
 }
 
-// Items that earlier versions wrote are read, and jobs that were under way when their
-// workers and functions were replaced go on: by those that begin them, and by those that
-// had begun.
+// Items of earlier versions are readable, and jobs continue that were running when their workers and
+// functions were replaced, in new and in old processes.
 func TestItemsOfEarlierVersions(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(itemsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
@@ -216,8 +215,7 @@ func (k kept) wantOpen(t *testing.T, want int) {
 	}
 }
 
-// itemsBudget and itemsBatch are those of the fixtures, itemsUpload is an upload that was
-// announced.
+// itemsBudget and itemsBatch belong to the fixtures, itemsUpload is an announced upload.
 var (
 	itemsBudget = budget.Budget{
 		ID: budget.ID{Account: "acme", Period: "month", Unit: budget.Jobs}, Limit: 123456,

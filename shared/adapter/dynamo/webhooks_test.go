@@ -78,7 +78,7 @@ func TestEndedWithWebhook(t *testing.T) {
 	}
 }
 
-// Only a new warning that somebody is told of makes an attempt.
+// Only a new warning with a receiver makes an attempt.
 func TestNewWarning(t *testing.T) {
 	image := func() map[string]events.DynamoDBAttributeValue {
 		return map[string]events.DynamoDBAttributeValue{

@@ -19,13 +19,13 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// metadata is what a container on Fargate is told (the Developer Guide of ECS, "Amazon ECS
-// task metadata v4 examples for tasks on Fargate").
+// metadata is the task metadata of a container on Fargate (the Developer Guide of ECS, "Amazon ECS task
+// metadata v4 examples for tasks on Fargate").
 const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
 	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
 
-// described is EC2's answer of some interfaces, each with hardware address, private address
-// and what else it has.
+// described is EC2's answer about interfaces, each with hardware address, private address and further
+// fields.
 func described(interfaces ...[3]string) string {
 	var items strings.Builder
 	for _, one := range interfaces {
@@ -47,8 +47,8 @@ type answer struct {
 	before func()
 }
 
-// inTask returns what finds the addresses of a task whose metadata is told, while EC2 gives
-// the answers one after another, the last one for ever.
+// inTask returns a finder of the addresses of a task with the given metadata. EC2 gives the answers one
+// after another, and repeats the last.
 func inTask(t *testing.T, told string, answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	return inTaskThat(t, told, func() {}, answers...)

@@ -15,8 +15,7 @@ import (
 
 const task = "arn:aws:ecs:us-west-2:111122223333:task/1234567890abcdef0"
 
-// agent answers as the ECS agent is documented to: 200 with the state that was set, or
-// with what went wrong.
+// agent answers like the documented ECS agent: 200 with the new state or with an error.
 func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]string) {
 	t.Helper()
 	var asked []string

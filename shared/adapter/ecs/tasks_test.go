@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// answering is an ECS that answers each operation with a text, and keeps what it was asked.
+// answering is an ECS that answers each operation with a text, and records the requests.
 func answering(t *testing.T, answers map[string]string) (*ecs.Tasks, *[]string) {
 	t.Helper()
 	var asked []string

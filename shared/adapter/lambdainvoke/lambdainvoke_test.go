@@ -24,7 +24,7 @@ type answers struct {
 	asked []string
 }
 
-// statuses are those of the API's errors.
+// statuses are the statuses of the API's errors.
 var statuses = map[string]int{
 	"": http.StatusAccepted, "TooManyRequestsException": http.StatusTooManyRequests,
 	"ServiceException":          http.StatusInternalServerError,
@@ -58,7 +58,7 @@ func config(t *testing.T, handler http.Handler) aws.Config {
 	}
 }
 
-// The request is the one that the SDK's client sends.
+// The request equals the SDK client's.
 func TestTheRequestIsThatOfTheSDK(t *testing.T) {
 	for _, name := range []string{"cutroom-dev-wake", "arn:aws:lambda:eu-north-1:123456789012:function:cutroom-dev-wake"} {
 		got, want := &answers{}, &answers{}

@@ -21,7 +21,7 @@ func TestSignedDownload(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The local AWS does not check signatures; the URL shows what is signed.
+	// The local AWS does not check signatures; the URL shows the signed parts.
 	for _, want := range []string{"X-Amz-Expires=300", "X-Amz-SignedHeaders=host&", "X-Amz-Signature="} {
 		if !strings.Contains(url, want) {
 			t.Errorf("%s has no %s", url, want)

@@ -227,7 +227,7 @@ func TestSignedUpload(t *testing.T) {
 	if signed.ExpiresAt != f.SignedUntil() {
 		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.SignedUntil())
 	}
-	// The local AWS does not check signatures; the URL shows what is signed.
+	// The local AWS does not check signatures; the URL shows the signed parts.
 	for _, want := range []string{"X-Amz-Expires=1800",
 		"X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
 		if !strings.Contains(signed.URL, want) {
@@ -381,6 +381,6 @@ func TestList(t *testing.T) {
 		if err != nil || entry.Size != want[entry.Name] {
 			t.Errorf("listed is %+v, %v; want %d bytes", entry, err, want[entry.Name])
 		}
-		break // whoever has seen enough stops
+		break // a caller may stop early
 	}
 }

@@ -54,7 +54,7 @@ func TestUpstreamKeys(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", reference, key, err, want)
 		}
 	}
-	// A replaced key is read anew.
+	// A replaced key is read again.
 	_, err := secretsmanager.NewFromConfig(cloud.Config()).PutSecretValue(t.Context(), &secretsmanager.PutSecretValueInput{
 		SecretId: &plain, SecretString: aws.String("key five"),
 	})
@@ -80,7 +80,7 @@ func TestAKeptSecret(t *testing.T) {
 	}
 }
 
-// Who comes second to fill a secret gets the text of who came first.
+// A program that fills a secret second gets the first program's text.
 func TestAKeptSecretThatAnotherFills(t *testing.T) {
 	text, version := secrets.Unset, ""
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -22,7 +22,7 @@ func auditKey(t *testing.T, secret string) credential.Key {
 	return key
 }
 
-// A change whose entry cannot be written does not happen, and an entry stays as it is.
+// A change whose entry cannot be written does not happen, and an entry never changes.
 func TestNoChangeWithoutItsEntry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	keys := openAt(t, path).Keys()

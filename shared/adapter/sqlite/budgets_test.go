@@ -57,8 +57,8 @@ func TestHoldsOfBudgets(t *testing.T) {
 	used(100, 100)
 }
 
-// A machine that restarted has none of the processes that had leases. What they have told
-// as used and as in flight stays.
+// After a machine's restart its processes with leases are gone. Their reported use and calls in flight
+// stay.
 func TestLeasesOfBudgetsEndWithTheMachine(t *testing.T) {
 	path, ctx := t.TempDir()+"/cutroom.db", t.Context()
 	before := &machine{boot: "first"}

@@ -21,7 +21,7 @@ func start(t *testing.T, db *sqlite.DB, id, nonce string) job.Job {
 	return j
 }
 
-// crash simulates what the next start of the server finds after a crash.
+// crash simulates the state that the next start of the server finds after a crash.
 func crash(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {

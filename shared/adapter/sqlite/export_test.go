@@ -18,7 +18,7 @@ func (q *Queue) TryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	return received, err
 }
 
-// Hold runs holdBudgets in a transaction of its own.
+// Hold runs holdBudgets in a separate transaction.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []budget.Hold, err error) {
 	err = b.db.write(ctx, "hold", func(ctx context.Context, tx *transaction) error {
 		holds, err = b.holdBudgets(ctx, tx, claims)
@@ -27,7 +27,7 @@ func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []bud
 	return holds, err
 }
 
-// Settle runs settleBudgets in a transaction of its own.
+// Settle runs settleBudgets in a separate transaction.
 func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
 	return b.db.write(ctx, "settle", func(ctx context.Context, tx *transaction) error {
 		return settleBudgets(ctx, tx, settled)

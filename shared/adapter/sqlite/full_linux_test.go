@@ -33,9 +33,9 @@ func fill(t *testing.T, disk string) string {
 	}
 }
 
-// TestFullDiskFailsTheWriteAndNothingElse fills the disk under an open database,
-// repeatedly: a write that does not fit is refused as a whole, what was stored
-// stays, and the open database works again once there is space.
+// TestFullDiskFailsTheWriteAndNothingElse fills the disk under an open database, repeatedly: a write
+// that does not fit is refused as a whole, stored data stays, and the open database works again once
+// space is free.
 func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))
@@ -84,7 +84,7 @@ func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 		if err := jobs.Progress(t.Context(), kept.ID, "n1", float64(round+1)/4); err != nil {
 			t.Fatalf("progress once there is room: %v", err)
 		}
-		// End what was accepted, so that the next round has the same space.
+		// End accepted jobs, so that the next round has the same space.
 		for _, j := range accepted {
 			if err := jobs.Fail(t.Context(), j.ID, "", job.TimeoutFailure(), time.Now()); err != nil {
 				t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// keyed creates a database with many keys, and returns a copy of its files as they
-// are while it is open: the database and its write-ahead log.
+// keyed creates a database with many keys, and returns a copy of its open files: the database and its
+// write-ahead log.
 func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	t.Helper()
 	original := filepath.Join(t.TempDir(), "cutroom.db")
@@ -110,8 +110,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// What is found without reading all of a database: files that are too short, with and
-// without the log, and no damage where the newest pages are in the log alone.
+// Some damage is found without reading the whole database: files that are too short, with and without
+// the log. A database whose newest pages are only in the log is not damaged.
 func TestInspectLength(t *testing.T) {
 	path, mark := keyed(t)
 	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Whole || found.Bytes == 0 {

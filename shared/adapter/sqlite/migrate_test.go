@@ -142,7 +142,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A panic in a write that need not reach the disk leaves the settings of those that must.
+// A panic in a write that may be lost does not affect the settings of durable writes.
 func TestSettingsAfterAPanic(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	func() {

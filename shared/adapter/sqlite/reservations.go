@@ -90,7 +90,7 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 }
 
 // makeRoom returns how many bytes the account may still store. If that is too few, it first ends
-// expired files. It returns 0 if there is no limit or need is 0.
+// expired files. It returns 0 if the account is unlimited or need is 0.
 //
 // Errors: fault.Limited if fewer than need bytes remain.
 func (s *Files) makeRoom(

@@ -28,8 +28,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// A machine that restarted has none of the processes that held leases, whatever its
-// clock says.
+// After a machine's restart its processes with leases are gone, whatever its clock says.
 func TestLeasesEndWithTheMachine(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}

@@ -17,8 +17,7 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// A copy of a database that is being written to is whole, and has what was written
-// before it was begun.
+// A copy of a database during writes is whole, and has everything written before the copy started.
 func TestSnapshot(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()

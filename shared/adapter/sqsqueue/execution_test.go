@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The state machine writes an end on the same conditions as everybody else: what
-// comes late, or from a run that lost the job, changes nothing.
+// The state machine writes an end under the same conditions as others: late reports, and reports of a
+// run that lost the job, change nothing.
 func TestExecutionWritesOnCondition(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -27,7 +27,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		age    time.Duration // of the job when its run has started
-		ended  bool          // by somebody else before the report
+		ended  bool          // ended by another before the report
 		report func(ctx context.Context, h home, token string) error
 		status job.Status
 		writes bool
@@ -62,8 +62,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A conflict is a report that was taken, whose answer was lost on the
-			// way: what it did is looked at below.
+			// A conflict is an accepted report whose answer was lost; its effect is checked below.
 			if err := c.report(t.Context(), h, token); err != nil && !fault.Is(err, fault.Conflict) {
 				t.Fatal(err)
 			}

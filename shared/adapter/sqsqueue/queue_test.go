@@ -70,7 +70,7 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// A queue is reached without a change to what is in it; one that is not there is not.
+// A reachability check does not change the queue; a missing queue fails it.
 func TestReach(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

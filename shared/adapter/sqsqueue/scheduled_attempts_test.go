@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// An attempt is received as it was sent, when it is due or after the longest time that
-// SQS delays a message.
+// An attempt is received unchanged, when it is due or after SQS's longest delay.
 func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

@@ -132,7 +132,7 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 		if err != nil || got.Status != want || got.Nonce != "new" {
 			t.Errorf("%s is %+v, %v", id, got, err)
 		}
-		// What the worker of before reports later changes nothing.
+		// A late report of the old worker changes nothing.
 		if err := h.runs.Complete(t.Context(), id, "old", result, time.Now()); err == nil {
 			t.Errorf("%s ends twice", id)
 		}

@@ -111,8 +111,8 @@ func asValues(names map[string]string) map[string]map[string]any {
 	return values
 }
 
-// same compares what is sent with what is described. Where a description has a path,
-// such as {"S.$": "$.nonce"}, the value that is sent is any of that type.
+// same compares a message with its description. If the description has a path, such as {"S.$":
+// "$.nonce"}, any value of that type matches.
 func same(t *testing.T, what string, sent, described map[string]map[string]any) {
 	t.Helper()
 	for name := range described {

@@ -286,8 +286,8 @@ func TestRebinding(t *testing.T) {
 	}
 }
 
-// newResolver returns a resolver with a name server of its own, which answers for names
-// below test with an address by the number of the question, and knows no other names.
+// newResolver returns a resolver with a test name server. It answers names below test with an address
+// chosen by the number of the question, and knows no other names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")

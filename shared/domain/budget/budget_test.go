@@ -42,7 +42,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// A call counts against the budgets of its account and of its key, in what it uses.
+// A call's usage counts against the budgets of its account and of its key.
 func TestClaims(t *testing.T) {
 	budgets := []budget.Budget{
 		{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: 10},
@@ -57,7 +57,7 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// What a hold was not used for returns; more than the hold is never counted.
+// The unused part of a hold is returned; use above the hold is not counted.
 func TestSettle(t *testing.T) {
 	hold := budget.Hold{
 		Counter: budget.Counter{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}}, Amount: 10,

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// world is a store and the processes that share it. Its time is that of a bubble, which
-// begins at midnight.
+// world is a store and the processes that share it. Its time is a synctest bubble's, which starts at
+// midnight.
 type world struct {
 	*testing.T
 	*memory
@@ -35,7 +35,7 @@ type process struct {
 	stop  func()
 }
 
-// inBubble runs a test with a time of its own.
+// inBubble runs a test in simulated time.
 func inBubble(t *testing.T, run func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, started: time.Now()}
@@ -96,7 +96,7 @@ func (p *process) reserve(most int64) (*budget.Reservation, error) {
 	return p.Reserve(context.Background(), found, budget.Amounts{Cost: most})
 }
 
-// must reserves for a call that the budget has room for.
+// must reserves for a call that fits the budget.
 func (p *process) must(most int64) *budget.Reservation {
 	p.world.Helper()
 	r, err := p.reserve(most)
@@ -109,7 +109,7 @@ func settle(r *budget.Reservation, used int64) {
 	r.Settle(context.Background(), budget.Amounts{Cost: used})
 }
 
-// uses asserts what is used on a counter.
+// uses asserts a counter's use.
 func (w *world) uses(c budget.Counter, want int64) {
 	w.Helper()
 	used, err := w.Used(w.Context(), []budget.Counter{c})
@@ -118,13 +118,13 @@ func (w *world) uses(c budget.Counter, want int64) {
 	}
 }
 
-// later lets time pass until nobody has anything to do.
+// later lets time pass until all goroutines are idle.
 func later(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
-// Thousands of calls cost few of the store, and what was not used returns within seconds.
+// Thousands of calls cost few store writes, and unused amounts return within seconds.
 func TestKeeperDrawsInMemory(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1_000_000), w.start(nil)
@@ -212,8 +212,7 @@ func TestKeepersUseABudgetUpTogether(t *testing.T) {
 	})
 }
 
-// A call that is over the budget is told when the window ends, and the store is not asked
-// for each of them.
+// A call over the budget gets the end of the window, and the store is not asked for each of them.
 func TestKeeperRefuses(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -287,7 +286,7 @@ func TestKeeperThatWasFrozen(t *testing.T) {
 	}
 }
 
-// sleeper is a store whose leases nobody can write to while it sleeps.
+// sleeper is a store whose leases cannot be written while it sleeps.
 type sleeper struct {
 	budget.Store
 	asleep *atomic.Bool
@@ -307,7 +306,7 @@ func (s sleeper) Return(ctx context.Context, l budget.Lease, amount int64) (int6
 	return s.Store.Return(ctx, l, amount)
 }
 
-// A long call keeps its reservation, and what else was taken returns.
+// A long call keeps its reservation, and other unused amounts return.
 func TestKeeperRenews(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100_000), w.start(nil)
@@ -334,8 +333,8 @@ func TestKeeperStops(t *testing.T) {
 	})
 }
 
-// A function tells what each call used at its end, by one write for each call at most on
-// average, so that one that never wakes again leaves nothing reserved.
+// A function reports each call's use at its end, with at most one write per call on average, so a
+// function that never wakes again leaves nothing reserved.
 func TestKeeperOfAFunction(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const calls = 1000
@@ -355,7 +354,7 @@ func TestKeeperOfAFunction(t *testing.T) {
 	})
 }
 
-// Where little is left a function gives back at once what it does not need.
+// If little is left a function returns unused amounts at once.
 func TestFunctionsUseABudgetUp(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit, most, used = 10_000, 100, 40
@@ -386,7 +385,7 @@ func TestFunctionsUseABudgetUp(t *testing.T) {
 	})
 }
 
-// What a model server reports beyond the reservation counts as far as there is room.
+// A model server's reported use beyond the reservation counts as far as the budget allows.
 func TestKeeperCountsExcess(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)

@@ -22,7 +22,7 @@ type memory struct {
 	// fail is asked before and after each call of Leases; an error before it changes
 	// nothing, one after it loses the answer.
 	fail func(after bool) error
-	// taken is called with what is used and the limit, after each Take that took.
+	// taken is called with the use and the limit, after each successful Take.
 	taken func(used, limit int64)
 
 	mu      sync.Mutex
@@ -30,7 +30,7 @@ type memory struct {
 	budgets map[budget.ID]budget.Budget
 	used    map[budget.Counter]int64
 	warned  map[budget.Counter]int
-	// warnings are those that somebody is to be told of.
+	// warnings are the warnings to deliver.
 	warnings map[string]budget.Warning
 	leases   map[string]*memoryLease
 }

@@ -58,7 +58,7 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 	}
 }
 
-// A catalog in JSON is the one that it was made of, with all that a catalog can say.
+// A catalog in JSON equals its source, with every feature of a catalog.
 func TestACatalogInJSON(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {

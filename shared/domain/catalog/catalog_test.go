@@ -146,7 +146,7 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	}
 }
 
-// The command line edits with these where no model is named.
+// The command line uses these models by default.
 func TestModelsThatAreUsedWhereNoneIsNamed(t *testing.T) {
 	known, err := catalog.Default(catalog.DefaultFamily)
 	if err != nil {
@@ -177,7 +177,7 @@ func TestFieldsThatSuffice(t *testing.T) {
 	}
 }
 
-// Prices are read exactly, and estimate what a result costs.
+// Prices are read exactly, and estimate a result's cost.
 func TestPrices(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
@@ -243,7 +243,7 @@ func TestPrices(t *testing.T) {
 
 func first(cost int64, _ bool) int64 { return cost }
 
-// A size may have a price of its own; any other has the model's.
+// A size may have a separate price; any other has the model's.
 func TestPricesOfSizes(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {

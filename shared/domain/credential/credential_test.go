@@ -112,7 +112,7 @@ func TestKeysAreStoredAsHashesAlone(t *testing.T) {
 	}
 }
 
-// What a deployer copies to change a limit has the limits that are built in.
+// The file of tiers that a deployer copies equals the built-in limits.
 func TestTheFileOfTiersIsWhatIsBuiltIn(t *testing.T) {
 	source, err := os.ReadFile("tiers.yaml")
 	if err != nil {

@@ -78,7 +78,7 @@ func TestAJWTIsItsToken(t *testing.T) {
 	}
 }
 
-// What a client sees that decodes the JWT without a key.
+// A client that decodes the JWT without a key sees these claims.
 func TestTheClaimsOfAJWT(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, token := w.mint(credential.Scope{Models: []string{"gen-latest"}, MaxSession: time.Minute}, time.Hour)

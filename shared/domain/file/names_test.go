@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// Names of blobs begin with random digits where the store divides names by their beginnings,
-// and those that were given before go on to be those of their files.
+// Names of blobs start with random digits if the store partitions by prefix, and old names stay valid.
 func TestNamesOfBlobs(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })

@@ -20,8 +20,8 @@ func (b overtaken) Extend(ctx context.Context, id string, until time.Time) error
 	return b.Retention.Extend(ctx, id, until)
 }
 
-// A request that uploads the bytes of a pending file may be overtaken by another at
-// any moment. It is told what became of the file.
+// A request that uploads the bytes of a pending file may be overtaken by another at any moment. It
+// learns the file's fate.
 func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 	for says, c := range map[string]struct {
 		other func(w *world, f file.File) error

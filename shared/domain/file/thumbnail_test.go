@@ -105,8 +105,7 @@ func (l *lateDeletion) Put(ctx context.Context, name string, r io.Reader) (int64
 	return n, err
 }
 
-// That there can be no picture is remembered, and is something else than that there is
-// none yet.
+// A file that cannot have a picture is remembered as such, which differs from a missing picture.
 func TestAThumbnailThatCannotBe(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)

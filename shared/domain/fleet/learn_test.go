@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// lookAt makes a look at a fleet of which so many run.
+// lookAt makes a check of a fleet with this many running workers.
 func lookAt(t *testing.T, p *parts, now time.Time, running int) {
 	t.Helper()
 	p.running = running
@@ -39,7 +39,7 @@ func TestAReplacedWorkerIsNoLongStart(t *testing.T) {
 			if told := p.stamp.Fleet; told.Starts() > known || told.Stuck(now.Add(time.Hour)) {
 				t.Errorf("after the replacement workers take %v to start, %v before: %+v", told.Starts(), known, told)
 			}
-			// Asleep again, it accepts what it did.
+			// Asleep again, it accepts the same as before.
 			p.jobs, p.desired = 0, 0
 			now = now.Add(time.Hour)
 			lookAt(t, p, now, 0)

@@ -11,10 +11,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// cloud simulates, second by second, what a fleet stands on, with the delays that
-// AWS documents: the length of a queue is up to a minute old, what a schedule starts
-// comes up to a minute late, a container takes minutes to start, and events can be
-// lost.
+// cloud simulates, second by second, a fleet's environment with the delays that AWS documents: the
+// length of a queue is up to a minute old, a schedule starts up to a minute late, a container takes
+// minutes to start, and events can be lost.
 type cloud struct {
 	*parts
 	t      *testing.T
@@ -27,12 +26,12 @@ type cloud struct {
 	// nextLook is when the schedule starts the next look; lookLost says whether it
 	// is lost.
 	nextLook time.Time
-	// rises are those that follow when the number was raised.
+	// rises are the rises after the number was raised.
 	rises []simRise
 
 	workers []*simWorker
 	waiting map[job.Lane][]*simJob
-	// lengths are those of the queues in the last minute, the latest one last.
+	// lengths are the queues' lengths in the last minute, the latest one last.
 	lengths map[job.Lane][]int
 	jobs    []*simJob
 	changes int
@@ -91,7 +90,7 @@ func (c *cloud) SetDesired(ctx context.Context, n int) error {
 	return c.parts.SetDesired(ctx, n)
 }
 
-// Tasks tells of the workers that have started.
+// Tasks reports the started workers.
 func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
 	for _, w := range c.workers {
 		if !c.now.Before(w.ready) {
@@ -198,7 +197,7 @@ func (c *cloud) wake() {
 	c.followed(look, fleet.MostRises)
 }
 
-// quiet checks that the workers go once nothing is to be done.
+// quiet checks that the workers end once all work is done.
 func (c *cloud) quiet() {
 	c.t.Helper()
 	c.pass(c.startTime + c.fleet.Rules.Idle + 5*time.Minute)
@@ -224,8 +223,8 @@ func (c *cloud) startsWithin(limit time.Duration) {
 // (docs/contract/jobs.md#deadline); these leave it two to be edited.
 const mustStart = 8 * time.Minute
 
-// fleets are those of a deploy: preview workers on Fargate, and engine servers whose
-// instances take longer to start.
+// fleets are a deploy's: preview workers on Fargate, and engine servers whose instances take longer to
+// start.
 var fleets = map[string]struct {
 	rules     fleet.Rules
 	startTime time.Duration
@@ -261,8 +260,8 @@ func TestTheFirstJobAfterASilenceStartsInTime(t *testing.T) {
 	}
 }
 
-// A caller of the synchronous image route is sent away while no worker is there: no
-// message is ever queued, and only wakes tell of the work.
+// A caller of the synchronous image route is refused while no worker runs: no message is ever queued,
+// and only wakes announce the work.
 func TestImagesAloneGetAWorker(t *testing.T) {
 	for name, kind := range fleets {
 		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
@@ -289,7 +288,7 @@ func TestImagesAloneGetAWorker(t *testing.T) {
 	}
 }
 
-// A fleet learns how long its workers take to start, and tells when none comes any more.
+// A fleet learns how long its workers take to start, and notices when they stop starting.
 func TestAdmissionIsTold(t *testing.T) {
 	for name, kind := range fleets {
 		t.Run(name, func(t *testing.T) {
@@ -308,7 +307,7 @@ func TestAdmissionIsTold(t *testing.T) {
 			if told := c.stamp.Fleet; told.Running != 0 || told.Wanted != 0 || told.Stuck(c.now) {
 				t.Errorf("asleep: %+v", told)
 			}
-			// Nobody comes any more.
+			// No further worker starts.
 			c.startTime = time.Hour
 			for range 8 {
 				c.accept(job.VideoLane, 10*time.Second, 1)

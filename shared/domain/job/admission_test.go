@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Where workers come and go, those count that run, and others only for the time that is
-// left when they have started, if they are to be expected at all.
+// In a fleet running workers count, and starting ones from their expected start, if a start is
+// expected.
 func TestAdmissionByTheWorkersThatAre(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
@@ -58,7 +58,7 @@ func TestAdmissionByTheWorkersThatAre(t *testing.T) {
 	}
 }
 
-// The first jobs of a deploy that has scaled to zero are accepted, of one account alone too.
+// The first jobs of a deploy that has scaled to zero are accepted, even from one account.
 func TestTheFirstJobsWithoutAWorkerAreAccepted(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for name, fleet := range map[string]job.Fleet{
@@ -77,8 +77,8 @@ func TestTheFirstJobsWithoutAWorkerAreAccepted(t *testing.T) {
 	}
 }
 
-// TestSparePlaceIsForOtherAccounts checks that jobs of one account that take ten minutes do
-// not make the queue full for an account that has none.
+// TestSparePlaceIsForOtherAccounts checks that one account's jobs of ten minutes do not make the queue
+// full for an account without jobs.
 func TestSparePlaceIsForOtherAccounts(t *testing.T) {
 	for _, c := range []struct {
 		name    string

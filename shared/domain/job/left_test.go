@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The time left is an estimate from how far a job's first run is; it is not told where it
-// would be a guess.
+// The time left is estimated from the progress of a job's first run. It is left out if it would be a
+// guess.
 func TestTimeLeft(t *testing.T) {
 	begun := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	running := job.Job{

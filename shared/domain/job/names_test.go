@@ -47,9 +47,9 @@ func (a *accepting) Accept(_ context.Context, j job.Job, _ int, _ ...budget.Clai
 	return nil
 }
 
-// Names of blobs begin with random digits where the store divides names by their beginnings.
-// What a run stores is beside the inputs, and thumbnails are beside the result, also of a job
-// that another version accepted or completed.
+// Names of blobs start with random digits if the store partitions by prefix. A run's output is stored
+// with the inputs, and thumbnails with the result, also for a job that another version accepted or
+// completed.
 func TestNamesOfBlobs(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	spread, plain := job.NewService(job.Config{SpreadBlobs: true}), job.NewService(job.Config{})

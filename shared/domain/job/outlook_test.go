@@ -109,8 +109,8 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
-// What an engine told beforehand counts more than the runs of other clips, and nothing is
-// said to be later than the deadline.
+// An engine's own estimate counts more than the runs of other clips, and no estimate is later than the
+// deadline.
 func TestOutlookByTheEngineWithinTheDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second

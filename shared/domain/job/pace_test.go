@@ -40,11 +40,12 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 	}
 }
 
-// Who waits for a job whose model is known reads it at most ten times: once when it is accepted,
-// twice at four fifths of the shortest run, 1.04 s, as it had not begun at first, and then at each
-// tenth more until the longest run's 1.9 s. Each hears of its end within a tenth of its run, whether
-// its model is known or not, and half of them no later for it. The reads that come last come at
-// other moments, so one in twenty may hear a few milliseconds later, within the same tenth.
+// A client that waits for a job of a known model reads it at most ten times: once when it is accepted,
+// twice at four fifths of the shortest run, 1.04 s, because it had not started at first, and then at
+// each further tenth until the longest run's 1.9 s. Each client learns of the end within a tenth of its
+// run, whether its model is known or not, and half of them no later than without the model's times. The
+// last reads come at other moments, so one in twenty may learn of it a few milliseconds later, within
+// the same tenth.
 func TestPaceByWhatIsKnown(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }
@@ -82,7 +83,7 @@ func TestPaceByWhatIsKnown(t *testing.T) {
 	}
 }
 
-// A job that ends long before its time, as one that fails does, is told of within two seconds.
+// The early end of a job, such as a failed one's, is noticed within two seconds.
 func TestPaceOfAQuickEnd(t *testing.T) {
 	runs := slices.Repeat([]job.RunTime{{Model: "slow", Took: time.Minute}}, 5)
 	few := runs[:2]

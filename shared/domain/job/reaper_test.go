@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Whatever stops the orchestration of a job, the job ends as
-// docs/contract/jobs.md specifies, and one that has ended stays as it is.
+// Whatever stops the orchestration of a job, the job ends as docs/contract/jobs.md specifies, and an
+// ended job stays unchanged.
 func TestReaper(t *testing.T) {
 	const (
 		pending    = "pending"

@@ -55,8 +55,8 @@ func TestAdmission(t *testing.T) {
 	}
 }
 
-// Who waits for a job has it accepted if it ends in that time, however long the queue of others is
-// whose turn comes later.
+// A client that waits for its job has it accepted if it ends in that time, however long the queue of
+// accounts whose turns come later.
 func TestAdmissionOfWhoWaits(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}

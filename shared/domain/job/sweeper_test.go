@@ -28,7 +28,7 @@ type sweepWorld struct {
 	blobs   *diskblob.Store
 	service *job.Service
 	sweeper *job.Sweeper
-	// names are what the test calls the jobs.
+	// names are the test's names of the jobs.
 	names map[string]string
 }
 

@@ -195,8 +195,7 @@ func TestInspectReadsLittle(t *testing.T) {
 	}
 }
 
-// A file made of boxes that each need a read of their own costs only a limited
-// number of reads.
+// A file of boxes that each need a separate read costs only a limited number of reads.
 func TestInspectBoundsReads(t *testing.T) {
 	content := make([]byte, 64<<20)
 	for at := 0; at < len(content); at += 128 << 10 {

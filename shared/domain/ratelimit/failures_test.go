@@ -37,7 +37,7 @@ func TestFailuresCostMoreAndMore(t *testing.T) {
 		if took := cost(t, f, "b"); took != 0 {
 			t.Errorf("another name's first failure costs %s", took)
 		}
-		for range 10 { // time passes meanwhile, in which some are forgiven
+		for range 10 { // time passes, so some failures expire
 			if took := cost(t, f, "a"); took > 5*time.Second || took < 3*time.Second {
 				t.Errorf("a later one costs %s", took)
 			}

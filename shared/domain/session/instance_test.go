@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// records is a store of one instance that records its calls, and fails as the
-// test tells it to. Its times are those of the test's synctest bubble.
+// records is a store of one instance that records its calls, and fails on the test's order. Its times
+// are the synctest bubble's.
 type records struct {
 	mu      sync.Mutex
 	calls   []string
@@ -174,8 +174,8 @@ func isLost(s *session.Session) bool {
 	}
 }
 
-// Who waits for a server to be ready hears once its first attempt at a lease has ended,
-// whether or not it has one then, and no sooner.
+// A caller that waits for a server to be ready learns when its first attempt at a lease has ended,
+// whether it succeeded or not, and no sooner.
 func TestTheFirstAttemptAtALeaseIsTold(t *testing.T) {
 	for name, failure := range map[string]error{"it has a lease": nil, "the store is down": errDown} {
 		t.Run(name, func(t *testing.T) {

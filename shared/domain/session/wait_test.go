@@ -16,7 +16,7 @@ import (
 // waiting is a client that waits for the account's only slot.
 type waiting struct {
 	leave context.CancelFunc
-	// ended is closed at the end of the wait, which the two below tell of.
+	// ended is closed at the end of the wait, whose outcome the next two fields hold.
 	ended   chan struct{}
 	session *session.Session
 	err     error
@@ -41,7 +41,7 @@ func (w *world) wait(t *testing.T, longest int) *waiting {
 	return one
 }
 
-// told returns what the client was told of its place, and forgets it.
+// told returns the places reported to the client, and clears them.
 func (w *waiting) told() []session.Place {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -241,7 +241,7 @@ func TestWriterHasABound(t *testing.T) {
 		if got := added.Load(); got == 0 || got > tried/2 {
 			t.Fatalf("%d of %d records were taken while none was written", got, tried)
 		}
-		add(t, w, record("acme", "k1", "a")) // one that is summed up needs no room
+		add(t, w, record("acme", "k1", "a")) // a summed record needs no capacity
 		cancel()
 		all.Wait()
 		close(s.held)

@@ -180,7 +180,7 @@ func TestSchedule(t *testing.T) {
 	}
 }
 
-// All attempts have the same id and body, and a signature of their own time.
+// All attempts have the same id and body, and each a new time and signature.
 func TestRepetitionsAreOneMessage(t *testing.T) {
 	w := newWorld(t, status(500))
 	j := w.ended()

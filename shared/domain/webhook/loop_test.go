@@ -26,8 +26,7 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// halls holds the messages of one account until the end of the test, and
-// accepts those of the others.
+// halls holds the messages of one account until the end of the test, and accepts all others.
 type halls struct {
 	slow  string
 	taken chan string

@@ -118,10 +118,9 @@ func TestAllowedAddresses(t *testing.T) {
 	}
 }
 
-// The blocks of IANA's registries, and what Cutroom adds, are
-// refused from their first to their last address, in either form, whatever list the
-// registries are read from. The addresses around them are public where no other
-// block has them.
+// The blocks of IANA's registries, and Cutroom's additions, are refused from their first to their last
+// address, in either form, whatever list the registries are read from. The addresses around them are
+// public unless another block has them.
 func TestSpecialPurposeBlocksAreRefused(t *testing.T) {
 	blocks := []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// A program that was broken since the start, as by an update that is under way,
-// costs nobody a job.
+// A program that was broken at the start, as by a running update, costs no job.
 func TestABrokenProgram(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	t.Setenv("TMPDIR", t.TempDir())
@@ -45,7 +44,7 @@ func copyProgram(t *testing.T, from, path string) {
 	t.Helper()
 	content, err := os.ReadFile(from)
 	if err == nil {
-		err = os.WriteFile(path+".new", content, 0o755) //nolint:gosec // it is to be run
+		err = os.WriteFile(path+".new", content, 0o755) //nolint:gosec // an executable
 	}
 	if err == nil {
 		err = os.Rename(path+".new", path)

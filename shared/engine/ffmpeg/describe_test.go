@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// TestDescribeVideo holds what a header says against what ffprobe finds.
+// TestDescribeVideo compares the header's description with ffprobe's.
 func TestDescribeVideo(t *testing.T) {
 	tools := find(t)
 	colours := func(name string) []string {
@@ -84,7 +84,7 @@ func TestDescribeVideo(t *testing.T) {
 	}
 }
 
-// What a header says in a place that is easily missed, or says twice, is left to the probe.
+// Headers with unusual places or repeated fields are left to the probe.
 func TestDescribeUnusualHeaders(t *testing.T) {
 	tools := find(t)
 	original, err := os.ReadFile(mediatest.Video{Silent: true, Args: []string{"-bf", "2"}}.Make(t))

@@ -11,7 +11,7 @@ import (
 // KeptLog is how much of a program's messages is kept, in bytes.
 const KeptLog = keptLog
 
-// SetBounds lowers what a run may use to what a test can use up.
+// SetBounds lowers the limits of a run so that a test can reach them.
 func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }

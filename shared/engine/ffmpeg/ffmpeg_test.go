@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// limits are those of docs/contract/media.md#input-limits.
+// limits are the limits in docs/contract/media.md#input-limits.
 var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }

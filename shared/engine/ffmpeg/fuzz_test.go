@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// What the programs answer is distrusted too: a file may have taken them over.
+// The programs' answers are distrusted too: a file may have taken the programs over.
 
 // FuzzStill looks for output of which more is accepted than was requested.
 func FuzzStill(f *testing.F) {

@@ -27,7 +27,7 @@ var (
 	}
 )
 
-// trap is an address and a file that nobody may open.
+// trap is an address and a file that decoders must not open.
 type trap struct {
 	address, file string
 	accepted      atomic.Int32
@@ -64,8 +64,8 @@ func setTrap(t *testing.T) *trap {
 	return tr
 }
 
-// TestTrap checks that the trap works: without the fence, ffmpeg opens what the
-// hostile files name.
+// TestTrap checks that the trap works: outside the sandbox, ffmpeg opens the targets of the hostile
+// files.
 func TestTrap(t *testing.T) {
 	tr := setTrap(t)
 	unfenced := func(demuxer, path string, options ...string) error {
@@ -169,7 +169,7 @@ func TestFilesThatAreNotMedia(t *testing.T) {
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
 		name, path, mime string
-		// onlyRun is true for what a probe cannot detect.
+		// onlyRun is true for files that a probe cannot detect.
 		onlyRun bool
 	}{
 		{name: "text named .mp4", path: mediatest.TextFile(t), mime: "video/mp4"},

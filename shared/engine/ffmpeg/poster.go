@@ -320,8 +320,8 @@ func (s still) deviation() float64 {
 	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
 }
 
-// encode encodes a picture as a JPEG, on white where it is transparent, with the best quality for
-// its size.
+// encode encodes a picture as a JPEG, on white if it is transparent, with the best quality for its
+// size.
 func (s still) encode(wanted format) ([]byte, error) {
 	area := image.Rect(0, 0, s.size.Width, s.size.Height)
 	opaque := &image.RGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}

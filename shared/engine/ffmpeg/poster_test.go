@@ -91,8 +91,8 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// Where a video begins blank, its poster is a later picture that shows something; a picture,
-// or a video that stays as it is, has its own.
+// If a video starts blank, its poster is a later picture with content; a picture, or a video that does
+// not change, has its first one.
 func TestPostersOfWhatBeginsBlank(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {
@@ -157,8 +157,8 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// What an edit draws on the black of its input does not make it the poster: a result has that
-// of the same time as its input.
+// An edit that draws on its input's black frames does not change the poster's time: a result has the
+// poster of the same time as its input.
 func TestPostersOfAnEditOfWhatBeginsBlank(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading
@@ -211,7 +211,7 @@ func posterSpread(t *testing.T, tools *ffmpeg.Tools, of engine.Input) float64 {
 	return math.Sqrt(squares/n - sum/n*sum/n)
 }
 
-// What is transparent is white in a poster, which has no transparency.
+// Transparent pixels are white in a poster.
 func TestPosterOfTransparency(t *testing.T) {
 	clear := mediatest.Image{Source: "color=c=red", Filter: "format=rgba,geq=r=255:g=0:b=0:a=0", PixelFormat: "rgba"}
 	of := pictures(engine.Input{Path: clear.Make(t), MIME: "image/png"})

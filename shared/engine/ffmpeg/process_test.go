@@ -97,7 +97,7 @@ func runEndlessly(t *testing.T, folder string) {
 	t.Error(find(t).Run(t.Context(), command))
 }
 
-// number parses a process id; 0 if there is none.
+// number parses a process id; it returns 0 for other texts.
 func number(text string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(text))
 	return n

@@ -103,7 +103,7 @@ func (t *Tools) globalArgs() []string {
 		"-nostdin", "-hide_banner", "-y",
 		"-loglevel", "error", "-nostats",
 		"-max_alloc", strconv.Itoa(t.maxAlloc()),
-		// Without a picture, fail instead of writing an empty file or one with only sound.
+		// If no picture is decoded, fail instead of writing an empty file or one with only sound.
 		"-abort_on", "empty_output+empty_output_stream",
 	}
 }

@@ -21,9 +21,8 @@ import (
 // the traced process.
 const traceRole = "CUTROOM_TEST_DECODE"
 
-// TestHostileFilesTraced decodes files that name others, lie about themselves,
-// or are broken, and checks every file and every socket that FFmpeg opens
-// meanwhile, whether or not the fence refuses it.
+// TestHostileFilesTraced decodes files that refer to other files, have false headers, or are broken,
+// and checks every file and every socket that FFmpeg opens, whether or not the sandbox refuses it.
 func TestHostileFilesTraced(t *testing.T) {
 	if list := os.Getenv(traceRole); list != "" {
 		decodeAll(t, list)
@@ -111,8 +110,8 @@ func decodeAll(t *testing.T, list string) {
 	}
 }
 
-// The lines of strace: a process, and a call. A call during which another process is
-// heard of is told in two lines, of which the first ends as unfinished.
+// The lines of strace: a process, and a call. A call that another process's line interrupts takes two
+// lines, of which the first ends as unfinished.
 var (
 	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".*(?: = 0| <unfinished \.\.\.>)$`)
 	fenced   = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-fence",`)

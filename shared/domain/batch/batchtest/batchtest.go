@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Store is what an adapter implements.
+// Store is implemented by an adapter.
 type Store interface {
 	batch.Store
 	batch.Progress
@@ -48,7 +48,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Store
@@ -58,7 +58,7 @@ type suite struct {
 	made  int
 }
 
-// begun is when the batches of the tests were made.
+// Creation time of the tests' batches.
 var begun = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
 
 // create makes a batch that is the newest of all.
@@ -77,7 +77,7 @@ func (s *suite) create(account string) batch.Batch {
 	return b
 }
 
-// change changes a batch from the status, and returns it as it is then.
+// change changes a batch from the status, and returns the stored batch.
 func (s *suite) change(from batch.Status, b batch.Batch) batch.Batch {
 	s.Helper()
 	if err := s.Change(s.ctx, from, b); err != nil {

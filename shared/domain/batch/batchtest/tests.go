@@ -266,7 +266,7 @@ var tests = []test{
 		finished, err := s.Finished(s.ctx, 10)
 		s.are(finished, err, b)
 		s.known(b.ID, true)
-		s.forget(begun.Add(time.Hour)) // it is not cleared yet
+		s.forget(begun.Add(time.Hour)) // not cleared yet
 		s.is(b)
 		if err := s.Cleared(s.ctx, b.ID); err != nil {
 			s.Error(err)
@@ -277,7 +277,7 @@ var tests = []test{
 		if chunks, err := s.Chunks(s.ctx, b.ID); err != nil || len(chunks) > 0 {
 			s.Errorf("%+v, %v", chunks, err)
 		}
-		s.forget(begun) // it ended no earlier
+		s.forget(begun) // ended later
 		s.is(b)
 		s.forget(begun.Add(time.Millisecond))
 		s.page("acme", "", 10, open)

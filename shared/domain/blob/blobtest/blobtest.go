@@ -15,11 +15,11 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter provides for the suite.
+// Harness is an adapter's input to the suite.
 type Harness struct {
 	Store blob.Store
-	// Leftovers returns what the store keeps besides its blobs, such as bytes of a
-	// Put that failed. It may be nil if that is unknown.
+	// Leftovers returns the store's remains other than blobs, such as bytes of a failed Put. It may be
+	// nil if unknown.
 	Leftovers func(t *testing.T) []string
 }
 
@@ -48,7 +48,7 @@ type test struct {
 // Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Harness

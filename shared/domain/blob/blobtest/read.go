@@ -98,7 +98,7 @@ var openTests = []test{
 
 var headTests = []test{
 	{"returns the size and when the blob was stored", func(s *suite) {
-		// Stores may report whole seconds, on clocks of their own.
+		// Stores may report whole seconds, on separate clocks.
 		const tolerance = time.Minute
 		began := time.Now()
 		s.put("a", data(1, 12345))

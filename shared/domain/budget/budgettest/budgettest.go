@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what a suite needs of an adapter.
+// Harness is an adapter's input to the suite.
 type Harness struct {
 	// Store has no budgets, counters and leases yet.
 	Store budget.Store
@@ -38,7 +38,7 @@ type test struct {
 // Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	budget.Store
@@ -50,7 +50,7 @@ type suite struct {
 // moment is the least by which the times of stores differ.
 const moment = time.Second
 
-// daily is the budget of most tests: of what an account costs in a day.
+// daily is the budget of most tests: an account's daily cost.
 var daily = budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}
 
 // today is the counter of most tests.
@@ -62,7 +62,7 @@ func (s *suite) lease(c budget.Counter) budget.Lease {
 	return budget.Lease{Counter: c, ID: fmt.Sprint("lease-", s.made)}
 }
 
-// took takes from a lease's counter. The lease gets what was taken.
+// took takes from a lease's counter and adds the result to the lease.
 func (s *suite) took(l *budget.Lease, limit, least, most, want int64) {
 	s.Helper()
 	taken, err := s.Take(s.ctx, *l, limit, least, most)
@@ -73,7 +73,7 @@ func (s *suite) took(l *budget.Lease, limit, least, most, want int64) {
 	l.Share = taken.Share
 }
 
-// used asserts what is used on a counter.
+// used asserts a counter's use.
 func (s *suite) used(c budget.Counter, want int64) {
 	s.Helper()
 	used, err := s.Store.Used(s.ctx, []budget.Counter{c})
@@ -89,8 +89,8 @@ func (s *suite) budgets(account string, want ...budget.Budget) {
 	conformance.SameList(s, "the budgets", got, want)
 }
 
-// UsedSince returns what was used of a budget from a time until now: also of the window before,
-// where one has ended meanwhile.
+// UsedSince returns the use of a budget since a time, including the previous window if it has ended in
+// between.
 func UsedSince(ctx context.Context, store budget.Store, b budget.Budget, since time.Time) (sum int64, err error) {
 	counters := []budget.Counter{b.Counter(since)}
 	if now := b.Counter(time.Now()); now != counters[0] {

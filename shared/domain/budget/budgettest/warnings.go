@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// hook is who is told of warnings.
+// hook is the receiver of warnings.
 const hook = "https://example.com/budgets"
 
 // limited sets the limit of the daily budget, which tells the hook.

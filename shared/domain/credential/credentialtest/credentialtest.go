@@ -22,10 +22,10 @@ type Store interface {
 	credential.TokenStore
 }
 
-// Harness is what an adapter provides for the suite, all over the same records.
+// Harness is an adapter's input to the suite, all over the same records.
 type Harness struct {
 	Store Store
-	// Log has the entries of what Store changes.
+	// Log has the entries of Store's changes.
 	Log audit.Log
 	// Retention is nil if the platform deletes tokens; its tests are then skipped.
 	Retention credential.TokenRetention
@@ -56,7 +56,7 @@ type test struct {
 // Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Store
@@ -87,7 +87,7 @@ func (s *suite) create(account string, number int, at time.Time) credential.Key 
 	return key
 }
 
-// found checks that the store has the key as it is.
+// found checks that the store has exactly this key.
 func (s *suite) found(want credential.Key) {
 	s.Helper()
 	got, err := s.FindKey(s.ctx, want.Hash)

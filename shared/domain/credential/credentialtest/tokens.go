@@ -28,7 +28,7 @@ func token(key credential.Key, number int) credential.Token {
 	}
 }
 
-// foundToken checks that the store has the token as it is.
+// foundToken checks that the store has exactly this token.
 func (s *suite) foundToken(want credential.Token) {
 	s.Helper()
 	got, err := s.FindToken(s.ctx, want.Hash)

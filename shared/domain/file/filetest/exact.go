@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A store may keep what an account stores in several sums. Its limit is exact all the same.
+// A store may split an account's stored bytes into several sums. Its limit is exact all the same.
 var exactTests = []test{
 	{"of many uploads at once all are created that fit, to the last byte", func(s *suite) {
 		files := make([]file.File, racers)
@@ -187,8 +187,8 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change which adds so many bytes was refused if and only if they did not fit.
-// It reports whether they did.
+// fits checks that a change which adds bytes was refused if and only if they did not fit. It reports
+// whether they did.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter provides for the suite, both over the same records.
+// Harness is an adapter's input to the suite, both over the same records.
 type Harness struct {
 	Store file.Store
 	// Retention is nil if the platform does the sweeper's work; its tests are then
@@ -50,7 +50,7 @@ type test struct {
 // Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Harness
@@ -126,7 +126,7 @@ func (s *suite) finalize(pending file.File) file.File {
 	return pending
 }
 
-// known checks that the account sees the file as it is at the time.
+// known checks that the account sees exactly this file at the time.
 func (s *suite) known(want file.File, now time.Time) {
 	s.Helper()
 	got, err := s.Store.Get(s.ctx, want.Account, want.ID, now)

@@ -13,7 +13,7 @@ import (
 // racers is how many goroutines try the same thing concurrently.
 const racers = 50
 
-// sized returns the record of a file of so many bytes.
+// sized returns the record of a file of this size.
 func (s *suite) sized(account string, size int64) file.File {
 	f := s.new(account)
 	f.Size = size

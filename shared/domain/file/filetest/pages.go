@@ -92,7 +92,7 @@ type world struct {
 	account string
 	random  *rand.Rand
 	now     time.Time
-	// files are those that a complete list would contain, by id.
+	// files are the files of a complete list, by id.
 	files map[string]file.File
 }
 

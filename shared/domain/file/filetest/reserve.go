@@ -17,7 +17,7 @@ func (s *suite) room(account string) file.Reservation {
 	return file.Reservation{Account: account, ID: fmt.Sprint("room", s.ids.Add(1)), Until: s.at(600)}
 }
 
-// reserve makes the reservation hold so many bytes.
+// reserve changes the reservation to this many bytes.
 func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation {
 	s.Helper()
 	got, err := s.Store.Reserve(s.ctx, r, bytes, bytes, limit, s.now)
@@ -28,7 +28,7 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 	return got
 }
 
-// big returns the record of a pending file of so many bytes that counts 10.
+// big returns the record of a pending file of this size that counts 10.
 func (s *suite) big(account string, size, limit int64) file.File {
 	f := s.newPending(account)
 	f.Size, f.Upload = size, file.PendingUpload{Bytes: 10, Limit: limit}

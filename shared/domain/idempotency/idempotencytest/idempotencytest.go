@@ -42,7 +42,7 @@ func (s *suite) claim(c idempotency.Claim, instead string, after time.Duration) 
 	return record
 }
 
-// has fails the test unless the record is that of the claim before it is settled.
+// has fails the test unless the record equals the unsettled claim's.
 func (s *suite) has(record idempotency.Record, c idempotency.Claim, after time.Duration) {
 	s.Helper()
 	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Answer) > 0 ||

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The counters of these tests: of what the account costs in a month, and of the jobs of
-// its key in a day. Their windows are far ahead, so that no store has deleted them.
+// The counters of these tests: the account's cost in a month, and its key's jobs in a day. Their
+// windows are in the far future, so that no store has deleted them.
 var (
 	spending = budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Window: "2126-02",
@@ -22,11 +22,11 @@ var (
 	}
 )
 
-// costHeld is what a job of these tests reserves: the price of 6 seconds.
+// costHeld is the reservation of a job of these tests: the price of 6 seconds.
 const costHeld = 300_000_000
 
-// claims returns what a job takes: its cost of a budget for so many of them, and one job of a
-// budget of 1000.
+// claims returns a job's claims: its cost from a budget for this many jobs, and one job from a budget
+// of 1000.
 func claims(room int64) []budget.Claim {
 	return []budget.Claim{
 		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: room * costHeld, Amount: costHeld},
@@ -49,7 +49,7 @@ func (s *suite) held(room int64) job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// used checks what is used of the budgets: settled and reserved.
+// used checks the budgets' use: settled and reserved.
 func (s *suite) used(jobs, cost int64) {
 	s.Helper()
 	got, err := s.Budgets.Used(s.ctx, []budget.Counter{edits, spending})

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter passes to the suite: all over the same records.
+// Harness is an adapter's input to the suite: all over the same records.
 type Harness struct {
 	Store job.Store
 	Runs  job.Runs
@@ -50,7 +50,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform does the sweeper's work")
 		}
-		// The clock is the present one, as a platform may delete what is old.
+		// The clock is the real time, because a platform may delete old records.
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
 	}, groups...)
 }
@@ -79,8 +79,7 @@ func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// new returns a job that is ready to be accepted. Ids sort in the order in
-// which they were made, like those of the service.
+// new returns a job that is ready to be accepted. Ids sort in order of creation, like the service's.
 func (s *suite) new(lane job.Lane, account string) job.Job {
 	return job.Job{
 		ID: fmt.Sprintf("job_%026d", s.ids.Add(1)), Account: account, Key: "key_0123456789ab",
@@ -118,7 +117,7 @@ func (s *suite) start(id, nonce string, now time.Time) job.Job {
 	return j
 }
 
-// get returns the job as it is recorded.
+// get returns the recorded job.
 func (s *suite) get(id string) job.Job {
 	s.Helper()
 	j, err := s.Store.Get(s.ctx, id)

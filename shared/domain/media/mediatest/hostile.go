@@ -173,12 +173,12 @@ func deflate(t testing.TB, size int64) []byte {
 		t.Fatal(err)
 	}
 	packed = append(packed, buffer.Bytes()...)
-	// The checksum, Adler-32, of zeros alone.
+	// The checksum, Adler-32, of zeros.
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack creates a QuickTime file whose picture is to be read from
-// another file, through an alias with its absolute path.
+// ExternalTrack creates a QuickTime file whose picture must be read from another file, through an alias
+// with its absolute path.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// HostileFile is a file that is meant to harm whoever decodes it.
+// HostileFile is a file made to harm its decoder.
 type HostileFile struct {
 	Name, Path string
 	// MIME is the type that it passes for.
@@ -97,8 +97,8 @@ var heads = []struct{ mime, head string }{
 	{"image/tiff", "II*\x00\x08\x00\x00\x00\x01\x00"},
 }
 
-// HostileSet creates files that name an address and a file that nobody may
-// open, in every known way, files that lie about themselves, and broken ones.
+// HostileSet creates files that refer to a forbidden address and a forbidden file, in every known way,
+// files with false headers, and broken ones.
 func HostileSet(t testing.TB, address, file string) []HostileFile {
 	t.Helper()
 	var set []HostileFile

@@ -40,8 +40,8 @@ type Video struct {
 	Flash bool
 	// Silent clips have no audio track.
 	Silent bool
-	// Codec is FFmpeg's name of the video encoder, PixelFormat that of the
-	// pictures' format. The defaults suit the container.
+	// Codec is FFmpeg's name of the video encoder, PixelFormat its pixel format. The defaults suit the
+	// container.
 	Codec, PixelFormat string
 	// Rotation, in degrees clockwise, is how far a player must rotate the
 	// pictures of an MP4 or MOV: 0, 90, 180 or 270.

@@ -80,7 +80,7 @@ func TestVideos(t *testing.T) {
 	}
 }
 
-// The bombs are valid: a decoder that unpacks one finds what it claims.
+// The bombs are valid: a decoder that unpacks one finds the claimed size.
 func TestPNGBomb(t *testing.T) {
 	const side = 5_000
 	file, err := os.Open(mediatest.PNGBomb(t, side))

@@ -41,9 +41,9 @@ func boxContent(t testing.TB, movie []byte, kind string) int {
 	return moov + at + 4
 }
 
-// ClaimDuration rewrites the header of an MP4 of one or more tracks so that it
-// claims a duration in seconds, in the movie alone or in its tracks too, and
-// leaves the frames as they are. It returns the path of the new file.
+// ClaimDuration rewrites the header of an MP4 of one or more tracks so that it claims a duration in
+// seconds, in the movie header and optionally in its tracks. The frames stay unchanged. It returns the
+// path of the new file.
 func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
 	t.Helper()
 	content := read(t, path)

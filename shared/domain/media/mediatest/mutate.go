@@ -14,10 +14,9 @@ import (
 //go:embed files/progressive.jpg
 var ProgressiveJPEG []byte
 
-// Mutate returns what a hostile or broken sender might send of one of the
-// files: with bits and bytes changed, numbers made extreme, and pieces removed,
-// repeated, or taken from another file. The same random numbers produce the
-// same file.
+// Mutate returns a hostile or broken version of one of the files: with bits and bytes changed, numbers
+// made extreme, and pieces removed, repeated, or taken from another file. The same random numbers
+// produce the same file.
 func Mutate(random *rand.Rand, files [][]byte) []byte {
 	data := bytes.Clone(files[random.IntN(len(files))])
 	for range 1 + random.IntN(6) {

@@ -1,5 +1,5 @@
-// Package ratelimittest specifies the behaviour of what counts rates, in this process
-// or elsewhere, as tests that every such limiter runs.
+// Package ratelimittest specifies the behaviour of rate limiters, in this process or elsewhere, as
+// tests that every limiter runs.
 package ratelimittest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Limiter is what is specified: see ratelimit.Limiter for what its methods say.
+// Limiter is the tested interface: see ratelimit.Limiter.
 type Limiter interface {
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
@@ -42,7 +42,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Harness
@@ -66,7 +66,7 @@ func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State 
 	return rounded(state)
 }
 
-// rounded returns a state in milliseconds: nobody counts on less.
+// rounded returns a state in milliseconds, the promised precision.
 func rounded(s ratelimit.State) ratelimit.State {
 	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
 	return s

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter passes to the suite.
+// Harness is an adapter's input to the suite.
 type Harness struct {
 	Store session.Store
 	// Pass advances the store's time, by which leases age.

@@ -28,7 +28,7 @@ type test struct {
 	run  func(s *suite)
 }
 
-// suite is what a test works with.
+// suite is a test's environment.
 type suite struct {
 	*testing.T
 	usage.Store
@@ -43,11 +43,11 @@ const (
 	wednesday usage.Day = "2026-02-04"
 )
 
-// call is what a completion used.
+// call is a completion's usage.
 var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7,
 	Estimated: 1}
 
-// times returns the counts of so many calls.
+// times returns the counts of n calls.
 func times(n int64) usage.Counts {
 	return usage.Counts{
 		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n,
@@ -55,7 +55,7 @@ func times(n int64) usage.Counts {
 	}
 }
 
-// record makes a record of one call, under an id of its own.
+// record makes a record of one call, under a new id.
 func (s *suite) record(account, model string, day usage.Day) usage.Record {
 	s.made++
 	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day,

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is what an adapter passes to the suite, over the same records.
+// Harness is an adapter's input to the suite, over the same records.
 type Harness struct {
 	Store   webhook.Store
 	Jobs    job.Store
@@ -54,7 +54,7 @@ type suite struct {
 	ctx context.Context
 }
 
-// The clock is the present one, as a platform may delete what is old.
+// The clock is the real time, because a platform may delete old records.
 var begun = time.Now().UTC().Truncate(time.Millisecond)
 
 func after(d time.Duration) time.Time { return begun.Add(d) }
@@ -79,7 +79,7 @@ func (s *suite) ended(account, number string, at time.Time) job.Job {
 	return j
 }
 
-// told returns the end of a job as what its receiver is told of.
+// told returns the event of a job's end.
 func told(j job.Job) webhook.Event {
 	return webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, Begun: j.Deadline}
 }
@@ -104,7 +104,7 @@ func (s *suite) attempted(j job.Job, want ...webhook.Attempt) {
 	s.attemptedOf(j.ID, want...)
 }
 
-// attemptedOf checks the attempts to tell of an event.
+// attemptedOf checks the attempts of an event.
 func (s *suite) attemptedOf(id string, want ...webhook.Attempt) {
 	s.Helper()
 	got, err := s.Store.Attempts(s.ctx, id)
