@@ -253,7 +253,7 @@ func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	return accepted, refused, slowest, err
 }
 
-// readStates reads states of the jobs while meanwhile runs, and returns the time of every read.
+// readStates reads states of the jobs until the function returns, and returns the time of every read.
 func readStates(ctx context.Context, client *servertest.Client, ids []string,
 	meanwhile func(context.Context) error) ([]time.Duration, error) {
 	var mu sync.Mutex

@@ -108,7 +108,7 @@ func run(ctx context.Context, names []string) error {
 }
 
 // choose returns the named sections, in their order. If no names are given, it returns all sections
-// except those that run only when named.
+// except the ones that only run by name.
 func choose(names []string) ([]section, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {

@@ -19,16 +19,15 @@ const root = ".."
 // maxText is the size above which a file is taken for data, in bytes.
 const maxText = 1 << 20
 
-// unread lists the folders that hold nothing of the repository's own.
+// unread lists the folders with no files of the repository.
 var unread = []string{".git", ".tools", ".cutroom", ".local-aws", "bin", "cdk.out", "test-output", "node_modules", "__pycache__"}
 
-// cited is a page that code cites from the root, such as docs/cost.md, with the
-// anchor of a heading where one is named. What stands before it must not make it
-// part of a longer path or of a URL.
+// cited matches a page that code cites from the root, such as docs/cost.md, with an
+// optional anchor of a heading. It does not match a part of a longer path or URL.
 var cited = regexp.MustCompile(
 	`(?:^|[^\w./-])((?:docs/(?:[\w-]+/)*[\w-]+|README|ARCHITECTURE|CONTRIBUTING|SECURITY|CHANGELOG)\.md(?:#[\w-]*)?)`)
 
-// links are those of Markdown: [text](target) with an optional title.
+// links matches a link in Markdown: [text](target) with an optional title.
 var links = regexp.MustCompile(`\]\(\s*<?([^)\s>]+)>?(?:\s+"[^"]*")?\s*\)`)
 
 func TestCitationsLeadToAHeading(t *testing.T) {
@@ -95,13 +94,13 @@ func TestAnchorsAreThoseOfTheSite(t *testing.T) {
 	}
 }
 
-// check returns what is wrong with a citation, or "".
+// check returns the error of a citation, or "".
 func check(headings map[string][]string, citation string) string {
 	page, anchor, anchored := strings.Cut(citation, "#")
 	known, ok := headings[page]
 	if !ok {
 		if _, err := os.Stat(path.Join(root, page)); err == nil && !anchored {
-			return "" // a file or a folder that is no page
+			return "" // a file or a folder that is not a page
 		}
 		return "there is no page " + page
 	}
@@ -163,7 +162,7 @@ var (
 )
 
 // anchors returns the anchors of a page's headings, as GitHub makes them: lower
-// case, without punctuation, hyphens for spaces, and a number where one comes again.
+// case, no punctuation, hyphens for spaces, and a number for a repeated heading.
 func anchors(page string) []string {
 	var found []string
 	seen := map[string]int{}

@@ -128,7 +128,7 @@ type world struct {
 	proxy *awstest.Proxy
 }
 
-// nobody is a dispatcher for jobs that no worker must get.
+// A dispatcher whose jobs reach no worker.
 type nobody struct{}
 
 func (nobody) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }

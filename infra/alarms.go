@@ -162,7 +162,7 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 }
 
 // waiting is the age of the oldest message of a queue, in seconds, if messages have waited for this
-// many minutes, else 0. SQS also counts messages in work as old, so the age by itself may only mean a
+// many minutes, else 0. SQS also counts messages in work as old, so a high age may only mean a
 // long edit. The number of waiting messages says nothing about their age. A queue is behind if every
 // minute's point has waiting messages, and the oldest is over the limit.
 func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {

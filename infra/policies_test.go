@@ -68,7 +68,7 @@ func TestPoliciesOfEveryForm(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any
-		// besides lists parts of allowed differences.
+		// Parts of allowed differences.
 		besides []string
 	}{
 		{map[string]any{"workerImage": "worker"}, nil},

@@ -97,7 +97,7 @@ func TestALongEditIsNoWait(t *testing.T) {
 	}
 }
 
-// checkWaiting checks that an alarm equals the one that rises simulates.
+// checkWaiting checks that an alarm equals the simulation in rises.
 func checkWaiting(t *testing.T, alarm map[string]any, window int, above float64) {
 	t.Helper()
 	got := map[string]string{}

@@ -50,7 +50,7 @@ test-bare) needs="root git go certificates debootstrap" ;;
 	;;
 esac
 
-# The packages for each need, on each system; empty if besides() has a command. Homebrew's plain
+# The packages for each need, on each system; empty if another command provides it. Homebrew's plain
 # ffmpeg lacks the filter that HDR clips need. gcc only recommends the C library's headers on
 # Debian, and the race detector builds against them.
 # need          apt-get             dnf              pacman           apk              brew
@@ -210,7 +210,7 @@ packages_of() {
 		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
 }
 
-# besides NEED prints the command for needs that packages do not cover.
+# Prints the command for a need that packages do not cover: besides NEED.
 besides() {
 	case $1:$manager in
 	go:brew | go:pacman) ;;

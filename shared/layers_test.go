@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// wings stand above one another, the lowest first.
+// wings are the layers, the lowest first.
 var wings = []string{"platform", "domain", "engine", "service", "adapter", "app"}
 
-// besides are what no wing imports.
+// Packages outside of the wings, which no wing imports.
 var besides = []string{"client", "testkit"}
 
-// foreign is what the domain must not know, by the beginning of its path.
+// foreign lists path prefixes that the domain must not import.
 var foreign = []string{
 	"net/http", "database/sql", "github.com/aws/", "github.com/awslabs/", "github.com/coder/websocket", "modernc.org/",
 	"maragu.dev/",
@@ -27,8 +27,7 @@ type listed struct {
 	Imports    []string
 }
 
-// Arrows between packages point down: what may import what is a matter of where a
-// package stands.
+// A package imports only from its own wing and from lower ones.
 func TestArrowsPointDown(t *testing.T) {
 	for _, p := range list(t) {
 		from := wingOf(p.ImportPath)
@@ -57,7 +56,7 @@ func TestArrowsPointDown(t *testing.T) {
 	}
 }
 
-// Every package below shared stands in a wing, or beside them.
+// Every package below shared is in a wing, or is listed above.
 func TestEveryPackageHasAWing(t *testing.T) {
 	known := slices.Concat(wings, besides)
 	for _, p := range list(t) {
@@ -67,7 +66,7 @@ func TestEveryPackageHasAWing(t *testing.T) {
 	}
 }
 
-// list returns the packages below shared with what they import, tests left out.
+// list returns the packages below shared with their imports, except tests.
 func list(t *testing.T) []listed {
 	t.Helper()
 	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()

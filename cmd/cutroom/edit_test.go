@@ -178,7 +178,7 @@ func TestEveryModel(t *testing.T) {
 	}
 
 	ctx := steps(t)
-	// Without an input the length comes from the catalog.
+	// If there is no input, the catalog gives the length.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}

@@ -19,7 +19,7 @@ var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 // launcher: some have less to wait for than the launcher itself.
 const launcherShare = 0.2
 
-// TestLauncherPrecedesTheRest: run as ffmpeg's launcher, the program initializes none of its own
+// TestLauncherPrecedesTheRest: run as ffmpeg's launcher, the program initializes none of its
 // packages and few others. Each job would pay their processor time, at the server's own priority.
 func TestLauncherPrecedesTheRest(t *testing.T) {
 	whole := initializedFor(t, "cutroom", "--version")

@@ -103,7 +103,7 @@ func (m languageModel) clamps(t *testing.T) {
 	}
 }
 
-// A prompt that the server rejects as too long goes to the row's fallback. Without a fallback the
+// A prompt that the server rejects as too long goes to the row's fallback. If the row has no fallback, the
 // caller gets the server's error.
 func (m languageModel) tooLong(t *testing.T) {
 	ask := func(model string) *http.Response {

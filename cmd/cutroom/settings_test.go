@@ -32,7 +32,7 @@ func TestWrongSettings(t *testing.T) {
 
 	for _, c := range []struct {
 		name, setting string
-		// says lists the texts that the line must contain besides the setting's name.
+		// says lists the texts that the line must contain in addition to the setting's name.
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// announcement is what a program needs to use the server that it started. It names the key's file,
+// announcement tells a program how to use the server that it started. It names the key's file,
 // because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`

@@ -10,7 +10,7 @@ import (
 )
 
 // peerAddress returns the address for other instances from CUTROOM_PEER_ADDR: an IP address and a port.
-// A missing IP is the machine's own, and a missing port the listener's. Without the setting it returns
+// A missing IP is the machine's own, and a missing port the listener's. If the setting is empty, it returns
 // "".
 func peerAddress(setting string, listener net.Listener) (string, error) {
 	if setting == "" {

@@ -24,7 +24,7 @@ import (
 // engineServer does to a run what its prompt says.
 type engineServer struct {
 	t *testing.T
-	// Channel begun receives the prompt of every run; left is closed by a cancelled run.
+	// The first channel receives the prompt of every run. A cancelled run closes the second.
 	begun chan string
 	left  chan struct{}
 

@@ -96,7 +96,7 @@ def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> N
 
 @pytest.mark.parametrize("name", CARDS)
 def test_all_pipelines_of_a_map_fit_beside_each_other(name: str) -> None:
-    """So that nobody waits for weights because others were used last."""
+    """Otherwise a run would wait for weights because another run used different ones."""
     found = [footprint(pipeline, row) for pipeline, row in read_model_map(FOLDER / name, "gen").pipelines.items()]
     known = [one for one in found if one is not None]
     assert len(known) == len(found)

@@ -110,8 +110,8 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 // folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// beside returns the default path of a result: in its input's folder, under the name that the service
-// uses. Without a prompt that name would equal the input's.
+// The default path of a result is in its input's folder, under the name that the service
+// uses. If the prompt is empty, that name would equal the input's.
 func beside(input string, edit client.Edit) string {
 	folder, prompt := "", edit.Fields["prompt"]
 	if input != "" && !isFileID(input) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Without a named model a command edits with the catalog's default.
+// A command that names no model edits with the catalog's default.
 func TestTheDefaultModelIsTheCatalogs(t *testing.T) {
 	folder := t.TempDir()
 	own := filepath.Join(folder, "catalog.yaml")

@@ -237,7 +237,7 @@ func TestDynamicRange(t *testing.T) {
 	}
 }
 
-// TestSound edits a clip that flashes where it clicks: flashes and clicks stay together, to within a
+// TestSound edits a clip whose flashes and clicks coincide: they stay together, to within a
 // frame.
 func TestSound(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)

@@ -191,7 +191,7 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 	return [][]byte{[]byte("small")}, nil
 }
 
-// Simultaneous requests make a thumbnail once, and a file deleted in between has none.
+// Simultaneous requests make a thumbnail once, and a file deleted in between gets no thumbnail.
 func TestAThumbnailIsMadeOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})

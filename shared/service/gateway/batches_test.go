@@ -216,7 +216,7 @@ func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 	}
 }
 
-// It reads the results only of its own batches, because others' may come from any model.
+// It reads the results only of batches that it made, because others may come from any model.
 func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })

@@ -331,7 +331,7 @@ func TestKeepAlive(t *testing.T) {
 }
 
 // A slow reader makes the upstream wait: the gateway reads only as much as fits into its buffers and
-// the sockets', which are small here except the one that the gateway reads from.
+// the sockets'. All are small here, except the socket that the gateway reads.
 func TestBackpressure(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")

@@ -84,7 +84,7 @@ func TestSessionsAreBilled(t *testing.T) {
 	}
 }
 
-// A piece of a session counts in the day in which it starts, so a session continues after midnight on
+// A piece of a session counts in the day of its start, so a session continues after midnight on
 // the new day's budget.
 func TestSessionAtMidnight(t *testing.T) {
 	t.Parallel()

@@ -299,7 +299,7 @@ func (s *fixture) of(data, reference string) func(*job.Job) {
 	}
 }
 
-// Stored inputs of a job have thumbnails from then on, which are made once. A deleted file has none.
+// Stored inputs of a job have thumbnails from then on, which are made once. A deleted file gets no thumbnail.
 func TestThumbnailsOfStoredFiles(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

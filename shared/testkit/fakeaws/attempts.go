@@ -17,7 +17,7 @@ import (
 // Attempts after the first follow the SDK's retryer and package dynamo. A throttled call, or a call
 // that meets a transaction, gets as many attempts as awsclient allows; a transaction that meets another
 // gets up to 40. Both would really sleep between attempts while simulated time stands still, so they
-// are simulated here. A later attempt counts in the second in which it would come, and its writes take
+// are simulated here. A later attempt counts in its real second, and its writes take
 // effect at once. The attempt budget of each client is left out.
 
 // TransactionTime is how long a transaction is taken to hold its items: a write that comes in

@@ -125,7 +125,7 @@ func (s *suite) save(id string, used []usage.Record, chunks ...batch.Chunk) {
 	}
 }
 
-// line is what a line used.
+// line is the usage of a line.
 func line(b batch.Batch, number int) usage.Record {
 	return usage.Record{
 		ID: fmt.Sprintf("%s/%d", b.ID, number), Account: b.Account, Key: b.Key, Model: "m", Day: "2026-02-03",

@@ -114,8 +114,7 @@ func (s *resampler) begin(from []uint8, stride int) {
 	}
 }
 
-// line sets a line of the second size: whoever needs one for a moment only need not wait for
-// the whole plane, nor keep it.
+// line computes a line of the second size, for callers that do not need the whole plane at once.
 func (s *resampler) line(out, from []uint8, stride, y int) {
 	if s.grows > 0 {
 		s.grow(out, from, stride, y)

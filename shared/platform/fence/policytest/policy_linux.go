@@ -15,9 +15,9 @@ import (
 // allowed are the system calls of a program that reads files, computes with
 // threads, and writes files. All others fail with EPERM: sockets, tracing,
 // mounting, keys, BPF, namespaces, anything about other users and processes,
-// and whatever is added to Linux later. So do those that change a file by its
-// name, which no version of Landlock restricts, or not that of each kernel:
-// truncate is free before Linux 6.2, the times of files always.
+// and future calls of Linux. Calls that change a file by its name fail too, because
+// Landlock does not restrict all of them: truncate is unrestricted before Linux 6.2,
+// changing file times always.
 var allowed = []string{
 	// files
 	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
@@ -55,14 +55,14 @@ var unknown = []string{
 
 // The ioctl requests that libraries make on any file: whether it is a terminal,
 // and how wide, how much can be read, whether reading blocks (FIONBIO), and
-// whether it is closed on exec (FIOCLEX). Their numbers are those of
-// asm-generic/ioctls.h, which all architectures that have a filter share.
+// whether it is closed on exec (FIOCLEX). The numbers come from
+// asm-generic/ioctls.h, which all architectures with a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 // The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
-// commands are those of fcntl: to duplicate a descriptor, its flags, and the size of a pipe.
+// commands are the allowed commands of fcntl: duplicate a descriptor, its flags, and the size of a pipe.
 // Others have any signal sent to any process of the same user (F_SETOWN, F_SETSIG).
 var commands = []uint64{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETPIPE_SZ,
@@ -94,21 +94,21 @@ func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// assemble has the library assemble a policy for any architecture. It does so for this
-// machine's alone, so what it knows of that is replaced meanwhile.
+// assemble has the library assemble a policy for any architecture. The library supports
+// only this machine's, so assemble replaces its description of that for a moment.
 func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, error) {
 	own, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
-	// It compares with X86_64, whose calls of x32 it refuses: that stays what it is.
+	// The library compares with X86_64, whose x32 calls it refuses, so that value must stay unchanged.
 	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
 	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
 	*own, arch.X86_64 = *wanted, &x86
 	return policy.Assemble()
 }
 
-// policyOf returns what is allowed on an architecture.
+// policyOf returns the policy of an architecture.
 func policyOf(known *arch.Info) seccomp.Policy {
 	there := func(names []string) []string {
 		var found []string

@@ -37,7 +37,7 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
-	// raw is everything that was received, for tests of what must not be in it.
+	// raw is everything received, for tests of forbidden content.
 	raw  []byte
 	grew chan struct{}
 }

@@ -13,7 +13,7 @@ export function view(kind, url, words) {
   return video;
 }
 
-// fitTo gives a stage the proportions of a picture or a video as soon as they are known, so that it
+// fitTo gives a stage the proportions of a picture or a video once they are known, so that it
 // has no borders.
 export function fitTo(stage, shown) {
   const fit = () => {

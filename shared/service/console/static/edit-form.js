@@ -180,7 +180,7 @@ export class Form {
     }
   }
 
-  // besides returns the additional models to run.
+  // The additional models to run.
   besides() {
     return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
   }

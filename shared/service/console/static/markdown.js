@@ -8,7 +8,7 @@ import { button, copy, make } from "./dom.js";
 const safe = /^(https?|mailto):/i;
 
 // deepest is the limit for the nesting of lists and quotes. endless matches a word, and nested a line of
-// marks, that no model means to write. Beyond these limits the text is shown as plain text: the
+// marks, that no model means to write. Text over these limits is shown as plain text: the
 // library and the browser would take too long.
 const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
 
