@@ -22,8 +22,8 @@ const (
 	codecBar = 1.3
 )
 
-// codec decodes and encodes a stream of live video as a session without a prompt does,
-// by the fenced codec and, as the floor, by libvpx in this process.
+// codec decodes and encodes a live stream like a session without a prompt, by the sandboxed codec and,
+// as the floor, by libvpx in this process.
 func (b *bench) codec(ctx context.Context) error {
 	direct, err := libvpx.Load("")
 	if err != nil {

@@ -23,7 +23,7 @@ const (
 	editsBar = 3.0
 )
 
-// lookTime is how long an edit by a look takes, and how much processor time.
+// lookTime is the duration and processor time of an edit by a look.
 type lookTime struct {
 	name       string
 	took, used time.Duration
@@ -86,8 +86,8 @@ func (b *bench) edits(ctx context.Context) error {
 	return nil
 }
 
-// reportEdits reports the edits by all looks, the most processor time first, those by the
-// slowest ones, and those without one.
+// reportEdits reports the edits by all looks, the most processor time first, the repeated edits by the
+// slowest looks, and edits without a look.
 func (b *bench) reportEdits(all, slowest []lookTime, floor lookTime) {
 	for _, r := range []struct {
 		what string

@@ -73,9 +73,9 @@ func (b *bench) gateway(ctx context.Context) error {
 	return b.gatewayLarge(ctx, upstream, proxies.targets[2])
 }
 
-// gatewayLatencies has the client and the model server on one processor and the
-// proxies on another. Otherwise nginx sometimes runs on the client's processor,
-// where a call takes it a quarter of the time, and the ratio would depend on that.
+// gatewayLatencies has the client and the model server on one processor and the proxies on another.
+// Otherwise nginx sometimes runs on the client's processor, where its calls are four times as fast, and
+// the ratio would depend on that.
 func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (err error) {
 	if runtime.NumCPU() < 2 {
 		return errors.New("two processors are needed")
@@ -139,7 +139,7 @@ func (b *bench) startProxies(ctx context.Context, upstream *modelServer) (proxie
 	}}, nil
 }
 
-// target is where calls go.
+// target is the address of calls.
 type target struct {
 	name, address string
 	// pid is the process that answers there, 0 for this one.

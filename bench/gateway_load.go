@@ -15,8 +15,7 @@ const (
 	flowStreams  = 500
 	flowQuantile = 0.99
 	flowBar      = 50 * time.Millisecond
-	// translatedStreams are read for the cost of a translated chunk, which
-	// translationBar bounds.
+	// translatedStreams are read for the cost of a translated chunk, which translationBar limits.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
 	// largeCallers call with large prompts at once, largeWaves times. The memory of the last wave is at

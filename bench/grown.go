@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// grownSize is the size of the database's file, and grownStep how many records of each
-	// kind are written before it is looked at again.
+	// grownSize is the size of the database's file, and grownStep the number of records of each kind
+	// written between checks of the size.
 	grownSize = 10 << 30
 	grownStep = 500_000
 	// grownBar is how long a start may take on it.

@@ -77,8 +77,7 @@ func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture
 	return slowest, nil
 }
 
-// editFor edits frames with a look for a while and returns the frames per second of
-// the median frame.
+// editFor edits frames with a look for a while and returns the rate of the median frame.
 func editFor(ctx context.Context, live *frame.Engine, name string, picture *engine.Picture) (float64, error) {
 	editor, err := live.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {

@@ -3,12 +3,11 @@
 // whether each is met; a missed bar is not an error. If a section fails, the others are still measured:
 // the table has all measurements, the errors follow it, and the status is 1.
 //
-// Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets,
-// realtime, codec, video, signing, start. One more, grown, runs only by its
-// name: it fills a database of 10 GiB. It needs Linux, because a process's memory is
-// read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx and chromium,
-// and 3 GiB of room for temporary files.
+// Run it in the repository's folder: `go run ./bench`, or with the names of some sections: upload,
+// overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video,
+// signing, start. The section grown runs only when named: it fills a database of 10 GiB. It needs
+// Linux, because a process's memory is read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx
+// and chromium, and 3 GiB of disk for temporary files.
 package main
 
 import (

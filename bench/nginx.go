@@ -43,7 +43,7 @@ http {
 }
 `
 
-// nginxTime bounds the start of nginx.
+// nginxTime limits the start of nginx.
 const nginxTime = 10 * time.Second
 
 // nginxProxy is a running nginx.
@@ -71,8 +71,8 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 		return nil, err
 	}
 	defer listener.Close()
-	// nginx inherits the socket, as it does from one that it replaces: a port that was given
-	// back could be another's by the time that it listens.
+	// nginx inherits the socket, as in an update of nginx: a released port could be taken before nginx
+	// listens.
 	socket, err := listener.(*net.TCPListener).File()
 	if err != nil {
 		return nil, err

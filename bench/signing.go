@@ -29,8 +29,8 @@ const (
 	signingBar = 6
 )
 
-// signing puts Content Credentials into a large result, as a worker does between engine and
-// store, and, as the floor, copies and hashes it.
+// signing puts Content Credentials into a large result, like a worker, and, as the floor, copies and
+// hashes it.
 func (b *bench) signing(ctx context.Context) error {
 	signer, err := newSigner(ctx)
 	if err != nil {

@@ -15,13 +15,13 @@ import (
 
 const (
 	startRounds = 25
-	// startBar is how long a function may take to start, by the one with three
-	// clients of AWS and the proxy adapter; sizeBar bounds its program, in bytes.
+	// startBar limits a function's start, as a multiple of the program with three AWS clients and the
+	// proxy adapter; sizeBar limits its program, in bytes.
 	startBar = 1.1
 	sizeBar  = 14_000_000
 )
 
-// The programs that the functions are measured beside.
+// The programs that the functions are compared with.
 const (
 	helloFunction   = "cutroom/bench/functions/hello"
 	clientsFunction = "cutroom/bench/functions/clients"
@@ -51,8 +51,8 @@ type started struct {
 	bytes int64
 }
 
-// start starts every function again and again, in turns with the programs that
-// they are measured beside, from the start of the process to its first poll.
+// start starts every function repeatedly, in turns with the comparison programs, and measures from the
+// start of the process to its first poll.
 func (b *bench) start(ctx context.Context) error {
 	folders, err := filepath.Glob(filepath.Join("functions", "*", "main.go"))
 	if err != nil {

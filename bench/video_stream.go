@@ -150,8 +150,8 @@ func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	}
 }
 
-// passPaced returns the processor time of a picture that libvpx decodes and encodes in this
-// process, at the pace and of as many streams as the server.
+// passPaced returns the processor time of a picture that libvpx decodes and encodes in this process,
+// with the server's pace and number of streams.
 func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate int) (time.Duration, error) {
 	looped := slices.Repeat(frames, int(videoStreamTime*videoRate/time.Second)/len(frames))
 	streams, ctx := errgroup.WithContext(ctx)

@@ -63,7 +63,7 @@ type wire struct {
 	requests map[string][]byte
 }
 
-// wireTime bounds one call.
+// wireTime limits one call.
 const wireTime = 30 * time.Second
 
 func dialWire(ctx context.Context, address string) (*wire, error) {
@@ -220,8 +220,8 @@ type modelServer struct {
 	waiting atomic.Int64
 
 	mu sync.Mutex
-	// held is closed when answers, and streams after their first chunk, may go on;
-	// nil when they need not wait.
+	// held is closed when answers, and streams after their first chunk, may continue; nil means no
+	// wait.
 	held chan struct{}
 }
 
@@ -284,7 +284,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 		if _, err := io.ReadFull(reader, body); err != nil {
 			return err
 		}
-		// The options of a call stand at its end.
+		// The options of a call come at its end.
 		asked := body[max(0, length-200):]
 		if length == 0 {
 			if _, err := io.WriteString(conn, modelList); err != nil {
@@ -311,7 +311,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 	}
 }
 
-// modelList is the answer to every GET: what routers ask a model server for.
+// modelList is the answer to every GET: routers ask a model server for its models.
 var modelList = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(modelListBody), modelListBody)
 
 const modelListBody = `{"object":"list","data":[{"id":"bench","object":"model","created":1700000000,"owned_by":"bench"}]}`

@@ -70,8 +70,7 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 	return answer.Status, report, string(body)
 }
 
-// The function verifies what workers have signed, and what strangers have made to harm it
-// costs an answer and never the function.
+// The function verifies signed results. A hostile file costs an answer, but not the function.
 func TestFilesAreVerified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

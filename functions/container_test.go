@@ -171,8 +171,8 @@ func (c *container) testLargeBody(t *testing.T) {
 	}
 }
 
-// testStop checks that a stop ends a stream of job events in order, so that neither
-// the client nor the stop waits for the job's end, and that the job goes on.
+// testStop checks that a stop ends a stream of job events in order, so that neither the client nor the
+// stop waits for the job's end, and that the job continues.
 func (c *container) testStop(t *testing.T, w *world) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v1/jobs/"+samplePending+"/events", nil)
 	if err != nil {

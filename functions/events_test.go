@@ -159,7 +159,7 @@ func decode(t *testing.T, text []byte) (value any) {
 	return value
 }
 
-// differ reports the places where a value is not the wanted one.
+// differ reports the places where a value differs from the wanted one.
 func differ(t *testing.T, place string, want, got any) {
 	t.Helper()
 	switch want := want.(type) {

@@ -15,7 +15,7 @@ type Function struct {
 	// stage, the family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A
 	// variable without a value is left out.
 	Variables []string
-	// Streams reports whether its answers are streamed where streaming is on.
+	// Streams reports whether it streams its answers if streaming is on.
 	Streams bool
 }
 

@@ -122,7 +122,7 @@ type world struct {
 	settings []string
 	// account has the policies that apply to these calls; nil means the deploy's.
 	account *iamtest.Account
-	// names are those in the deploy by those here.
+	// names maps local names to the deploy's.
 	names map[string]string
 	// proxy belongs to the last started program.
 	proxy *awstest.Proxy
@@ -308,8 +308,8 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the settings by which a program calls AWS as its role in the deploy,
-// whose policies its calls are held to.
+// endpoint returns the settings by which a program calls AWS as its role in the deploy, limited by that
+// role's policies.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
 	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})

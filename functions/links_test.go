@@ -23,9 +23,9 @@ func TestFunctionsHaveWhatTheyServe(t *testing.T) {
 		"github.com/gabriel-vasile/mimetype.Detect": {
 			"arrived", "batches", "c2pa", "content", "files", "images", "jobs", "models",
 		},
-		// Lambda's runtime passes on what there is to serve, and the demo model is called without HTTP.
+		// Lambda's runtime passes on the requests, and the demo model is called without HTTP.
 		"net/http.(*Server).Serve": nil,
-		// Its tables are for those who change the filters of the fence.
+		// Its tables are only used to change the filters of the sandbox.
 		"github.com/elastic/go-seccomp-bpf": nil,
 	}
 	for _, f := range functions.All() {

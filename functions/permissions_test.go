@@ -88,7 +88,7 @@ func unneeded() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Workers with GPUs do what others do.
+	// Workers with GPUs have the same role.
 	for _, r := range asked.Of("WorkerTaskRole") {
 		decided, err := account.Decide("gpu/TaskRole", r)
 		if err != nil {
@@ -101,8 +101,8 @@ func unneeded() ([]string, error) {
 	return wrong, nil
 }
 
-// A function that AWS refuses says that it failed, as it does of any failure of AWS, and
-// says nothing of roles or resources to its caller.
+// A function that AWS refuses reports an ordinary failure, and reveals nothing of roles or resources to
+// its caller.
 func TestRefusedCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -104,8 +104,8 @@ func (s *containerService) describe(w http.ResponseWriter, body []byte) {
 	}
 }
 
-// A deploy whose workers could not work fails: the function runs the worker's program as
-// its task would be run, and tells CloudFormation how it ended.
+// A deploy whose workers cannot work fails: the function runs the worker's program like its task, and
+// sends CloudFormation the result.
 func TestSmoke(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

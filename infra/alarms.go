@@ -14,7 +14,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// alarm describes an alarm: the metric is above a bound for some minutes.
+// alarm describes an alarm: the metric is above a limit for some minutes.
 type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
@@ -24,7 +24,7 @@ type alarm struct {
 	// second marks an alarm that only repeats a first alarm, later or less exactly. It is made only if
 	// the options ask for all alarms.
 	second bool
-	// silence says that the metric missing is as bad as its being above the bound.
+	// silence means that missing data counts as above the limit.
 	silence bool
 }
 
@@ -103,7 +103,7 @@ func (s *stack) jobAlarms() []alarm {
 	return alarms
 }
 
-// sharedAlarms are about what all of the service stands on, and the gateway.
+// sharedAlarms watch the common parts of the service, and the gateway.
 func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 	return []alarm{
 		{name: "inference-errors", means: "The inference gateway returned more than 5 responses with a 5xx status.",

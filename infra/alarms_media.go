@@ -19,8 +19,7 @@ const (
 	coldRefusals   = "ColdRefusals"
 )
 
-// mediaAlarms watch what serves the media service: API Gateway and its functions, or
-// the containers.
+// mediaAlarms watch the servers of the media service: API Gateway and its functions, or the containers.
 func (s *stack) mediaAlarms() []alarm {
 	const errors, latency = "media-errors", "submission-latency"
 	const fail = "The media service returned more than 5 responses with a 5xx status."
@@ -85,7 +84,7 @@ func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	}}
 }
 
-// balancing is what of a load balancer can be watched.
+// balancing holds the dimensions of a load balancer's metrics.
 type balancing struct {
 	balancer elb.ApplicationLoadBalancer
 	target   elb.ApplicationTargetGroup

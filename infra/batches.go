@@ -45,8 +45,8 @@ func (s *stack) keepBatches() []permission {
 	)
 }
 
-// makeSteps is for the function that works on batches: it makes calls as the gateway does,
-// keeps answers, writes the files with the results, and deletes what batches leave behind.
+// makeSteps is for the function that works on batches: it makes calls as the gateway does, keeps
+// answers, writes the files with the results, and deletes batches' leftovers.
 func (s *stack) makeSteps() []permission {
 	return append(s.meterInference(),
 		s.onIndexes("credentials"), // a key is found by its id

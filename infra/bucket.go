@@ -29,7 +29,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 			// A result is kept 24 hours after completion
 			// (docs/contract/jobs.md#retention); the lifecycle counts whole days.
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
-			// A batch lasts a day, and what belongs to it is deleted at its end.
+			// A batch lasts a day, and its files are deleted at its end.
 			{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},
 			{Id: jsii.String("broken-uploads"), AbortIncompleteMultipartUploadAfter: awscdk.Duration_Days(jsii.Number(1))},
 		},

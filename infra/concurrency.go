@@ -4,8 +4,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// unreserved is how much of an account's concurrency Lambda keeps for functions that
-// have none reserved (Lambda API Reference, "PutFunctionConcurrency").
+// unreserved is the part of an account's concurrency that Lambda keeps for functions without a
+// reservation (Lambda API Reference, "PutFunctionConcurrency").
 const unreserved = 100
 
 // internalConcurrency is the concurrency of the functions that events start, by name: enough for a busy

@@ -22,9 +22,8 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// formOfFunction is the maximum size of a file in a form that a function accepts, in
-// bytes: API Gateway and Lambda carry 6 MB, in which the file is in base64. The
-// console uploads larger files by a signed URL.
+// formOfFunction is the largest file in a form that a function accepts, in bytes: API Gateway and
+// Lambda carry 6 MB, and the file is in base64. The console uploads larger files by a signed URL.
 const formOfFunction = 4 << 20
 
 // newConsole serves the console from a private bucket through CloudFront, if the
@@ -207,7 +206,7 @@ func (s *stack) catalog() (*catalog.Catalog, error) {
 	return catalog.Parse(source, s.Family)
 }
 
-// join concatenates text of which parts are known only after the deploy.
+// join concatenates text with parts that are known only after the deploy.
 func join(first string, parts ...*string) *string {
 	all := append([]*string{jsii.String(first)}, parts...)
 	return awscdk.Fn_Join(jsii.String(""), &all)

@@ -53,7 +53,7 @@ type container struct {
 	cpu, memory, disk int
 	environment       []string
 	may               []permission
-	// port is the port that it serves; 0 if it serves none.
+	// port is its port, or 0.
 	port int
 	// live opens the port of live video to everybody.
 	live bool
@@ -178,7 +178,7 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	if smoke := s.trySmoke(where, smokeTask{
 		definition: props.TaskDefinition, container: c.name, logGroup: s.logGroup(c.name), public: true, group: group,
 		subnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
-		// Its name is not a reference, by which the task would depend on it.
+		// Its name is not a reference, which would make the task depend on it.
 		needs: []constructs.IDependable{s.bucket},
 	}); smoke != nil {
 		service.Node().AddDependency(smoke)

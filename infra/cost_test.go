@@ -72,7 +72,7 @@ func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 	t.Logf("an idle month costs $%.2f", dollars)
 }
 
-// metricsOf returns the number of metrics that an alarm is billed for: one, or those in its
+// metricsOf returns the number of metrics that an alarm is billed for: one, or the metrics in its
 // expression.
 func metricsOf(alarm resource) int {
 	n := 0

@@ -23,8 +23,8 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// The function models answers from memory and has nothing that could fail; what fails in
-	// batches and credentials is among the 5xx.
+	// The function models answers from memory and cannot fail; failures of batches and credentials are
+	// among the 5xx.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return name == "models" || name == "batches" || name == "c2pa"
 	})

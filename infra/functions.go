@@ -54,10 +54,10 @@ const (
 	internalTimeout = 60
 )
 
-// loop allows the functions webhooks and steps to invoke themselves, which Lambda would stop
-// the sixteenth time in a row: webhooks waits for a later attempt by sending messages to its
-// own queue, and the code limits the attempts and the waits (webhook.MaxAttempts,
-// webhook.LongestWait); steps goes on with batches, of which each has 24 hours.
+// loop allows the functions webhooks and steps to invoke themselves, which Lambda would stop the
+// sixteenth time in a row: webhooks waits for a later attempt by sending messages to its own queue, and
+// the code limits the attempts and the waits (webhook.MaxAttempts, webhook.LongestWait); steps
+// continues batches, which have 24 hours each.
 func (f function) loop() awslambda.RecursiveLoop {
 	if f.Name == "webhooks" || f.Name == "steps" {
 		return awslambda.RecursiveLoop_ALLOW
@@ -113,7 +113,7 @@ func (s *stack) environment() map[string]*string {
 		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
 		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
 		"CUTROOM_WEBHOOK_QUEUE": s.webhookQueueURL(),
-		// Literal, as the function starts itself.
+		// Literal, because the function starts itself.
 		"CUTROOM_STEPS_FUNCTION": jsii.String(s.name("steps")),
 		"CUTROOM_SECRET_ARN":     s.secretName(),
 		"CUTROOM_CORS_ORIGINS":   jsii.String(strings.Join(s.Origins, ",")),
@@ -299,8 +299,7 @@ func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
 	return s.logs[name]
 }
 
-// built checks that the functions have been built: CDK's own error would not say what
-// to do.
+// built checks that the functions have been built, because CDK's own error would not help.
 func (o options) built() error {
 	var missing []string
 	for _, name := range functions.Names() {

@@ -63,7 +63,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	return s
 }
 
-// findRecords looks up by name what workers use of the service's stack.
+// findRecords looks up by name the resources of the service's stack that workers use.
 func (s *gpuStack) findRecords() {
 	s.tables = map[string]awsdynamodb.ITableV2{}
 	for _, name := range []string{"jobs", "usage"} {

@@ -27,7 +27,7 @@ type gpu struct {
 	Idle int
 	// Disk is the size of an instance's disk, in GiB, for images and weights.
 	Disk int
-	// WarmPool is the number of stopped instances that stand by.
+	// WarmPool is the number of stopped instances kept ready.
 	WarmPool int
 	// Models is the model map that the engine's image is built with: a path within
 	// the repository.

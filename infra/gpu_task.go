@@ -155,7 +155,7 @@ func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
 	return &variables
 }
 
-// logsOf returns where a container logs, whichever task it is in.
+// logsOf returns a container's log driver, the same in each task.
 func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 	group, ok := s.logs[s.gpuLogGroup(container)]
 	if !ok {

@@ -109,8 +109,8 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 	}
 }
 
-// The preview workers stay while the GPUs are prepared: the service's stack is the same
-// but for that. They go only in a deploy that has seen the GPUs come up before.
+// The preview workers stay while the GPUs are prepared: nothing else in the service's stack changes.
+// They go only in a later deploy, after the GPUs have started.
 func TestGPUsComeBeforePreviewWorkersGo(t *testing.T) {
 	without := synthesize(t, map[string]any{"workerImage": "worker"})
 	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
@@ -139,7 +139,7 @@ func TestGPUsComeBeforePreviewWorkersGo(t *testing.T) {
 	}
 }
 
-// withoutCode returns a template's resources without what differs with each synthesis.
+// withoutCode returns a template's resources without the parts that change with each synthesis.
 func withoutCode(made template) map[string]resource {
 	resources := map[string]resource{}
 	for id, r := range made.resources {
@@ -369,8 +369,8 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 	}
 }
 
-// There are no tasks or instances at first. Only the function scale changes their
-// number, so that none with a job is ended.
+// There are no tasks or instances at first. Only the function scale changes their number, so that no
+// task with a job is ended.
 func TestGPUsScaleFromNone(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.max": "5"})
 	made.ResourceCountIs(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), jsii.Number(0))
@@ -476,8 +476,8 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 					for _, action := range list(at(statement, "Action")) {
 						for _, resource := range list(at(statement, "Resource")) {
 							line := fmt.Sprint(action, " ", made.nameOf(resource))
-							// The worker, which has the same role, edits what jobs have and makes thumbnails
-							// of files.
+							// The worker, which has the same role, edits jobs' inputs and makes
+							// thumbnails of files.
 							if strings.HasPrefix(line, "s3:") && !slices.ContainsFunc([]string{"/jobs/", "/files/", "/thumbnails/"},
 								func(of string) bool { return strings.Contains(line, of) }) {
 								got = append(got, line)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// Data alone is never deployed: CloudFormation would take the rest of the stage away.
+// A stack of only the data is never deployed: CloudFormation would remove the rest of the stage.
 func TestDataAloneIsNotDeployed(t *testing.T) {
 	for context, refused := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// live is live video over WebRTC: its media goes to the tasks of the realtime sessions
-// directly, by UDP and TCP at one port, as a load balancer would only add time.
+// live is live video over WebRTC: its media goes to the tasks of the realtime sessions directly, by UDP
+// and TCP at one port, because a load balancer would only add delay.
 type live struct {
 	On bool
 	// STUN is a server that tasks ask for their public addresses, as host:port; empty asks

@@ -19,8 +19,8 @@ import (
 
 // options are the deployer's choices in CDK context, such as `-c stage=prod`.
 type options struct {
-	// Stage tells deployments in one account apart and is part of the name of every
-	// resource. Protected stages keep their data when the stack is deleted.
+	// Stage distinguishes deployments in one account and is part of the name of every resource.
+	// Protected stages keep their data when the stack is deleted.
 	Stage     string
 	Protected bool
 	// Arm64 builds the functions and containers for Arm64; otherwise they are built
@@ -47,8 +47,8 @@ type options struct {
 	MaxUpload int
 	// ContentRedirect redirects callers of the content route to signed URLs.
 	ContentRedirect bool
-	// Concurrency is how many functions the account may run at once, of which some are
-	// reserved (concurrency.go); 0 reserves none.
+	// Concurrency is how many functions the account may run at once. Some are reserved
+	// (concurrency.go); 0 reserves none.
 	Concurrency int
 	// DataAlone leaves out everything but tables, bucket and secret, for an import of a stage's
 	// remaining ones (docs/runbook.md).
@@ -61,7 +61,7 @@ type options struct {
 	watchOptions
 }
 
-// workerOptions describe what edits the media.
+// workerOptions describe the workers.
 type workerOptions struct {
 	// Worker is the kind of worker: "preview", or "none" if something else takes the
 	// jobs.
@@ -72,7 +72,7 @@ type workerOptions struct {
 	WorkerMax int
 	// Smoke tries a task of the workers in each deploy that changes it.
 	Smoke bool
-	// C2PA says whether workers sign results, as CUTROOM_C2PA does.
+	// C2PA chooses whether workers sign results, like CUTROOM_C2PA.
 	C2PA string
 	// GPU describes the engine servers on GPUs.
 	GPU gpu
@@ -85,8 +85,8 @@ type containerOptions struct {
 	RealtimeImage string
 	// Live is live video over WebRTC.
 	Live live
-	// Ingest is what serves the media service: "lambda", or "fargate", which accepts
-	// bodies of any allowed size.
+	// Ingest is the server of the media service: "lambda", or "fargate", which accepts bodies of any
+	// allowed size.
 	Ingest      string
 	IngestImage string
 	// IngestTasks and RealtimeTasks are how many containers of each service run.
@@ -98,7 +98,7 @@ type containerOptions struct {
 	Zones zones
 }
 
-// addressOptions describe the domains and the public APIs, and who may call them.
+// addressOptions describe the domains and the public APIs, and their callers.
 type addressOptions struct {
 	// Origins are the origins that browsers may call from.
 	Origins []string

@@ -9,8 +9,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newOutputs adds the stack outputs that tell a deployer where the service is and
-// what to do first.
+// newOutputs adds the stack outputs: the service's addresses and the first steps.
 func (s *stack) newOutputs(media, inference awsapigateway.RestApi) {
 	s.output("MediaUrl", "Base URL of the media service", s.urlOf(media, s.Media))
 	s.output("InferenceUrl", "Base URL of the inference gateway", s.urlOf(inference, s.Inference))

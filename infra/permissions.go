@@ -162,9 +162,8 @@ func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
-// meterInference is for the inference gateway, which counts usage and requests, reads the
-// usage for its own route and its rates before calls, and takes shares of budgets, of which it
-// deletes the leases.
+// meterInference is for the inference gateway. It counts usage and requests, reads the usage for its
+// route and its rates before calls, and takes allocations of budgets, whose leases it deletes.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "GetItem", "Query", "DeleteItem")}
 	for _, arn := range s.UpstreamSecrets {
@@ -174,8 +173,8 @@ func (s *stack) meterInference() []permission {
 	return may
 }
 
-// endJobs is for the function that ends abandoned jobs. CDK adds what Lambda needs to take
-// the messages of the dead-letter queues.
+// endJobs is for the function that ends abandoned jobs. CDK adds Lambda's rights to take the messages
+// of the dead-letter queues.
 func (s *stack) endJobs() []permission { return []permission{s.onTable("jobs", "Query", "UpdateItem")} }
 
 // reportTasks lets a program answer the state machine with a task token.

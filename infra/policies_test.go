@@ -28,8 +28,8 @@ func (m template) rights(t *testing.T) iamtest.Rights {
 	return rights
 }
 
-// holdPolicies compares the policies of the templates with testdata/policies.json, by which
-// the tests of the functions evaluate their calls. Roles of the GPU stack are named "gpu/".
+// holdPolicies compares the policies of the templates with testdata/policies.json, which the functions'
+// tests use to evaluate their calls. Roles of the GPU stack are named "gpu/".
 func holdPolicies(t *testing.T, service, gpu template) {
 	t.Helper()
 	rights := service.rights(t)

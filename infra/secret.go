@@ -22,8 +22,8 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 	return secret
 }
 
-// secretName returns what programs find the secret by: its ARN, or its name where
-// references are not resolved.
+// secretName returns the name of the secret for programs: its ARN, or its plain name if references are
+// not resolved.
 func (s *stack) secretName() *string {
 	if s.Endpoint != "" {
 		return jsii.String(s.name("secret"))

@@ -175,7 +175,7 @@ func (s services) invoked(service string, function any, source string) {
 	s.may("invocation by "+service, decided, err)
 }
 
-// started checks what starts functions: rules, uploads and the APIs.
+// started checks the triggers of functions: rules, uploads and the APIs.
 func (s services) started() {
 	s.Helper()
 	s.by("AWS::Events::Rule", func(id string, properties map[string]any) {
@@ -203,7 +203,7 @@ func (s services) started() {
 	})
 }
 
-// executed checks that the state machine's role may do what its states do.
+// executed checks that the state machine's role has the rights of its states.
 func (s services) executed() {
 	s.Helper()
 	s.by("AWS::StepFunctions::StateMachine", func(_ string, properties map[string]any) {

@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/app/c2pa/signing"
 )
 
-// signs reports whether workers sign results with Content Credentials, those whose engine
-// has models or those with the preview engine (docs/provenance.md).
+// signs reports whether workers sign results with Content Credentials, for workers with models or for
+// workers with the preview engine (docs/provenance.md).
 func (o options) signs(models bool) bool {
 	return o.C2PA == signing.On || o.C2PA == signing.Auto && models
 }
 
-// newSigner creates the secret with the identity by which the workers of this stack sign
-// results. The first of them that starts fills it.
+// newSigner creates the secret for the signing identity of this stack's workers. The first worker that
+// starts fills it.
 //
 // It has no fixed name: if it stays behind, the next deploy makes another secret.
 func (s *stack) newSigner() awssecretsmanager.Secret {

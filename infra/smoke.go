@@ -40,8 +40,8 @@ type smokeTask struct {
 // the deploy unless it succeeds. Users of the task must depend on the resource. It returns nil if the
 // options leave it out.
 //
-// Workers begin at none. Without this, a deploy of a broken image would be green, and its
-// first job would fail.
+// No worker runs at first. Otherwise a deploy of a broken image would be green, and its first job would
+// fail.
 func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResource {
 	if !s.Smoke {
 		return nil

@@ -33,7 +33,7 @@ func (s *stack) sendTraces() []permission {
 	}}
 }
 
-// traceExecutions is for the state machine, which also asks X-Ray what to sample.
+// traceExecutions is for the state machine, which also asks X-Ray for sampling rules.
 func (s *stack) traceExecutions() []permission {
 	if !s.Tracing {
 		return nil

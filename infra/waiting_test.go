@@ -8,7 +8,7 @@ import (
 // queued is a message as it goes through a queue, in minutes.
 type queued struct{ sent, taken, done int }
 
-// point is what SQS reports of a minute.
+// point is SQS's report of a minute.
 type point struct{ visible, age float64 }
 
 // series is SQS's report of messages, minute by minute: nothing while the queue is empty, and the age

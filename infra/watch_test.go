@@ -107,8 +107,8 @@ func TestBalancersAreWatched(t *testing.T) {
 	}
 }
 
-// An image edit that is refused while a worker starts is how a service at rest behaves:
-// it is counted apart, wherever it is logged.
+// Refusing an image edit while a worker starts is normal for a service at rest. It is counted
+// separately, wherever it is logged.
 func TestColdRefusalsAreNoErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		made template

@@ -1,5 +1,5 @@
-"""alone.py FILE COMMAND…: runs a command while no other runs that was started with the
-same file. The lock goes with this process, however it ends."""
+"""alone.py FILE COMMAND…: runs a command while no other command with the same file runs. The lock
+ends with this process."""
 
 import fcntl
 import os

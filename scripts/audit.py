@@ -5,9 +5,9 @@ Python requirement files are checked by pip-audit, locks of npm by npm audit. (A
 scripts/dependencies_test.go, keeps the Go modules that read untrusted bytes at their
 newest release.)
 
-It fails, with different words, if a dependency is vulnerable, if a tool is missing,
-and if a registry could not be reached in three tries. A registry that answers but
-serves no such data, as many mirrors do, is reported, and fails with AUDIT=strict.
+It fails, with different words, if a dependency is vulnerable, if a tool is missing, and if a
+registry could not be reached in three tries. A registry without such data, like many mirrors, is
+reported, and fails with AUDIT=strict.
 
 audit.py PIP_AUDIT FOLDER checks everything below the folder"""
 

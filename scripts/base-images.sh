@@ -41,7 +41,7 @@ reachable() {
 		curl --silent --output /dev/null --connect-timeout 4 --max-time 8 "https://$host/v2/" || { silent="$silent $host"; return 1; }
 }
 
-# reference prints what to call an image in a build.
+# reference prints an image's name for a build.
 reference() {
 	if [ "$(docker image inspect --format '{{index .Config.Labels "cutroom.base"}}' "$1" 2>/dev/null)" = made-here ] ||
 		[ -z "$(digest "$1")" ]; then
@@ -96,7 +96,7 @@ make_image() {
 	debian:bookworm-slim) debian "$1" ;;
 	golang:*)
 		provide debian:bookworm-slim
-		# GOTOOLCHAIN: what go.mod asks for is here, or the build says that it is not.
+		# GOTOOLCHAIN: the version in go.mod is installed, or the build fails.
 		goroot=$(go env GOROOT)
 		built --tag "$1" --file - "$goroot" <<-LINES
 			FROM debian:bookworm-slim
@@ -109,7 +109,7 @@ make_image() {
 		;;
 	public.ecr.aws/lambda/provided:*)
 		provide debian:bookworm-slim
-		# SAM brings what stands in for Lambda's runtime.
+		# SAM provides the stand-in for Lambda's runtime.
 		built --tag "$1" - <<-LINES
 			FROM debian:bookworm-slim
 			LABEL $made

@@ -1,9 +1,8 @@
 #!/bin/sh
-# build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe of Debian's sources,
-# with Debian's patches, into a folder that an image is made of: the programs, the
-# libraries that they link, and what those are; and libvpx, for live video. It runs in
-# a container of Debian, as root. The architecture is Debian's name, such as arm64; another than the machine's
-# is cross-compiled, so that nothing is emulated.
+# build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe from Debian's sources, with
+# Debian's patches, into the folder of an image: the programs, their libraries and the libraries'
+# sources; and libvpx, for live video. It runs in a container of Debian, as root. The architecture
+# is Debian's name, such as arm64; for another architecture it cross-compiles, without emulation.
 #
 # Debian's own build brings 210 libraries, mostly for displays, speech, CDs and other machines. This
 # build reads only the formats that the service accepts and writes its results: missing code cannot
@@ -107,7 +106,7 @@ for library in libvpx.so.7 libdl.so.2 libpthread.so.0 libgcc_s.so.1 libm.so.6; d
 done
 keep ffmpeg
 keep ffprobe
-# The linker is where the programs say that it is.
+# The linker's path comes from the programs.
 linker=$(readelf --program-headers ffmpeg | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 mkdir -p "$out$(dirname "$linker")"
 [ -e "$out$linker" ] || cp "$(realpath "$(command -v "$linker" || echo "/usr/lib/$triplet/$(basename "$linker")")")" "$out$linker"

@@ -100,7 +100,7 @@ func literals(t *testing.T, path string) []string {
 // link, and before its options, a comma, a semicolon, a link or the end.
 var filter = regexp.MustCompile(`(?:^|[,;\]])([a-z][a-z0-9_]*)(?:$|[=,;\[])`)
 
-// filtersIn returns what may be the names of filters in a part of a filter graph.
+// filtersIn returns possible filter names in a part of a filter graph.
 func filtersIn(text string) []string {
 	var names []string
 	for {

@@ -22,12 +22,12 @@ var parsing = map[string]string{
 	"github.com/go-json-experiment/json":       "v0.0.0-20260820222146-c27c302e5fc3", // requests
 	"github.com/goccy/go-yaml":                 "v1.19.2",                            // the catalog and the tiers
 	"github.com/golang-jwt/jwt/v5":             "v5.3.1",                             // client tokens
-	"github.com/google/jsonschema-go":          "v0.4.3",                             // what agents send
+	"github.com/google/jsonschema-go":          "v0.4.3",                             // for agents' requests
 	"github.com/modelcontextprotocol/go-sdk":   "v1.8.0",                             // the same
 	"github.com/openai/openai-go/v3":           "v3.95.0",                            // answers of model servers, in tests
 	"github.com/prometheus/client_golang":      "v1.25.0",                            // requests for /metrics
 	"github.com/santhosh-tekuri/jsonschema/v6": "v6.0.3",                             // schemas, in tests
-	"github.com/segmentio/encoding":            "v0.5.4",                             // what agents send
+	"github.com/segmentio/encoding":            "v0.5.4",                             // for agents' requests
 	"github.com/tidwall/gjson":                 "v1.20.0",                            // requests, and answers of upstreams
 	"github.com/tidwall/match":                 "v1.1.1",                             // the same
 	"github.com/tidwall/sjson":                 "v1.2.5",                             // the same

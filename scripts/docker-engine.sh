@@ -14,7 +14,7 @@ log=$folder/dockerd.log
 # answers reports whether an engine does, whichever the client is set to.
 answers() {
 	command -v docker >/dev/null 2>&1 || return 1
-	# A Mac has no timeout, which bounds an engine that hangs.
+	# A Mac has no timeout, which limits an engine that hangs.
 	bound=
 	if command -v timeout >/dev/null 2>&1; then bound="timeout 20"; fi
 	$bound docker version --format '{{.Server.Version}}' >/dev/null 2>&1

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-npm.sh FOLDER SOURCE: installs packages of npm in a folder, as the package.json
-# and its lock in another one say, unless they are there already.
+# install-npm.sh FOLDER SOURCE: installs npm packages in a folder by the package.json and its lock
+# in SOURCE, if they are missing.
 set -eu
 
 if cmp -s "$2/package-lock.json" "$1/made-of"; then

@@ -40,7 +40,7 @@ quiet "$tool" report $programs --ignore cutroom --template "$work/template" >"$w
 
 if [ ! -x "$work/python/bin/pip" ]; then
 	python3 -m venv "$work/python"
-	# An older pip does not report the field in which packages name their licence now.
+	# An older pip does not report the current field for a package's licence.
 	"$work/python/bin/pip" install --quiet --disable-pip-version-check pip==26.3
 fi
 # Only metadata: nothing is installed. The platform matches the engine's image.

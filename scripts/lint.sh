@@ -15,8 +15,8 @@ lint_format() {
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
-# golangci_source prints the folder of golangci-lint's source in which linters.go.txt replaces
-# its own list of linters. The short list saves a third of the compilation.
+# golangci_source prints the folder of golangci-lint's source with linters.go.txt in place of its
+# list of linters. The short list saves a third of the compilation.
 golangci_source() {
 	copy=$tools/source-$(cat "$source/go.sum" "$source/linters.go.txt" | cksum | cut -d ' ' -f 1)
 	if [ ! -d "$copy" ]; then
@@ -34,8 +34,7 @@ golangci_source() {
 	echo "$copy"
 }
 
-# golangci-lint is built, and run, with the build flags of the tests: what either compiles, the
-# other finds in Go's cache.
+# golangci-lint is built, and run, with the build flags of the tests, so that both share Go's cache.
 lint_go() {
 	golangci=github.com/golangci/golangci-lint/v2
 	copy=$(golangci_source "$golangci")
@@ -45,7 +44,7 @@ lint_go() {
 	released build -C "$source" "-modfile=$tools/golangci.mod" -o "$tools/golangci-lint" "$golangci/cmd/golangci-lint"
 	# Two copies of the repository may be linted at the same time.
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...
-	# golangci-lint does not see these tests, as they have build tags.
+	# golangci-lint does not see these tests, because they have build tags.
 	released vet -tags docker,nginx ./scripts/packaging/... ./functions ./bench
 }
 

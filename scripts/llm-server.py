@@ -16,7 +16,7 @@ import sys
 import gguf
 import xllamacpp
 
-# The ways in which a model pools that make it one for embeddings or ranks (llama.h).
+# The pooling types of models for embeddings or ranks (llama.h).
 NONE, RANK = 0, 4
 
 
@@ -32,8 +32,8 @@ def pooling(model: str) -> int | None:
 def routes(model: str) -> str:
     kind = pooling(model)
     if kind is None:
-        # Its events of Responses lack indexes that OpenAI's clients want: the gateway
-        # translates those.
+        # Its events of Responses lack indexes that OpenAI's clients need: the gateway translates
+        # them.
         return "[chat, completions, messages, count_tokens]"
     return "[rerank]" if kind == RANK else "[embeddings]"
 

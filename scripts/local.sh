@@ -25,14 +25,14 @@ chosen() {
 	printf %s "$value"
 }
 
-# What runs here runs on this machine's processor.
+# Programs here run on this machine's processor.
 case $(uname -m) in
 arm64 | aarch64) architecture=arm64 ;;
 *) architecture=x86_64 ;;
 esac
 
-# Neither real credentials nor settings of other programs reach what runs here. SAM
-# would even put them in the place of the template's.
+# Real credentials and settings of other programs must not reach the programs here. SAM would even
+# replace the template's by them.
 for variable in $(env | sed -n 's/^\(AWS_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(CUTROOM_[A-Za-z0-9_]*\)=.*/\1/p'); do
 	unset "$variable"
 done

@@ -17,7 +17,7 @@ build | check-deploy | fuzz | scale) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
 run)
 	needs="go certificates ffmpeg"
-	# What signs the results of models comes in a package for Python.
+	# The signing library comes in a package for Python.
 	! scripts/wants-c2pa.sh || needs="$needs pip"
 	;;
 soak | test-comfyui) needs="go certificates ffmpeg" ;;
@@ -122,7 +122,7 @@ able_go() {
 	case $(cd / && "$1" env GOTOOLCHAIN) in auto | *+auto) return 0 ;; *) return 1 ;; esac
 }
 
-# able_ffmpeg reports whether ffmpeg has what small builds lack; the service checks the
+# able_ffmpeg reports whether ffmpeg has the features that small builds lack; the service checks the
 # rest when it starts.
 able_ffmpeg() {
 	there ffmpeg && there ffprobe || return 1
@@ -158,7 +158,7 @@ has() {
 	gcc:Linux) there gcc && [ -e /usr/include/stdlib.h ] ;;
 	# Some tests mount a small disk to fill it: as root, or as root in a user namespace.
 	namespaces:Linux) [ "$(id -u)" -eq 0 ] || unshare --map-root-user --mount true 2>/dev/null ;;
-	# A test traces what decoders open.
+	# A test traces the files that decoders open.
 	strace:Linux) there strace ;;
 	certificates:* | namespaces:* | strace:*) ;;
 	go:*) able_go "$GO" ;;

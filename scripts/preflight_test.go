@@ -175,7 +175,7 @@ func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 	}
 	for _, target := range targets {
 		if slices.Contains([]string{"help", "clean", "local-aws-stop"}, target[1]) {
-			continue // what every system has is enough
+			continue // common tools suffice
 		}
 		t.Run(target[1], func(t *testing.T) {
 			t.Parallel()

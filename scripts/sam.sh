@@ -12,7 +12,7 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
 
-# prepared checks what SAM needs, and makes what can be made.
+# prepared checks SAM's needs, and builds missing parts.
 prepared() {
 	if [ ! -s "$of/key" ] || ! curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$(cat "$home/port")/_ministack/ready"; then
 		echo "There is no local AWS with the stage $stage: make local-aws${STAGE:+ STAGE=$stage} starts it." >&2

@@ -30,8 +30,8 @@ fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/c2pa.cdx.json" scripts/requirements-c2pa.txt
 
-# packages prints the packages of the distribution that a folder of dpkg's is about: one
-# file of all in a whole Debian, a file for each where an image has but some.
+# packages prints the packages of a dpkg folder: one file in a whole Debian, a file for each package
+# in a reduced image.
 packages() {
 	for status in "$1/status" "$1"/status.d/*; do
 		[ ! -f "$status" ] || { cat "$status"; echo; }
@@ -46,7 +46,7 @@ for image in "$@"; do
 	name=$(printf %s "$image" | tr '/:' '--')
 	rm -rf "$work/image"
 	mkdir -p "$work/image"
-	# Most images have no program that could tell.
+	# Most images have no program for that.
 	container=$(docker create "$image")
 	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm --volumes "$container" >/dev/null; exit 1; }
 	docker rm --volumes "$container" >/dev/null

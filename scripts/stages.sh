@@ -66,15 +66,15 @@ told() (
 	exit 1
 )
 
-# retold prints all failures again, at the end, as they may be far above by then.
+# retold prints all failures again, at the end, because they may be far above by then.
 retold() {
 	[ ! -s test-output/failed ] || { echo "--- FAILED:"; cat test-output/failed; } >&2
 }
 
-# tested HOW FLAGS… PACKAGES…: runs tests, HOW being "released test" or "raced". If TRY_AGAIN
-# is set, each test that fails runs once more without the others, if failed-tests.awk allows it. Tests
-# that pass then are listed in test-output/unsteady, to be mended.
-# It runs in a subshell, to keep its variables from its callers.
+# tested HOW FLAGS… PACKAGES…: runs tests, HOW being "released test" or "raced". If TRY_AGAIN is
+# set, each test that fails runs once more without the others, if failed-tests.awk allows it. Tests
+# that pass then are listed in test-output/unsteady. It runs in a subshell, so that its variables do
+# not reach its callers.
 # shellcheck disable=SC2086 # a command
 tested() (
 	how=$1

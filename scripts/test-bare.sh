@@ -3,9 +3,9 @@
 # first as root, without any cache, and then as an ordinary user without sudo. The machine is a
 # folder with a root file system, entered by namespaces: its mounts and processes end with them.
 #
-# SUITE is Debian's release (this machine's, or bookworm). USERS="root newcomer" are who
-# does it, of these two, PACKAGES what make test tests. What debootstrap made is kept
-# in .tools/bare for a month. Packages come from where this machine gets its own.
+# SUITE is Debian's release (this machine's, or bookworm). USERS="root newcomer" are the users,
+# PACKAGES the packages for make test. The result of debootstrap is kept in .tools/bare for a month.
+# Packages come from this machine's own sources.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -29,10 +29,10 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# apart COMMAND…: runs it in namespaces of processes and mounts, which end with it, or
-# with this script at any moment.
+# apart COMMAND…: runs it in separate namespaces of processes and mounts, which end with it, or with
+# this script at any moment.
 apart() {
-	# A shell makes what runs in the background deaf for Ctrl-C.
+	# A shell makes background processes ignore Ctrl-C.
 	env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child "$@" </dev/null &
 	child=$!
 	status=0
@@ -67,8 +67,8 @@ bootstrapped() {
 	rm -rf "$folder/base"
 }
 
-# configured gives the bare machine the network's settings of this one: names, proxies,
-# certificates, and where packages come from.
+# configured gives the bare machine this one's network settings: names, proxies, certificates, and
+# package sources.
 configured() {
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	sources >"$folder/sources"
@@ -128,8 +128,8 @@ prepared() {
 	inside "$1" "git clone -q /srv/cutroom.bundle cutroom"
 }
 
-# refused COMMAND FILE…: the newcomer's command fails before it makes any of the files,
-# and says what to run, which root then does.
+# refused COMMAND FILE…: the newcomer's command fails before it makes any of the files, and prints a
+# command, which root then runs.
 refused() {
 	if inside newcomer "cd cutroom && $1" >"$folder/refusal" 2>&1; then
 		echo "$1 did not fail." >&2

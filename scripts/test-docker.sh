@@ -1,5 +1,5 @@
 #!/bin/sh
-# test-docker.sh [PART…]: tests what runs in containers, all of it without arguments:
+# test-docker.sh [PART…]: tests the programs in containers, all parts by default:
 #   programs   the images of the one-machine server and of the container programs, by
 #              docker run and by Docker Compose, with a local AWS
 #   worker     only the images of a worker and of the media service

@@ -10,7 +10,7 @@ scripts/install-test-tools.sh
 folder=$(mktemp -d)
 trap 'git worktree remove --force "$folder/from" 2>/dev/null || true; rm -rf "$folder"' EXIT
 git worktree add --quiet --detach "$folder/from" "$version"
-# What its build fetches is most often here.
+# Most downloads of its build are already here.
 mkdir -p "$folder/from/.tools"
 for tool in c2pa cdk; do
 	[ ! -e ".tools/$tool" ] || cp -R ".tools/$tool" "$folder/from/.tools/"

@@ -24,9 +24,9 @@ fi
 rm -rf test-output
 mkdir test-output # logs and, if all tests run again, screenshots of pages
 
-# The race detector takes several times as long. These packages run under it: those whose
-# goroutines share memory. Left out are packages that draw pictures on one goroutine, that
-# start programs, and the adapters of AWS. `make race` watches everything.
+# The race detector takes several times as long. Packages whose goroutines share memory run under
+# it. Left out are packages that draw pictures on one goroutine, that start programs, and the
+# adapters of AWS. `make race` watches everything.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
@@ -67,10 +67,10 @@ if [ -n "${PACKAGES:-}" ]; then
 	exit
 fi
 
-# If a stage fails, those in the background end too.
+# If a stage fails, the background stages end too.
 trap 'touch test-output/tools-failed; wait; retold' EXIT
 
-# The tools are installed while the code is compiled and the tests run that need none.
+# The tools are installed during the compilation and the tests that need no tools.
 install_tools() {
 	scripts/install-test-tools.sh || { touch test-output/tools-failed; return 1; }
 	touch test-output/tools-installed

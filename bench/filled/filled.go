@@ -37,7 +37,7 @@ func Key(ctx context.Context, path, secret, account string, now time.Time) error
 // expire a day after Now, the others never.
 type Files struct {
 	Account string
-	// Count is how many there are; those up to From are not written.
+	// Count is their number; records up to From are not written.
 	From, Count int
 	// Name is the name of each file.
 	Name string
@@ -47,11 +47,11 @@ type Files struct {
 // ID is the id of a file of an account by its number, from 1.
 func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
 
-// Records are what Write writes.
+// Records are written by Write.
 type Records interface {
-	// span says which records are written, by their numbers.
+	// span returns the numbers of the records to write.
 	span() (from, count int)
-	// write writes those beyond from, up to the number to.
+	// write writes the records after from, up to the number to.
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 

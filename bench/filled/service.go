@@ -13,7 +13,7 @@ import (
 // every 100th: a key and an entry of the audit log. For every 1000th: a batch with ten chunks. A
 // thousand accounts share them.
 type Service struct {
-	// Count is how many numbers there are; those up to From are not written.
+	// Count is the highest number; records up to From are not written.
 	From, Count int
 	// Now is when the last of them were made. The others were in the six days before.
 	Now time.Time

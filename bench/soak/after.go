@@ -23,7 +23,7 @@ const (
 	batchMost = 40
 )
 
-// checkFiles reads the files that stay once more.
+// checkFiles reads the remaining files again.
 func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) error {
 	for id, digest := range l.files {
 		answer, err := client.Get(ctx, "/v1/uploads/"+id)
@@ -131,7 +131,7 @@ func checkLeft(ctx context.Context, program servertest.Program, data string) err
 			return err
 		}
 	}
-	// It sets aside what no record knows, and lists it.
+	// It sets aside and lists files without a record.
 	told, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "doctor", "--repair")
 	if err == nil && told.ExitCode != 0 {
 		err = fmt.Errorf("doctor --repair: %s", told.Stderr)

@@ -59,7 +59,7 @@ type load struct {
 	files int
 
 	mu sync.Mutex
-	// next is the parameter of the next page of those files, "" for the first.
+	// next is the parameter of the next page of these files, "" for the first.
 	next string
 }
 

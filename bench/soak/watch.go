@@ -119,8 +119,8 @@ func children(pid int) (n int, err error) {
 	return n, nil
 }
 
-// slack is how many more goroutines and files than before there may be: idle connections
-// to the database and of this program's own are kept, in a bounded number.
+// slack is the allowed growth in goroutines and files: idle connections to the database and in this
+// program are kept, up to a limit.
 const slack = 16
 
 // calm waits until the server is idle: it has no more goroutines and files than before,
@@ -153,8 +153,8 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 const database = "cutroom.db"
 
 const (
-	// recordSize is the most that one thing that was done leaves behind in the database, in
-	// KiB, and pageSlack what pages may hold that are not full, in MiB.
+	// recordSize is the most that one job, file or other record adds to the database, in KiB, and
+	// pageSlack the free space in pages, in MiB.
 	recordSize, pageSlack = 8, 8
 )
 

@@ -178,7 +178,7 @@ func TestEveryModel(t *testing.T) {
 	}
 
 	ctx := steps(t)
-	// If there is no input, the catalog gives the length.
+	// The catalog gives the length of results that have no input.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}

@@ -31,7 +31,7 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 			}
 			if err != nil {
 				p.Logger.ErrorContext(ctx, "remove an ended file", "file", f.ID, "error", err)
-				// The stream continues from this record; those before it are done.
+				// The stream continues from this record; earlier ones are done.
 				answer.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: record.Change.SequenceNumber}}
 				return answer, nil
 			}

@@ -119,7 +119,7 @@ func (a answer) send(ctx context.Context, client *http.Client, url string) error
 	}
 }
 
-// put puts a body to a signed URL. It has no content type, as none is signed.
+// put puts a body to a signed URL. It sends no content type, because none is signed.
 func put(ctx context.Context, client *http.Client, url string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(body))
 	if err != nil {

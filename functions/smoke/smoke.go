@@ -21,7 +21,7 @@ const (
 	// tryTime limits the whole attempt, so that the function can still answer: it may run for 15
 	// minutes.
 	tryTime = 13 * time.Minute
-	// stopTime bounds the end of a task that takes too long.
+	// stopTime limits the end of a task that takes too long.
 	stopTime = 15 * time.Second
 )
 
@@ -150,7 +150,7 @@ func (s *smoke) pause(ctx context.Context) error {
 	}
 }
 
-// idOf returns the id in the ARN of a task, by which its log is named.
+// idOf returns the id in the ARN of a task, which names its log.
 func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
 // withoutURL returns an error without the signed URL that it names.

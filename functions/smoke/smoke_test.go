@@ -57,8 +57,8 @@ func ended(code int, reason string) ecs.TaskState {
 	return ecs.TaskState{Stopped: true, ExitCode: aws.Int(code), Reason: reason}
 }
 
-// A start that AWS refuses is repeated, as a new role is not known at once. A task that does not
-// end is stopped, and a task that cannot be started is given up.
+// A start that AWS refuses is repeated, because AWS does not know a new role at once. A task that does
+// not end is stopped, and starts that keep failing are given up.
 func TestTasksThatTakeTooLong(t *testing.T) {
 	for name, c := range map[string]struct {
 		tasks  fakeTasks

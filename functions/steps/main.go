@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// mostAtOnce is how many batches are worked on at once: what their calls may take of the
-// model servers, whose places each process counts for itself.
+// mostAtOnce limits the batches in work at once, and so their calls' share of the model servers, whose
+// slots each process counts separately.
 const mostAtOnce = 5
 
 func main() { lambdaevent.Main(steps) }

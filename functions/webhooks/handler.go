@@ -52,7 +52,7 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 		if record.Stream != nil {
 			if err := h.happened(ctx, record.Stream); err != nil {
 				h.logger.ErrorContext(ctx, "queue a webhook", "error", err)
-				// The stream continues from this record; those before it are done.
+				// The stream continues from this record; earlier ones are done.
 				return answer{[]failure{{record.Stream.SequenceNumber}}}, nil
 			}
 			continue
@@ -85,7 +85,7 @@ func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRec
 	return nil
 }
 
-// clockSkew is how far apart the clocks of two functions may be.
+// clockSkew is the largest difference between two functions' clocks.
 const clockSkew = time.Minute
 
 // deliver attempts a delivery and queues the next. A message that is received again may come from a

@@ -1,4 +1,4 @@
-"""Prints what every row of every map reaches on this machine's card."""
+"""Prints the speed of every row of every map on this machine's card."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from cutroom_engine.write import VideoWriter
 from .cards import CARDS, FOLDER, Measured, computed, published, request_of
 from .random_weights import sheet_peak
 
-# What tiny models edit: half a second of a small clip.
+# The edit for tiny models: half a second of a small clip.
 _TINY = {"seconds": 0.5, "size": (96, 64), "fps": 10}
 
 

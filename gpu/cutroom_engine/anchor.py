@@ -41,7 +41,7 @@ def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
     prepare = pipe.prepare_prev_segment_cond_latents
 
     def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:
-        # Any other start than 0 says that there was a segment before.
+        # Any start other than 0 means that a previous segment exists.
         return prepare(_video(pipe, before[:count]), *rest, start_frame=max(start_frame, 1), **more)
 
     pipe.prepare_prev_segment_cond_latents = prepared
@@ -52,7 +52,7 @@ def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
 
 
 def anchored(before: list[Frame]) -> list[Frame]:
-    """Returns as many of the first frames as whole latents hold."""
+    """Returns the first frames, as many as fill whole latents."""
     if not before:
         return []
     return before[: _FIRST + (len(before) - _FIRST) // _REST * _REST]

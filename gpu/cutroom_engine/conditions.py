@@ -1,4 +1,4 @@
-"""Derives from a shot's frames what its pipeline is conditioned on, as the model map says."""
+"""Derives a pipeline's conditions from a shot's frames, by the model map."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class DiffusersPipeline:
             **self._guided(),
             **self._row.call,
         }
-        # Not inference_mode: what offload moves to the device in it could not be changed
+        # Not inference_mode: tensors that offload moves to the device in it could not be changed
         # outside of it.
         with (
             translated(),
@@ -122,7 +122,7 @@ class DiffusersPipeline:
         return nullcontext()
 
     def _cached(self) -> AbstractContextManager[None]:
-        """Tells the cache of steps what passes are for, where the pipeline does not."""
+        """Gives the step cache the purpose of a pass, if the pipeline does not."""
         if self._row.cache is None or self._style.caches != "unguided":
             return nullcontext()
         context: AbstractContextManager[None] = self._pipe.transformer.cache_context("cond")
@@ -160,9 +160,9 @@ def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
 
 @contextmanager
 def _watched(models: list[Any], check: Callable[[], None]) -> Iterator[None]:
-    """Has check called before each call of one of a pipeline's models: transformers are called
-    once or twice in a step, and a VAE once for every few frames, so that a run can be ended
-    there and shows that it goes on."""
+    """Has check called before each call of one of a pipeline's models: transformers are called once
+    or twice in a step, and a VAE once for every few frames, so that a run can be ended there and
+    shows progress."""
     models = models + [getattr(model, part, None) for model in models for part in _PARTS]
     found = {id(model): model for model in models if isinstance(model, torch.nn.Module)}
     handles = [model.register_forward_pre_hook(lambda *_: check()) for model in found.values()]

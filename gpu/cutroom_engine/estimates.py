@@ -67,8 +67,7 @@ class Estimates:
             return _SEEN if name in self._seen else _COMPUTED
 
     def longest(self, name: str, request: RunRequest) -> int:
-        """Returns for how many whole seconds of the clip the time would suffice, 0 if for
-        none."""
+        """Returns the longest whole seconds of a clip that fit the time, 0 if none do."""
         least, most = 0, max(math.floor(request.duration), 0)
         while least < most:
             middle = (least + most + 1) // 2

@@ -1,4 +1,4 @@
-"""What only one thread may do at a time."""
+"""Work that only one thread may do at a time."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from .shapes import SHAPES
 
 _BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
 
-# The largest picture of the catalog that a row without a bound works at.
+# The largest picture of the catalog that a row without a limit works at.
 _PIXELS = 1280 * 720
 
 # A transformer's vectors in memory for each token, each of its width: the residual, queries, keys
@@ -96,8 +96,8 @@ _GGUF_BITS = {
 
 
 def _stored(row: PipelineRow) -> float:
-    """Returns the bytes of one of the transformer's weights. GGUF files tell their format by
-    their names; others are taken for the largest."""
+    """Returns the bytes of one of the transformer's weights. A GGUF file's name shows its format;
+    unknown formats count as the largest."""
     if row.storage is not None or row.quantize is not None:
         return 1
     if row.gguf is None:

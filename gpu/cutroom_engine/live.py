@@ -28,7 +28,7 @@ _LAST = 3.0
 # How often models that wait for weights look for them, in seconds.
 _LOOK = 0.5
 
-# The length of the name that a session tells, in characters.
+# The longest name that a session reports, in characters.
 _MAX_NAME = 64
 
 _FULL = RunError("engine_error", "The engine has as many live sessions as it takes.", retryable=True)
@@ -72,7 +72,7 @@ class Session:
         # The prepared conditions of edits: the empty prompt at first, and no image.
         self.prompt: Any = None
         self.image: Any = None
-        # What waits: the newest picture, and the newest change of each kind.
+        # The newest waiting picture, and the newest waiting change of each kind.
         self.picture: wire.Picture | None = None
         self.changes: dict[type, wire.Image | dict[str, Any]] = {}
         # When it had its last turn.
@@ -193,7 +193,7 @@ class Live:
                 self._sessions.remove(session)
 
     def take(self, session: Session, message: wire.Message) -> None:
-        """Takes a message of a session's client: it replaces what waits of its kind. Raises
+        """Takes a message of a session's client. It replaces a waiting one of its kind. Raises
         WireError."""
         if isinstance(message, dict) and not (
             isinstance(message.get("number"), int) and isinstance(message.get("prompt"), str)
@@ -287,7 +287,7 @@ class Live:
             return None
 
     def _edit(self, session: Session, picture: wire.Picture) -> str:
-        """Edits a picture, and returns what became of it."""
+        """Edits a picture, and returns the outcome."""
 
         def check() -> None:
             self._alive()

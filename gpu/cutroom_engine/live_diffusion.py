@@ -150,7 +150,7 @@ class LiveDiffusion:
                 "strength": row.strength,
                 "num_inference_steps": row.steps,
                 "guidance_scale": self._guidance(),
-                # The same noise for every picture, so that what stands still does not flicker.
+                # The same noise for every picture, so that static parts do not flicker.
                 "generator": torch.Generator("cpu").manual_seed(seed),
                 "output_type": "pt",
                 **prompt,

@@ -1,4 +1,4 @@
-"""Live sessions over HTTP: one request, whose body and response go on at the same time."""
+"""Live sessions over HTTP: one request, whose body and response run at the same time."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ class _Stream:
 
 
 class _Outgoing:
-    """What waits to be sent: texts in their order, and the newest picture, so that a client
-    that reads slowly gets fewer of them. tell may be called on any thread."""
+    """The outgoing messages: texts in their order, and the newest picture, so that a slow reader
+    gets fewer pictures. tell may be called on any thread."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ class _Outgoing:
             self._loop.call_soon_threadsafe(self._put, message)
 
     def end(self) -> None:
-        """Sends what waits, and nothing more."""
+        """Sends the waiting messages, and nothing more."""
         self._last = True
         self._there.set()
 

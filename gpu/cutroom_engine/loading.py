@@ -100,8 +100,8 @@ class Loader:
             tokenizer.save_pretrained(str(to / name))
 
     def _shared(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
-        """Returns the parts of the pipeline that are in memory already. What offload moves
-        about belongs to one pipeline."""
+        """Returns the parts of the pipeline that are in memory already. Parts that offload moves
+        belong to one pipeline."""
         if row.offload != "none":
             return {}
         return {name: part for name in _LARGE if (part := self._parts.get((row.shared, name))) is not None}
@@ -141,15 +141,15 @@ class Loader:
         }
 
     def _straight(self, row: PipelineRow) -> dict[str, Any]:
-        """Returns the arguments by which weights are read straight to the device, without a
-        copy in the machine's memory. What will be smaller there is made so before."""
+        """Returns the arguments by which weights are read straight to the device, without a copy in
+        the machine's memory. Weights that are made smaller are converted first."""
         if row.offload != "none" or row.storage is not None or row.quantize is not None:
             return {}
         return {"device_map": torch.device(self._device).type}
 
     def _shrink(self, row: PipelineRow, pipe: Any) -> None:
-        """Halves the transformer's weights, if the row says so, unless the folder has them
-        so."""
+        """Halves the transformer's weights if the row asks for it, unless the folder has them
+        halved."""
         if row.storage == "fp8":
             pipe.transformer.enable_layerwise_casting(
                 storage_dtype=torch.float8_e4m3fn, compute_dtype=PRECISIONS[row.precision]

@@ -56,7 +56,7 @@ class Metrics:
             self._live_seconds.labels(model).observe(seconds)
 
     def ended(self, model: str, outcome: str, seconds: float, stages: Mapping[str, float]) -> None:
-        """Counts a run. The model is one of the map, so the number of label values is bounded."""
+        """Counts a run. The model comes from the map, so the number of label values is limited."""
         self._runs.labels(model, outcome).inc()
         self._seconds.labels(model).observe(seconds)
         for stage, spent in stages.items():

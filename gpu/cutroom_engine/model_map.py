@@ -1,4 +1,4 @@
-"""The model map: a file that says which pipeline serves which model of the catalog."""
+"""The model map: a file that assigns pipelines to the models of the catalog."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class WindowRow(_Row):
 
 
 class SchedulerRow(_Row):
-    """A scheduler of diffusers: its class, and what differs from the weights' own configuration."""
+    """A scheduler of diffusers: its class, and its differences from the weights' own configuration."""
 
     class_name: str = Field(alias="class")
     options: dict[str, Any] = {}
@@ -132,8 +132,8 @@ class ServerRow(_Row):
 
     url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
     api: Literal["vllm-omni", "sglang"]
-    # The fields of its forms that take the clip and the reference image; without the second
-    # it gets none.
+    # The fields of its forms that take the clip and the reference image; if the second is not set,
+    # no image is sent.
     clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
     reference: Literal["input_reference", "image_reference"] | None = None
 
@@ -154,7 +154,7 @@ class PipelineRow(_Row):
     weights: str = ""
     # For the classes that are served by another server.
     server: ServerRow | None = None
-    # The size of the model, one of shapes.SHAPES, by which its time is computed.
+    # The model's size, a name in shapes.SHAPES. Its time is computed from it.
     shape: str | None = None
     # For classes that take poses.
     poses: PosesRow | None = None
@@ -175,8 +175,8 @@ class PipelineRow(_Row):
     # The kernel of attention; if absent, or if it does not work on the device, PyTorch's
     # choice.
     attention: Attention | None = None
-    # How much the first block may change from step to step, as a share, for the others to
-    # be left out.
+    # The largest change of the first block from step to step, as a share, at which the other blocks
+    # are skipped.
     cache: float | None = Field(default=None, gt=0, lt=1)
     # Whether the transformer's blocks are compiled, with the first run.
     compile: bool = False
@@ -289,7 +289,7 @@ class PipelineRow(_Row):
 
     @property
     def shared(self) -> Hashable:
-        """What rows have in common whose pipelines share their weights in memory."""
+        """Returns the key of the weights. Rows with the same key share their weights in memory."""
         loras = tuple((lora.file, lora.weight) for lora in self.loras)
         speed = self.storage, self.quantize, self.attention, self.cache, self.compile
         return self.weights, self.gguf, self.precision, tuple(sorted(self.parts.items())), speed, loras
@@ -336,8 +336,8 @@ LiveClass = Literal[
 
 
 class ImageAdapterRow(_Row):
-    """An IP-Adapter, by which a model of live video is shown a reference image: a file of
-    safetensors, and the folder of its CLIPVisionModelWithProjection."""
+    """An IP-Adapter, which gives a model of live video a reference image: a file of safetensors,
+    and the folder of its CLIPVisionModelWithProjection."""
 
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
     encoder: str
@@ -424,7 +424,7 @@ class ModelRow(_Row):
     """Which pipelines serve a model."""
 
     pipeline: str
-    # Serves jobs with a reference image, if the pipeline takes none.
+    # Serves jobs with a reference image, if the pipeline does not take images.
     with_reference: str | None = None
 
 
@@ -463,7 +463,7 @@ _FOLDER = "/models/"
 
 
 def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
-    """Reads the file; $family in it stands for the name of the model family.
+    """Reads the file and replaces $family in it by the name of the model family.
 
     weights, if given, is a folder or a prefix in S3 that replaces /models."""
     try:

@@ -1,4 +1,4 @@
-"""How a person in a clip moves, drawn as the pictures that tell a pipeline."""
+"""A person's motion in a clip, drawn as the pictures that a pipeline takes."""
 
 from __future__ import annotations
 

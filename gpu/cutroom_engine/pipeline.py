@@ -20,11 +20,10 @@ class Pipeline(Protocol):
         check: Callable[[], None],
         previews: Previews | None = None,
     ) -> list[Frame]:
-        """Makes the shot's frames. on_step is called after each denoising step with the share
-        that is done; check is called wherever the model is known to compute, inside of steps
-        and between them. An error that one of them raises ends the call. Where previews are
-        wanted they are offered after steps, if the model can draw them; the frames are the
-        same with and without.
+        """Makes the shot's frames. on_step is called after each denoising step with the share that
+        is done; check is called wherever the model is known to compute, inside of steps and between
+        them. An error that one of them raises ends the call. Wanted previews are offered after
+        steps, if the model can draw them. They do not change the frames.
 
         Raises MemoryError if memory does not suffice, and DeviceLost."""
 

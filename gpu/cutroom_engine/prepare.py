@@ -25,7 +25,7 @@ from .model_map import ModelMap, ModelMapError, PipelineRow, read_model_map
 from .settings import SettingError, read_settings
 from .weights import Weights, WeightsError
 
-# How long a look at whether weights from S3 have arrived takes, in seconds.
+# The interval of checks for weights from S3, in seconds.
 _LOOK = 1.0
 
 

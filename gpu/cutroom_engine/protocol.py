@@ -44,7 +44,7 @@ class RunRequest(BaseModel):
     duration: float = Field(default=0, ge=0, le=3600)
     # Seconds until the run is stopped, 0 if that is not known.
     remaining: float = Field(default=0, ge=0)
-    # The least number of seconds between two previews, 0 if none are wanted.
+    # The shortest time between two previews in seconds, 0 for no previews.
     preview_every: float = Field(default=0, ge=0)
     folder: str
     output: str
@@ -64,7 +64,7 @@ class RunRequest(BaseModel):
 
     @property
     def lora(self) -> str:
-        """The name of the LoRA that the form's field lora chooses; "" for none."""
+        """The name of the LoRA that the form's field lora chooses, or ""."""
         return str((self.options or {}).get("lora") or "")
 
     def flag(self, name: str) -> bool:

@@ -182,8 +182,7 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
     return np.ascontiguousarray(np.rot90(picture, turned)) if turned else picture
 
 
-# Errors of the machine when it cannot provide what decoding needs: the input is not to
-# blame.
+# Errors of the machine's resources: the input is not to blame.
 _TROUBLE = {errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 _TROUBLE |= {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESTALE}
 

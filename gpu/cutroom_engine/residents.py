@@ -23,7 +23,7 @@ class Meter(Protocol):
     """Measures the memory of a device, in bytes."""
 
     def used(self) -> int:
-        """Returns what tensors take now."""
+        """Returns the bytes of all tensors now."""
 
     def begin(self) -> None:
         """Forgets the most that they took."""
@@ -128,8 +128,7 @@ class Residents:
         return Footprint(computed.parts | {corrected: beyond}, max(computed.working, working))
 
     def _missing(self, name: str) -> int:
-        """Returns the bytes that were computed for those parts of a pipeline that are not in
-        memory."""
+        """Returns the computed bytes of a pipeline's parts that are not in memory."""
         computed = footprint(name, self._rows[name])
         if computed is None:
             return 0

@@ -30,8 +30,8 @@ _logger = logging.getLogger(__name__)
 # than a denoising step of a large model takes.
 STUCK_AFTER = 180.0
 
-# A run that shows no sign of life for this long after its weights are loaded hangs, in
-# seconds. Signs are the calls of its models, of which the longest is far shorter.
+# A run that shows no sign of life for this long after its weights are loaded hangs, in seconds.
+# Signs are the calls of its models. The longest call is far shorter.
 HUNG_AFTER = 300.0
 
 # How long the shutdown waits for the run's next step, in seconds.
@@ -39,7 +39,7 @@ _LAST_STEP = 3.0
 
 # How often runs that wait for weights are checked, in seconds.
 _LOOK = 0.5
-# The length of the name that a result tells, in characters.
+# The longest name that a result reports, in characters.
 _MAX_NAME = 64
 
 # W3C Trace Context: version, trace, parent, flags.
@@ -69,8 +69,8 @@ class Supply(Protocol):
 class Run:
     """A run from its acceptance to its end.
 
-    tell receives the lines of the protocol. It is called on the device's thread, on that
-    which makes previews, or on the thread that stops the server."""
+    tell receives the lines of the protocol. It is called on the device's thread, on the previews'
+    thread, or on the thread that stops the server."""
 
     def __init__(self, request: RunRequest, tell: Tell, traceparent: str = "") -> None:
         self.request = request
@@ -393,7 +393,7 @@ class Runner:
             raise RunError("invalid_input", f"There is no LoRA {request.lora[:32]!r} for {request.model}.")
 
     def _check_length(self, request: RunRequest) -> None:
-        """Refuses what cannot be expected to end in time, before anything is spent on it."""
+        """Refuses a run that is not expected to end in time, before any work."""
         name = self._pipeline_of(request)
         if not self._estimates.too_long(name, request):
             return

@@ -77,7 +77,7 @@ class ServedPipeline:
     """A pipeline on a server. It is a pipeline.Pipeline."""
 
     def __init__(self, row: PipelineRow, key: str = "", *, poll: float = _POLL) -> None:
-        """key is the API key of the server, "" for none."""
+        """key is the API key of the server, or ""."""
         assert row.server is not None
         self._row = row
         self._server: ServerRow = row.server

@@ -23,9 +23,9 @@ from .metrics import Metrics
 from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
 
-# A line is sent at least this often while a run goes on, in seconds. Loading, a VAE at
-# work and a step of a large model are quiet for longer; a run that hangs is found by the
-# runner, and a process that hangs by its silence.
+# The longest time between two lines of a run, in seconds. Loading, a VAE at work and a step of a
+# large model are quiet for longer; a run that hangs is found by the runner, and a process that
+# hangs by its silence.
 _HEARTBEAT = 10.0
 
 

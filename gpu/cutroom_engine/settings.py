@@ -31,7 +31,7 @@ class Settings:
     weights_source: str
     # The folder of all files of runs; None is anywhere.
     scratch: Path | None
-    # The API key of the servers that rows name, "" for none.
+    # The API key of the rows' servers, or "".
     server_key: str
 
 

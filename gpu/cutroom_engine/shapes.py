@@ -1,4 +1,4 @@
-"""The sizes of published models, by which memory and time are computed.
+"""The sizes of published models. Memory and time are computed from them.
 
 Parameters and layers come from the publishers' configurations."""
 

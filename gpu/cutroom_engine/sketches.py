@@ -19,8 +19,8 @@ from .styles import Shot
 
 _logger = logging.getLogger(__name__)
 
-# The pictures by which the weights are found: how many, how many latents one has at a side,
-# one leaf for how many pixels, and the radii of the smallest and the largest.
+# The training pictures: how many, the latents of a side, pixels per leaf, and the radii of the
+# smallest and the largest leaf.
 _PICTURES, _LATENTS, _SPARSE, _SMALLEST, _LARGEST = 4, 32, 44, 4, 64
 
 # How far a leaf's colour is from grey: the standard deviation of each of its components.
@@ -71,8 +71,8 @@ class Sketcher:
 
 
 def sketcher(row: PipelineRow, pipe: Any, device: str) -> Sketcher | None:
-    """Returns what draws a pipeline's previews, before it is placed on the device; None if
-    that cannot be."""
+    """Returns the drawer of a pipeline's previews, before the pipeline is placed on the device, or
+    None if previews are impossible."""
     try:
         pipe.vae.to(device)
         return Sketcher(pipe)
@@ -140,7 +140,7 @@ def _plain(pipe: Any) -> Callable[[torch.Tensor, Shot], torch.Tensor]:
 
 
 def _factor(pipe: Any) -> int:
-    """Returns how many pixels at a side a latent stands for."""
+    """Returns the pixels of a latent's side."""
     of_clips: int = getattr(pipe, "vae_scale_factor_spatial", 8)
     return getattr(pipe, "vae_scale_factor", of_clips)
 

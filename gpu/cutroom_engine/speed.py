@@ -1,6 +1,5 @@
-"""What makes a transformer faster or smaller than it is published: another kernel of
-attention, steps that are skipped, compiled blocks, products in FP8. The row of the model
-map says which."""
+"""Options that make a transformer faster or smaller than published: another attention kernel,
+skipped steps, compiled blocks, products in FP8. The row of the model map chooses them."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ _NATIVE = AttentionBackendName.NATIVE
 
 PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
-# How far a kernel may be from PyTorch's own, as a share of the largest value: more than
-# rounding in 8 bits takes, and far less than a kernel that is wrong is off by.
+# The largest difference of a kernel from PyTorch's own, as a share of the largest value: more than
+# 8-bit rounding, and far less than a wrong kernel's error.
 _TOLERANCE = 0.1
 
 # The size at which a kernel is tried. Its length is not a multiple of 128, at which kernels of
@@ -51,7 +50,7 @@ def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
         )
         return
     if name is not None:
-        # It is remembered for the whole process too, where models that name none find it.
+        # diffusers also remembers it for the whole process, for models that name no kernel.
         with attention_backend(_NATIVE):
             transformer.set_attention_backend(_BACKENDS[name].value)
 
@@ -75,8 +74,8 @@ def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str
 
 
 def set_cache(row: PipelineRow, transformer: Any) -> None:
-    """Has the transformer leave out the rest of its blocks in steps in which the first one
-    changes no more than the row says."""
+    """Makes the transformer skip its other blocks in steps whose first block changes no more than
+    the row allows."""
     if row.cache is not None:
         transformer.enable_cache(diffusers.FirstBlockCacheConfig(threshold=row.cache))
 

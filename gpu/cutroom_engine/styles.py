@@ -26,11 +26,11 @@ class Shot:
     height: int
     # How many frames to make; 1 for an image.
     length: int
-    # The frames to edit, as many; empty for text-to-video.
+    # The frames to edit, length of them; empty for text-to-video.
     frames: list[Frame] = field(default_factory=list)
     # Pictures that show the wanted appearance.
     references: list[Image.Image] = field(default_factory=list)
-    # The first frames of the result, as the window before made them.
+    # The first frames of the result, as the previous window made them.
     before: list[Frame] = field(default_factory=list)
     # The person in each of the frames, for classes that ask for it.
     people: list[Person | None] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Shot:
     masks: list[Mask] = field(default_factory=list)
     # Frames a second; 0 for an image.
     fps: int = 0
-    # The LoRA that the request chose, by its name in the row; "" for none.
+    # The name of the request's LoRA in the row, or "".
     lora: str = ""
 
 
@@ -85,7 +85,7 @@ def _text_to_video(shot: Shot) -> dict[str, Any]:
 
 
 def _video_to_video(shot: Shot) -> dict[str, Any]:
-    # It makes as many frames as it receives.
+    # It makes the same number of frames as it receives.
     return {**_sized(shot), "video": _pictures(shot.frames)}
 
 

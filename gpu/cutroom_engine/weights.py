@@ -137,7 +137,7 @@ def _bucket() -> Any:
     import boto3  # needed only for weights in S3
     from botocore.config import Config
 
-    # At least as many connections as parts are fetched at once. The server does not end
-    # before a read that hangs.
+    # The pool has a connection for each parallel part. The server does not end before a read that
+    # hangs.
     config = Config(max_pool_connections=16, retries={"mode": "standard", "total_max_attempts": 6}, read_timeout=20)
     return boto3.client("s3", config=config)

@@ -23,7 +23,7 @@ def panned(offsets: list[int]) -> list[Frame]:
 
 
 def apart(a: list[Frame], b: list[Frame]) -> float:
-    """The mean difference of pictures, away from the edges, where things come into sight."""
+    """The mean difference of pictures, except the edges, where new content appears."""
     return float(np.mean([np.abs(x.astype(int) - y)[16:-16, 24:-24].mean() for x, y in zip(a, b, strict=True)]))
 
 

@@ -246,7 +246,7 @@ def assert_true(value: bool) -> None:
 
 
 def fails(error: Exception) -> Callable[[Any], None]:
-    """Returns what raises the error."""
+    """Returns a function that raises the error."""
 
     def fail(_: Any) -> None:
         raise error

@@ -17,7 +17,7 @@ from .conftest import Ask
 
 FOLDER = Path(__file__).parents[1]
 
-# The maps that come with it, and the GiB that their cards tell: RTX 4090, L40S, H100, H200.
+# The included maps, and the GiB that their cards report: RTX 4090, L40S, H100, H200.
 CARDS = {"models-24gb.yaml": 23.9, "models.yaml": 44.4, "models-80gb.yaml": 79.1, "models-141gb.yaml": 139.8}
 
 GOOD = """
@@ -119,7 +119,7 @@ def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
 
 
 def test_footprints_are_those_of_the_published_weights() -> None:
-    """In GiB, as the folders that hold them."""
+    """In GiB, like the folders that hold them."""
 
     def weights(shape: str, **changes: str) -> float:
         fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": shape, "parts": {"vae": "fp32"}}
@@ -158,7 +158,7 @@ def test_what_speed_costs_of_the_memory() -> None:
     assert need(cache=0.05, guidance=1.0).working == pytest.approx(plain.working * 1.25)
     for way in ("fp8", "fp8-weights"):
         assert need(quantize=way).alone == pytest.approx(plain.alone - 14.29e9, rel=1e-6)
-    # What differs so is not shared.
+    # Rows with this difference share nothing.
     row = PipelineRow.model_validate(fields | {"quantize": "fp8"})
     apart = footprint("other", row)
     assert apart is not None
@@ -191,7 +191,7 @@ def test_text_encoders_of_two_precisions_count_twice() -> None:
 
 @pytest.mark.parametrize("name", ["models-80gb.yaml", "models-141gb.yaml"])
 def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
-    """It stands at the head of the map, for who wants to add it."""
+    """The head of the map has it as an example."""
     lines = (FOLDER / name).read_text().splitlines()
     begin = lines.index("#   animate:")
     row = list(itertools.takewhile(lambda line: line.startswith("#"), lines[begin:]))

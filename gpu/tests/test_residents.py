@@ -111,7 +111,7 @@ def test_figures_of_the_map_are_corrected_by_what_is_measured(
     kept, run = measured(room, weights, working, memory="2GiB")
     for name in ("edit", "text"):
         run(name)
-    run("text")  # of which all is known now
+    run("text")  # everything is known now
     kept.get("edit")
     run("edit")
     run("text")
@@ -152,7 +152,7 @@ def test_what_cannot_be_loaded_leaves_the_rest_as_it_is() -> None:
 
 def test_what_a_load_that_failed_has_left_is_let_go() -> None:
     class Part:
-        """Refers to itself, as the parts of pipelines refer to each other."""
+        """Refers to itself, like the parts of pipelines."""
 
         def __init__(self) -> None:
             self.whole = self

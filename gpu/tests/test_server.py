@@ -262,7 +262,7 @@ def test_how_long_edits_take(serve: Serve) -> None:
     asked = [
         edit,
         edit | {"reference": True},
-        edit | {"model": "gen-2.1", "reference": True},  # its pipeline takes none
+        edit | {"model": "gen-2.1", "reference": True},  # the pipeline does not take it
         edit | {"model": "gen-9"},
         {"model": "gen-image-2", "kind": "image", "width": 1280, "height": 704, "lengths": [0]},
     ]

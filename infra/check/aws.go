@@ -27,7 +27,7 @@ import (
 	domain "cutroom/shared/domain/job"
 )
 
-// deploy says where a deploy is.
+// deploy locates a deploy.
 type deploy struct {
 	stage, mediaURL, inferenceURL, realtimeURL string
 	// stateMachine is an ARN, videoQueue a URL.

@@ -39,7 +39,7 @@ type stubCloud struct {
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
-	// busy says that a worker receives the job before it can be lost.
+	// busy means that a worker receives the job before it can be lost.
 	busy bool
 	// overdue is the job that cannot be done in time. It ends timedOut after its creation with the code.
 	overdue  atomic.Pointer[job.Job]
@@ -104,7 +104,7 @@ func start(t *testing.T) deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A check looks at how jobs end, not at their pictures.
+	// A check only tests how jobs end, not their pictures.
 	small := filepath.Join(t.TempDir(), "catalog.yaml")
 	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
 	if err == nil {

@@ -87,7 +87,7 @@ func (v *visit) checkAll(ctx context.Context) error {
 	return err
 }
 
-// runbookPage is the page that says what to do after a failed check.
+// runbookPage has the steps after a failed check.
 const runbookPage = "docs/runbook.md"
 
 // try runs a check within its limit.

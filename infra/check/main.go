@@ -1,8 +1,8 @@
-// Command check calls a deploy in AWS as its clients do and reports what only an account can
-// show: roles, queues, workers that start, API Gateway's own answers. With -before it compares
-// the account's quotas with the needs of a deploy. `make check-deploy` and `make deploy` run it.
+// Command check calls a deploy in AWS like its clients and reports facts that only an account can show:
+// roles, queues, workers that start, API Gateway's own answers. With -before it compares the account's
+// quotas with the needs of a deploy. `make check-deploy` and `make deploy` run it.
 //
-// Its arguments are its own flags, "--" and the arguments of CDK, of which it reads the context.
+// Its arguments are its flags, "--" and the arguments of CDK, from which it reads the context.
 package main
 
 import (
@@ -39,13 +39,13 @@ func main() {
 	}
 }
 
-// options are the command line: parse says what each means.
+// options are the command line; see parse.
 type options struct {
 	before, local              bool
 	receiver, media, inference string
 	uploadSize                 int64
 	streamTime                 time.Duration
-	only                       []string // none means all
+	only                       []string // empty means all
 	context                    map[string]string
 }
 

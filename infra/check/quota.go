@@ -21,9 +21,10 @@ type quota struct {
 	service, code, title string
 	least                int
 	why                  string
-	// fatal says that a deploy hangs if the quota is 0.
+	// fatal means that a deploy hangs if the quota is 0.
 	fatal bool
-	// state is "ok", "warn" or "fail": then a deploy would hang. mend says how to raise it.
+	// state is "ok", "warn" or "fail". After "fail" a deploy would hang. mend says how to raise the
+	// quota.
 	state, detail, mend string
 }
 

@@ -31,8 +31,8 @@ type cloud interface {
 	forget(ctx context.Context, key credential.Key) error
 	// accept accepts a job as the service does, with the deadline of j.
 	accept(ctx context.Context, j domain.Job) error
-	// lose receives a job and starts a run of it, as a worker does that then dies. It returns false
-	// if another worker received the job first.
+	// lose receives a job and starts a run of it, like a worker that then dies. It returns false if
+	// another worker received the job first.
 	lose(ctx context.Context, id string) (bool, error)
 }
 

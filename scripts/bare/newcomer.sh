@@ -18,7 +18,7 @@ done
 
 touch "$log"
 mkfifo "$folder/keys"
-# A shell makes what runs in the background deaf for Ctrl-C.
+# A shell makes background processes ignore Ctrl-C.
 env --default-signal=INT,QUIT script -qefc "make run" "$log" <"$folder/keys" >"$folder/screen" 2>&1 &
 run=$!
 exec 3>"$folder/keys"

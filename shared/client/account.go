@@ -77,18 +77,18 @@ type Usage struct {
 	// Cost is the cost by the service's prices, in the currency.
 	Cost     float64 `json:"cost,omitempty"`
 	Currency string  `json:"currency,omitempty"`
-	// BatchRequests is how many of the requests were calls of batches, and BatchCost what
-	// of the cost was theirs.
+	// BatchRequests is how many of the requests were calls of batches, and BatchCost their part of the
+	// cost.
 	BatchRequests int64   `json:"batch_requests,omitempty"`
 	BatchCost     float64 `json:"batch_cost,omitempty"`
 }
 
-// UsageQuery says which usage is asked for.
+// UsageQuery selects usage.
 type UsageQuery struct {
 	// From and To are days, both included and written like 2026-01-31; "" is the service's
 	// default.
 	From, To string
-	// GroupBy are what rows are of, in their order: day, model, key and account. None is day
+	// GroupBy are the fields of a row, in their order: day, model, key and account. The default is day
 	// and model.
 	GroupBy []string
 }

@@ -18,8 +18,7 @@ type Message struct {
 type Chat struct {
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`
-	// MaxTokens bounds the answer if it is not 0. A nil Temperature leaves the
-	// model its own.
+	// MaxTokens limits the answer if it is not 0. A nil Temperature means the model's default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }

@@ -28,8 +28,8 @@ const (
 	silence = 2 * time.Minute
 	// longSilence is the same for a completion that is not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer bounds an answer that is read into memory, in bytes. A page of 1,000 jobs
-	// is far smaller.
+	// maxAnswer limits an answer that is read into memory, in bytes. A page of 1,000 jobs is far
+	// smaller.
 	maxAnswer = 32 << 20
 	// expectAbove is the size of a body, in bytes, above which the client waits for
 	// the service to accept it (Expect: 100-continue).

@@ -192,7 +192,7 @@ func TestRefusals(t *testing.T) {
 
 const job = `{"job_id":"job_1","status":"pending"}`
 
-// What may be repeated is, and what may not is not.
+// Repeatable calls are repeated, and others are not.
 func TestRepetitions(t *testing.T) {
 	create := func(c *client.Client) error {
 		data := text(t, "clip.mp4", "some bytes")

@@ -92,7 +92,7 @@ func TestPartsAreBesideTheirResults(t *testing.T) {
 	}
 }
 
-// What broke off for good is kept to go on from; a refusal leaves nothing.
+// A broken download is kept for resuming; a refusal leaves nothing.
 func TestDownloadThatFails(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")
@@ -134,7 +134,7 @@ func TestKeyStaysWithTheService(t *testing.T) {
 	}
 }
 
-// told is the states that a job was seen in.
+// told appends the states of a job.
 func told(states *[]string) func(client.Job) {
 	return func(job client.Job) { *states = append(*states, fmt.Sprintf("%s %.1f", job.Status, job.Progress)) }
 }

@@ -123,7 +123,7 @@ type ConnectionError struct {
 	Err error
 }
 
-// Error says which service and why.
+// Error names the service and the cause.
 func (e *ConnectionError) Error() string {
 	cause := e.Err
 	// net/http adds the whole URL of the call, which is left out.

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxEvent bounds an event of a stream and each of its lines, in bytes.
+// maxEvent limits an event of a stream and each of its lines, in bytes.
 const maxEvent = 1 << 20
 
 type event struct{ name, data string }
@@ -57,7 +57,7 @@ const (
 	followings = 3
 	// reconnect is the pause before an event stream is opened again.
 	reconnect = time.Second
-	// shortestPoll and longestPoll bound the pause between polls.
+	// shortestPoll and longestPoll limit the pause between polls.
 	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second
 	// outage is how long the service may be unreachable while a job is awaited.
 	outage = time.Minute

@@ -99,8 +99,8 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	return c.File(ctx, promised.ID)
 }
 
-// digestOf returns the MD5 of a source in hex. It ends with the context, as a large
-// file takes minutes to read.
+// digestOf returns the MD5 of a source in hex. It ends with the context, because a large file takes
+// minutes to read.
 func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {

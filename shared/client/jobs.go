@@ -43,7 +43,7 @@ type Job struct {
 	// EstimatedSeconds is how long the engine was expected to work on it; nil if that
 	// was not known.
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
-	// SecondsLeft is nil if the service cannot tell.
+	// SecondsLeft is nil if unknown.
 	SecondsLeft *int64 `json:"seconds_left"`
 	Seed        uint32 `json:"seed"`
 	// Prompt, Options and Inputs are copied from the request. A list has the beginning of a long
@@ -68,7 +68,7 @@ type Job struct {
 }
 
 type JobInput struct {
-	// Name is "" if it had none.
+	// Name may be "".
 	Name string `json:"name"`
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`
@@ -94,8 +94,8 @@ type JobResult struct {
 	Credentials *ContentCredentials `json:"content_credentials"`
 }
 
-// ContentCredentials say how a result was made, by a word of IPTC's vocabulary of digital
-// sources, and who signed that when.
+// ContentCredentials describe how a result was made, by a word of IPTC's vocabulary of digital sources,
+// with the signer and the time.
 type ContentCredentials struct {
 	SourceType string     `json:"source_type"`
 	SignedBy   string     `json:"signed_by"`
@@ -126,8 +126,8 @@ func parseJob(raw json.RawMessage) (Job, error) {
 type Edit struct {
 	// Model is an id or an alias.
 	Model string
-	// Data is the video or image to edit; nil for a model that takes none. Reference
-	// is a reference image; it may be nil.
+	// Data is the video or image to edit; nil for a model without input. Reference is a reference
+	// image; it may be nil.
 	Data, Reference *Source
 	// Fields are the other fields of the model's form, such as "prompt".
 	Fields map[string]string
@@ -222,8 +222,7 @@ type Share struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// ShareJob makes a link to a job's result, for at most so long; 0 is as long as the
-// result.
+// ShareJob makes a link to a job's result with a maximum lifetime; 0 means the result's lifetime.
 func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration) (Share, error) {
 	wanted := map[string]int64{}
 	if lifetime > 0 {
@@ -339,8 +338,8 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			// A page may be empty though others follow: the service bounds how long it
-			// searches for items that match a filter.
+			// A page may be empty before the last: the service limits how long it searches for items
+			// that match a filter.
 			if left -= len(found); next == nil {
 				return
 			}

@@ -21,7 +21,7 @@ type Result struct {
 	Peaks   Peaks
 }
 
-// Counts are what clients asked for and got.
+// Counts are clients' requests and their outcomes.
 type Counts struct {
 	// Asked are the jobs of clients. GaveUp jobs were refused too often.
 	Asked, GaveUp int

@@ -24,8 +24,9 @@ type Config struct {
 	// Jobs is the number of jobs a day. OneAccount gives all of them to one account.
 	Jobs       int
 	OneAccount bool
-	// Window is how long the simulated part of the busiest time lasts, after WarmUp, which is not counted.
-	// 0 simulates a whole day. In both cases time goes on without load until the jobs have ended.
+	// Window is how long the simulated part of the busiest time lasts, after WarmUp, which is not
+	// counted. 0 simulates a whole day. In both cases simulated time continues without load until the
+	// jobs have ended.
 	Window, WarmUp time.Duration
 	// Failures takes a quarter of the workers, loses a zone, and replaces all workers by a deploy.
 	Failures bool
@@ -123,7 +124,8 @@ func (w *World) workersFor(factor float64) int {
 	return max(4, int(math.Ceil(factor*max(video, image))))
 }
 
-// run runs the load, and then lets time go on until every accepted job has ended, or should have.
+// run runs the load, and then continues simulated time until every accepted job has ended, or should
+// have.
 func (w *World) run() *Result {
 	jobs, length := float64(w.Jobs), day
 	w.look()
@@ -192,7 +194,7 @@ func (w *World) look() {
 	w.clock.After(time.Minute, w.look)
 }
 
-// follow looks again after a look that raised the number of workers, as fleet.Fleet's Follow does.
+// follow repeats a check that raised the number of workers, as fleet.Fleet's Follow does.
 func (w *World) follow(look fleet.Look, left int) {
 	if !look.Rose() || left == 0 {
 		return

@@ -1,4 +1,4 @@
-"""What VACE is conditioned on, by models with tiny random weights."""
+"""VACE's conditions, by models with tiny random weights."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> N
 
 
 def test_the_raw_clip_is_never_told_to_be_made_anew(weights: Path) -> None:
-    """Its authors say that VACE was never trained so."""
+    """Its authors say that VACE was never trained on raw clips."""
     raw = shot(VACE)
     for name in ("line", "gray", "depth", "box", "parts"):
         conditions = pipeline(weights, VACE, **keys(weights, name))._conditions

@@ -240,8 +240,8 @@ def test_a_run_that_ends_early_leaves_no_part_on_the_device(weights: Path, monke
 
 @pytest.mark.parametrize("offload", ["none", "model"])
 def test_no_run_leaves_weights_that_cannot_be_changed(weights: Path, offload: str) -> None:
-    """What offload moves in inference mode belongs to that mode for good: LoRAs could not be
-    taken from it."""
+    """Tensors that offload moves in inference mode stay in that mode: LoRAs could not be removed
+    from them."""
     model = pipeline(weights, "WanPipeline", offload=offload)
     modes: list[tuple[bool, bool]] = []
     watched = model._pipe.transformer.blocks[0].register_forward_pre_hook(

@@ -16,7 +16,7 @@ from cutroom_engine.weights import WeightsError
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import make
 
-# How the files of Wan's publishers name what diffusers names otherwise.
+# The names in the files of Wan's publishers for the names of diffusers.
 _NAMES = {
     "condition_embedder.time_embedder.linear_1": "time_embedding.0",
     "condition_embedder.time_embedder.linear_2": "time_embedding.2",
@@ -103,8 +103,8 @@ def _replaced(name: str, names: dict[str, str]) -> str:
 
 
 def write(pipe: Path, file: Path) -> str:
-    """Writes the transformer of a pipeline's folder as a GGUF in 8 bits, where layers are wide
-    enough for its blocks."""
+    """Writes the transformer of a pipeline's folder as a GGUF in 8 bits, if layers are wide enough
+    for its blocks."""
     index = json.loads((pipe / "model_index.json").read_text())
     model = getattr(diffusers, index["transformer"][1]).from_pretrained(str(pipe), subfolder="transformer")
     writer = gguf.GGUFWriter(file, "wan")

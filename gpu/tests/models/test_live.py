@@ -41,7 +41,7 @@ def noise(width: int = SIZE[0], height: int = SIZE[1], narrow: bool = False) -> 
 
 
 def passes() -> None:
-    """Lets an edit go on."""
+    """Lets an edit continue."""
 
 
 @pytest.mark.parametrize("class_name", LIVE_MAKERS)

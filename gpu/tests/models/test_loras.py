@@ -1,4 +1,4 @@
-"""LoRAs, the scheduler's shift and guidance, as the model map says."""
+"""LoRAs, the scheduler's shift and guidance from the model map."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def lora(folder: Path, name: str = "few.safetensors", seed: int = 1) -> str:
-    """Writes a LoRA in the form in which those for Wan are published."""
+    """Writes a LoRA in the form of published Wan LoRAs."""
     drawn = torch.Generator().manual_seed(seed)
     layers: dict[str, torch.Tensor] = {}
     for block in range(3):
@@ -82,7 +82,7 @@ def distilled(folder: Path) -> str:
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
 def test_a_lora_changes_every_layer_that_it_has(weights: Path, tmp_path: Path, name: str) -> None:
-    """As the ready rows use those for text to video, also for VACE."""
+    """The ready rows use the text-to-video LoRAs also for VACE."""
     plain = pipeline(weights, name)._pipe.transformer.state_dict()
     changed = pipeline(weights, name, loras=[{"file": distilled(tmp_path)}])._pipe.transformer.state_dict()
     assert plain.keys() == changed.keys()
@@ -94,7 +94,7 @@ def test_a_lora_changes_every_layer_that_it_has(weights: Path, tmp_path: Path, n
 
 
 def test_a_lora_for_qwen(weights: Path, tmp_path: Path) -> None:
-    """In the form in which those for four steps are published."""
+    """In the form of published four-step LoRAs."""
     drawn = torch.Generator().manual_seed(5)
     layers: dict[str, torch.Tensor] = {}
     for block in range(3):

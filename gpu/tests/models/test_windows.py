@@ -1,4 +1,4 @@
-"""How one window goes on from the one before, by real classes with tiny random weights."""
+"""The transition between windows, by real classes with tiny random weights."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def through_the_vae(model: DiffusersPipeline, frames: list[Frame]) -> list[Frame]:
-    """What encoding and decoding leave of the frames."""
+    """Returns the frames after encoding and decoding."""
     video = torch.from_numpy(np.stack(frames)).permute(3, 0, 1, 2)[None].float() / 127.5 - 1
     with torch.no_grad():
         decoded = model._pipe.vae.decode(model._pipe.vae.encode(video).latent_dist.mode()).sample

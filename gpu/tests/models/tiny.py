@@ -401,8 +401,7 @@ def _stable_diffusion_xl() -> Any:
 
 
 def make_tiny_vae(folder: Path) -> str:
-    """Writes a small VAE of the kind that stands in the place of a whole one, and returns its
-    folder."""
+    """Writes a small VAE that replaces a whole one, and returns its folder."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {
         "encoder_block_out_channels": (4, 4, 4, 4),
@@ -626,7 +625,7 @@ def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
     return PipelineRow.model_validate(kept | changes)
 
 
-# What stays of a row whose models are tiny.
+# The fields kept from a row whose models are tiny.
 _KEPT = {"class_name", "shape", "scheduler", "guidance", "shift", "negative", "fps", "between", "control", "mask"}
 
 

@@ -59,7 +59,7 @@ type container struct {
 	id string
 }
 
-// hardened are the options that every image is to work with.
+// hardened are the options that every image must work with.
 var hardened = []string{"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
 
 // start starts a container with options of docker run.
@@ -93,7 +93,7 @@ func errorOr(err error, other string) any {
 	return other
 }
 
-// address returns where a port of a container is published.
+// address returns the published address of a container's port.
 func (c *container) address(port int) string {
 	c.t.Helper()
 	published := docker(c.t, "port", c.id, strconv.Itoa(port)+"/tcp")

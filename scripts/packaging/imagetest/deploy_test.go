@@ -98,8 +98,8 @@ func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
 	return got.Runs
 }
 
-// A session's frames are edited in the container, which has what live video takes too; told
-// to stop, it says so to its clients and ends in order.
+// A session's frames are edited in the container, which also has the libraries of live video. On a stop
+// it notifies its clients and ends in order.
 func TestRealtimeContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

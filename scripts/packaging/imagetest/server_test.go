@@ -46,8 +46,7 @@ func startServer(t *testing.T, data, key string) (*container, *servertest.Client
 	return c, client
 }
 
-// The image has no user but its own, no shell, nothing that is written but /data, and
-// what every image says of itself.
+// The image has only its own user, no shell, only /data as a writable folder, and the common labels.
 func TestServerImage(t *testing.T) {
 	t.Parallel()
 	c, _ := startServer(t, volume(t), "")
@@ -135,7 +134,7 @@ func TestServerEditsEveryType(t *testing.T) {
 	}
 }
 
-// Every look can be drawn by the image's FFmpeg: it lacks none of their filters.
+// The image's FFmpeg has all filters of every look.
 func TestServerKnowsEveryLook(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")
@@ -143,7 +142,8 @@ func TestServerKnowsEveryLook(t *testing.T) {
 	for _, prompt := range look.Names() {
 		generate(t, client, picture, prompt)
 	}
-	// One with a garment uses what no other does, and a made video what no file needs.
+	// A try-on with a garment uses filters that no other edit uses, and a generated video filters that
+	// no file needs.
 	worn, err := client.Submit(t.Context(), "gen-vton-latest", servertest.Form{
 		servertest.File("data", "person.mp4", read(t, "../../../testdata/person.mp4")),
 		servertest.File("reference_image", "a.png", read(t, "../../../testdata/garment.png")),

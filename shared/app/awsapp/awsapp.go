@@ -42,7 +42,7 @@ type Parts struct {
 	Keys    *dynamo.Keys
 	// Tracer traces its requests; nil traces none.
 	Tracer trace.Tracer
-	// broken is why the program cannot be assembled, apart from its settings.
+	// broken is the reason why the program cannot be assembled, except for settings.
 	broken error
 }
 
@@ -81,8 +81,8 @@ func (p *Parts) Runs() *dynamo.Runs {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Signer returns what signs URLs of the blobs. CUTROOM_PUBLIC_S3_URL is the address of
-// S3 in them, where callers reach it by another than the program does.
+// Signer returns the signer of blobs' URLs. CUTROOM_PUBLIC_S3_URL is the address of S3 in them, if
+// callers use another address than the program.
 func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 	return s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL"))
 }

@@ -80,7 +80,7 @@ func (w *warmUp) start(ctx context.Context) error {
 	return nil
 }
 
-// wakeTime bounds the wake of an acceptance, whose caller waits for it.
+// wakeTime limits the wake in an acceptance, whose caller waits for it.
 const wakeTime = 3 * time.Second
 
 // wakingMachine wakes the workers with each job that it dispatches. The event of a

@@ -31,7 +31,7 @@ const (
 type Choice struct {
 	// Name is the name of an engine that is part of this program; "" if servers edit.
 	Name string
-	// Servers are the URLs of the engine's servers; none for a built-in engine.
+	// Servers are the URLs of the engine's servers, nil for a built-in engine.
 	Servers []string
 	// OpenAI is true if the servers have the OpenAI interface: the first is for
 	// videos, the last for images.
@@ -72,9 +72,9 @@ func (c Choice) Engine() string {
 	return engineserver.Name
 }
 
-// Slots returns how many jobs of a lane a worker runs at once by default: half the
-// number of processors, as an edit of the preview engine keeps about two of them
-// busy; one for each engine server or ComfyUI server, which run one after the other.
+// Slots returns how many jobs of a lane a worker runs at once by default: half the number of
+// processors, because an edit of the preview engine keeps about two of them busy; or one for each
+// engine server or ComfyUI server, because these run one job at a time.
 func (c Choice) Slots() int {
 	switch {
 	case c.BuiltIn():
@@ -85,7 +85,7 @@ func (c Choice) Slots() int {
 	return len(c.Servers)
 }
 
-// Config is what [New] needs.
+// Config configures [New].
 type Config struct {
 	// Setting is CUTROOM_ENGINE (see [Parse]).
 	Setting string

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// Models are edited live by the servers that say so, and by the preview engine else.
+// Models are edited live by servers that offer them, otherwise by the preview engine.
 func TestWhatEditsLive(t *testing.T) {
 	served := &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 	mux := http.NewServeMux()

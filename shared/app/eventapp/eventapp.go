@@ -1,6 +1,5 @@
-// Package eventapp starts the Lambda functions that events invoke. It is apart from
-// awsapp because these functions serve no callers, and whatever is linked into a
-// function costs time when it starts.
+// Package eventapp starts the Lambda functions that events invoke. It is separate from awsapp because
+// these functions serve no callers, and all code linked into a function slows its start.
 package eventapp
 
 import (

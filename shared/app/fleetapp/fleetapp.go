@@ -1,6 +1,6 @@
-// Package fleetapp puts together the fleet of a deploy's workers from settings. It is apart
-// from awsapp because only the functions that start and stop workers call ECS, whose client
-// costs every function that links it 2 ms of its start, and 2 MB.
+// Package fleetapp puts together the fleet of a deploy's workers from settings. It is separate from
+// awsapp because only the functions that start and stop workers call ECS, whose client costs every
+// function that links it 2 ms of its start, and 2 MB.
 package fleetapp
 
 import (

@@ -78,7 +78,7 @@ func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime strin
 	return file.NewService(config)
 }
 
-// Results returns the stored files without what only uploads need, for the results of batches.
+// Results returns the store of files without the parts for uploads, for the results of batches.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
 	return file.NewService(filesOf(p.fileRecords(), bucket))
 }

@@ -1,6 +1,6 @@
-// Package modelapp lets a function of the inference gateway call models. It is apart from
-// gatewayapp because the one of files and batches calls none: the tokenizer and the demo model
-// cost whatever links them time when it starts, and 3 MB.
+// Package modelapp lets a function of the inference gateway call models. It is separate from gatewayapp
+// because the function of files and batches calls none: the tokenizer and the demo model slow the start
+// of a program that links them, and add 3 MB.
 package modelapp
 
 import (

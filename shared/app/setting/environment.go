@@ -16,7 +16,8 @@ import (
 // that a program reads all its settings and checks Err once.
 type Environment struct {
 	getenv func(string) string
-	// people is how people write files, nil for functions, so that those link nothing for it.
+	// people is the format of files written by people, nil for functions, so that those link no YAML
+	// reader.
 	people *format
 	err    error
 }
@@ -26,8 +27,8 @@ func NewEnvironment(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv, people: inYAML()}
 }
 
-// NewFunction returns the Environment of a function. The files that its variables name are in
-// JSON (see catalog.JSON), so that no function has what reads YAML in it.
+// NewFunction returns the Environment of a function. The files that its variables name are in JSON (see
+// catalog.JSON), so that functions link no YAML reader.
 func NewFunction(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv}
 }

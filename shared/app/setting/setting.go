@@ -86,7 +86,7 @@ func Origins(origins []string) ([]string, error) {
 // Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
 type Size int64
 
-// maxSize bounds a Size: no store takes a larger object.
+// maxSize limits a Size: no store takes a larger object.
 const maxSize = 5 << 40
 
 // UnmarshalText reads a size from 1 byte to 5 TiB.

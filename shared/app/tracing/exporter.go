@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// annotationsAttribute lists the attributes of a span by which X-Ray finds traces; the
-// others it only shows ("OpenTelemetry concepts" in X-Ray's developer guide).
+// annotationsAttribute lists the attributes of a span that X-Ray can search; it only shows the others
+// ("OpenTelemetry concepts" in X-Ray's developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
 // exporter sends spans with the annotations that functions give theirs, so that a search
@@ -41,7 +41,7 @@ type annotatedSpan struct {
 
 func (s annotatedSpan) Attributes() []attribute.KeyValue { return s.attributes }
 
-// annotate returns the attributes under the names of annotations, and the list of those.
+// annotate returns the attributes under the names of annotations, and the list of these names.
 func annotate(attributes []attribute.KeyValue) []attribute.KeyValue {
 	annotated := make([]attribute.KeyValue, 0, len(attributes)+1)
 	var keys []string

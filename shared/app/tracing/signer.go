@@ -33,8 +33,8 @@ func newSigner(next http.RoundTripper, credentials aws.CredentialsProvider, regi
 	return &signer{next, credentials, region, now, v4.NewSigner()}
 }
 
-// RoundTrip signs and sends a request, whose body it holds in memory for that: a batch of
-// spans is bounded.
+// RoundTrip signs and sends a request. It holds the body in memory: the size of a batch of spans is
+// limited.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package tracing sets up the traces of a container in AWS and of the one-machine server:
-// they go to X-Ray or to any collector, as the environment says.
+// Package tracing sets up the traces of a container in AWS and of the one-machine server: they go to
+// X-Ray or to any collector, by the environment.
 package tracing
 
 import (

@@ -155,7 +155,7 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	}
 }
 
-// Whatever becomes of the endpoint, traces are closed, and the log says why none came.
+// Whatever the endpoint does, traces are closed, and the log says why none came.
 func TestTracesThatCannotBeSent(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		t.Error("a redirection is followed")
@@ -217,7 +217,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 	defer server.Close()
 	traces := open(t, server.URL, credentials.NewStaticCredentialsProvider("AKID", "secret", ""),
 		slog.New(slog.DiscardHandler))
-	for range 10_000 { // several times what waits to be sent
+	for range 10_000 { // several times the capacity of the queue
 		_, span := traces.Tracer().Start(remoteContext(t), "work")
 		span.End()
 	}

@@ -12,11 +12,10 @@ import (
 	"github.com/pion/stun/v3"
 )
 
-// OfTask is the value of CUTROOM_RTC_PUBLIC that stands for the public addresses of the
-// task of ECS that the program is.
+// OfTask is the value of CUTROOM_RTC_PUBLIC for the public addresses of the program's ECS task.
 const OfTask = "ecs"
 
-// stunScheme begins the value that names a STUN server, as a URL of RFC 7064 does.
+// stunScheme is the prefix of a value that names a STUN server, as in a URL of RFC 7064.
 const stunScheme = "stun:"
 
 // check reads the settings of a transport that is off.

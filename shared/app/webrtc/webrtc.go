@@ -27,7 +27,7 @@ const (
 	autoAddress = "127.0.0.1:8082"
 )
 
-// Config says whether and where media is received.
+// Config configures the reception of media.
 type Config struct {
 	// Addr is the host and the port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
@@ -38,10 +38,10 @@ type Config struct {
 	Task func(context.Context) ([]netip.Addr, error)
 	// Relays are URLs of TURN servers for clients.
 	Relays []string
-	// RelaySecret is what this server shares with them.
+	// RelaySecret is the secret shared with them.
 	RelaySecret string
 	Fence       *fence.Fence
-	// Origins are those whose pages may ask whether a token is valid.
+	// Origins are the origins of pages that may check a token.
 	Origins httpserver.Origins
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -102,7 +102,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs}, ports}, nil
 }
 
-// For returns what sessions need of a transport that may be off.
+// For returns the sessions' transport, nil if it is off.
 func (t *Transport) For() *realtime.WebRTC {
 	if t == nil {
 		return nil

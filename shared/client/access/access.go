@@ -49,7 +49,7 @@ type Fixtures struct {
 	Ended, Cancelled string
 	// NoResult means that the job Ended has failed.
 	NoResult bool
-	// Verifies means that the service has what verifies Content Credentials.
+	// Verifies means that the service can verify Content Credentials.
 	Verifies bool
 	// Stored and Deleted are files. The calls delete the second one.
 	Stored, Deleted string

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Serve serves a handler until the end of the test, as the services do, and returns the
-// address.
+// Serve serves a handler until the end of the test, like the services, and returns the address.
 func Serve(t testing.TB, handler http.Handler) (address string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -74,7 +73,7 @@ func Request(line, body string, fields ...string) []byte {
 	return text.Bytes()
 }
 
-// Filled returns head, as many pieces as fit into the bytes, and tail.
+// Filled returns head, the pieces that fit into the bytes, and tail.
 func Filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }

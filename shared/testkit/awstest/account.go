@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// The local AWS checks no permissions. A proxy before it does, by the policies of the
-// deploy: what AWS would refuse is refused before it has an effect, as the service says it.
+// The local AWS checks no permissions. A proxy in front of it does, by the policies of the deploy: it
+// refuses calls that AWS would refuse, with the service's errors.
 
 // Administrator is the access key of the tests themselves, whose calls are not evaluated.
 const Administrator = "test"

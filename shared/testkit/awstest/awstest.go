@@ -27,7 +27,7 @@ const (
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
-	// stopTime bounds a clean stop.
+	// stopTime limits a clean stop.
 	stopTime = 10 * time.Second
 )
 
@@ -204,8 +204,8 @@ func (c *Cloud) show(t T) {
 	}
 }
 
-// Config returns the configuration of clients of the local AWS. They wait for their answers,
-// however long it stands still.
+// Config returns the configuration of clients of the local AWS. They wait for their answers, however
+// long it stalls.
 func (c *Cloud) Config() aws.Config { return patient(ConfigFor(c.URL)) }
 
 // ConfigFor returns the configuration of clients of an endpoint: a local AWS, or a proxy in front of

@@ -25,7 +25,7 @@ type Local struct {
 	// Media and Inference are the URLs of its APIs, Key is an admin key of the account
 	// acme.
 	Media, Inference, Key string
-	// Said is what `make local-aws` has printed.
+	// Said is the output of `make local-aws`.
 	Said string
 	// Did is the output so far.
 	Did string
@@ -86,7 +86,7 @@ func (l *Local) Start(ctx context.Context) (err error) {
 func (l *Local) Command(ctx context.Context, target string, variables ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "make", slices.Concat([]string{"--no-print-directory", target}, l.setting, variables)...)
 	command.Dir = l.root
-	// None of these is to reach a function.
+	// These must not reach a function.
 	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+l.URL, "AWS_ENDPOINT_URL_S3="+l.URL, "AWS_REGION=us-west-2",
 		"AWS_PROFILE=none", "CUTROOM_FAMILY=other", "CUTROOM_MAX_UPLOAD=1")
 	command.WaitDelay = 10 * time.Second

@@ -42,8 +42,8 @@ func isMade(err error) bool {
 
 func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
 
-// MakeTables makes all tables of the service and returns their names by those in
-// the schema, such as "jobs".
+// MakeTables makes all tables of the service and maps their names in the schema, such as "jobs", to the
+// real names.
 func (c *Cloud) MakeTables(t T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -206,9 +206,8 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	return "", ""
 }
 
-// MakeStateMachine makes a state machine and returns its ARN. The local AWS does
-// not support TimeoutSecondsPath: a definition that is to time out uses
-// TimeoutSeconds.
+// MakeStateMachine makes a state machine and returns its ARN. The local AWS does not support
+// TimeoutSecondsPath: use TimeoutSeconds in a definition that must time out.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)

@@ -6,11 +6,11 @@ the next event. A function makes such a call after its answer, and only then is 
 machine it has handled the event once more by that time. Lambda returns an event once, and the call
 for the next event waits.
 
-It mounts no layers in /opt for those functions. A variable that names a file of a layer names
-it where the layer is unpacked instead.
+It mounts no layers in /opt for those functions. A variable that names a file of a layer is changed
+to the folder where the layer is unpacked.
 
-Each function signs its calls with its name as the access key, so that who stands before
-MiniStack knows which role calls.
+Each function signs its calls with its name as the access key, so that a proxy in front of MiniStack
+knows the calling role.
 
 Expired items stay, as they may for days in DynamoDB: the tests' records follow other clocks.
 
@@ -119,8 +119,8 @@ def start_others(self):
 
 threading.Thread.start = start_others
 
-# How often the server of an invocation looks whether it is to stop, in seconds: an
-# invocation is answered when it has, which by default takes half a second.
+# How often the server of an invocation checks whether it must stop, in seconds. An invocation is
+# answered only after that, which by default takes half a second.
 socketserver.BaseServer.serve_forever.__defaults__ = (0.01,)
 
 IP_FREEBIND = 15

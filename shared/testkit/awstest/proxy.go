@@ -34,11 +34,11 @@ type Faults struct {
 // slowBy is the delay of a slow answer.
 const slowBy = 200 * time.Millisecond
 
-// maxCall bounds the body of a call.
+// maxCall limits the body of a call.
 const maxCall = 64 << 20
 
-// Proxy stands between clients and the local AWS. It counts the calls on the wire
-// and injects faults.
+// Proxy forwards calls between clients and the local AWS. It counts the calls on the wire and injects
+// faults.
 type Proxy struct {
 	// URL is the endpoint for the clients.
 	URL string
@@ -211,7 +211,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the client may have gone
 }
 
-// forward makes the call. It goes on if the client hangs up, as AWS does.
+// forward makes the call. It continues if the client hangs up, like AWS.
 func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
 	p.mu.Lock()
 	target := p.target

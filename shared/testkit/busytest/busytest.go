@@ -1,6 +1,5 @@
-// Package busytest is for tests whose subject is real time, such as a pause that a
-// timeout must outlast. No bound is both short enough to be waited for in each run and
-// long enough for every busy machine.
+// Package busytest is for tests whose subject is real time, such as a pause that a timeout must
+// outlast. No time limit is both short enough for each run and long enough for every busy machine.
 package busytest
 
 import (
@@ -8,7 +7,7 @@ import (
 	"time"
 )
 
-// enough is a time in which the busiest machine does anything that a test asks for.
+// enough is a time in which the busiest machine completes any step of a test.
 const enough = 30 * time.Second
 
 // Try runs a check with a duration and, while it fails, with ten times as much, until the duration was

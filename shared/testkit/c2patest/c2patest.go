@@ -55,7 +55,7 @@ func tool(name string) (string, error) {
 	return path, nil
 }
 
-// found is what Library found, once for all tests of a program.
+// found is Library's result, once for all tests of a program.
 var found struct {
 	once    sync.Once
 	library *c2pa.Library

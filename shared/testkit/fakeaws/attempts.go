@@ -24,7 +24,7 @@ import (
 // this time, and a transaction that would hold one of them at the same time, is refused.
 const TransactionTime = 10 * time.Millisecond
 
-// try makes a call, with further attempts where a client would make them.
+// try makes a call, with further attempts like a client's.
 func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 		}
 		if tries == most {
 			if isConflict(err) {
-				// Package dynamo would go on, without simulated time between its tries.
+				// Package dynamo would continue, without simulated time between its tries.
 				err = fault.New(fault.Unavailable, "The records are busy. Try again.")
 			}
 			return nil, err, known

@@ -56,7 +56,7 @@ func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 // Hottest returns the kinds of partitions, the busiest first.
 func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }
 
-// Totals returns what each table and each index has used.
+// Totals returns the use of each table and each index.
 func (d *DynamoDB) Totals() map[string]Total {
 	d.meter.close()
 	all := map[string]Total{}

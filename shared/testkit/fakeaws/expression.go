@@ -72,8 +72,7 @@ func (p *parser) expect(word string) {
 	}
 }
 
-// fail panics: an expression that cannot be read is a gap of the simulation, which must not
-// go on without it.
+// fail panics, because an unreadable expression is a gap of the simulation.
 func (p *parser) fail(what string) {
 	panic(fmt.Sprintf("fakeaws: the expression %q %s at %q", p.text, what, strings.Join(p.words, " ")))
 }

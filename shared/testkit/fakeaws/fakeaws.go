@@ -1,13 +1,12 @@
 // Package fakeaws is a stand-in for DynamoDB, SQS and Step Functions in memory, over simulated time. It
-// counts capacity units and limits them as AWS does.
+// counts capacity units and limits them like AWS.
 //
 // The service's own adapters call it through the clients of the AWS SDK: Config returns a configuration
 // whose calls never leave the process. The stand-in therefore sees the requests that AWS would see, with
 // their keys, conditions and sizes.
 //
-// A call returns at once: simulated time passes only between calls. A repeated attempt after a refusal is
-// counted in the second in which the client would make it. A Cloud is not safe for concurrent use, but its
-// DynamoDB is.
+// A call returns at once: simulated time passes only between calls. A repeated attempt after a refusal
+// counts in its real second. A Cloud is not safe for concurrent use, but its DynamoDB is.
 package fakeaws
 
 import (
@@ -26,7 +25,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// Clock tells simulated time, and calls functions at simulated times.
+// Clock gives simulated time, and calls functions at simulated times.
 type Clock interface {
 	Now() time.Time
 	// Turn numbers what happens: calls with one number are of one caller, who makes them one

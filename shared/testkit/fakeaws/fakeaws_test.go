@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// still is a clock that stands until the test moves it.
+// still is a clock that only the test moves.
 type still struct {
 	now  time.Time
 	turn int64

@@ -79,8 +79,8 @@ func (m *meter) reset() {
 	m.at(m.present, m.present)
 }
 
-// at makes an attempt be counted in its second, and closes those before the present one. It
-// reports whether the present one is new.
+// at counts an attempt in its second, and closes seconds before the present one. It reports whether the
+// present one is new.
 func (m *meter) at(present, attempt int64) (changed bool) {
 	if present != m.present {
 		m.present, changed = present, true

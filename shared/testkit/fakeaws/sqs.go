@@ -58,8 +58,8 @@ type message struct {
 	until   time.Time
 }
 
-// mostReceives is after how many receives a message goes to the dead-letter queue, as the
-// deployment has it.
+// mostReceives is the number of receives after which a message goes to the dead-letter queue, as in the
+// deploy.
 const mostReceives = 10
 
 func newSQS(clock Clock, random *rand.Rand) *SQS {
@@ -198,7 +198,7 @@ func (s *SQS) lease(q *Queue, m *message, length time.Duration) {
 	})
 }
 
-// end takes a message out of those in flight.
+// end removes a message in flight.
 func (q *Queue) end(receipt string) {
 	if m := q.inFlight[receipt]; m != nil {
 		delete(q.inFlight, receipt)

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// write is one write, alone or of a transaction.
+// write is one write, single or in a transaction.
 type write struct {
 	table      *table
 	hash, sort string

@@ -11,7 +11,7 @@ type Request struct {
 	// Principal is the ARN of the calling role. Service is a calling AWS service, such as
 	// "sns.amazonaws.com". Set one of them; a request with neither is anonymous.
 	Principal, Service string
-	// Action is such as "s3:GetObject", Resource an ARN, or "*" for actions on none.
+	// Action is a name such as "s3:GetObject". Resource is an ARN, or "*" for actions without one.
 	Action, Resource string
 	// Account is the resource's account; "" means the principal's.
 	Account string
@@ -19,10 +19,10 @@ type Request struct {
 	Context map[string][]string
 }
 
-// Decision is what AWS would do with a request.
+// Decision is AWS's answer to a request.
 type Decision struct {
 	Allowed bool
-	// Reason says why, as the message of a refusal does.
+	// Reason is the reason, as in the message of a refusal.
 	Reason string
 	// Because are the deciding statements: the denying ones, otherwise the allowing ones.
 	Because []Statement

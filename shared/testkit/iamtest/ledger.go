@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// Ledger is what roles have asked for, each once. Its zero value is empty, and for several
-// callers at a time.
+// Ledger records the roles' requests, each once. Its zero value is empty. It is safe for concurrent
+// use.
 type Ledger struct {
 	mu sync.Mutex
 	by map[string]map[string]Request

@@ -34,7 +34,7 @@ func pattern(text string, variables bool, has func(key string) []string) (glyphs
 	return glyphs, true
 }
 
-// variable returns what stands for a policy variable; ok is false if nothing does.
+// variable returns the value of a policy variable; ok is false if it is unknown.
 func variable(inner string, has func(string) []string) (value string, ok bool) {
 	if inner == "*" || inner == "?" || inner == "$" {
 		return inner, true
@@ -80,9 +80,8 @@ func matches(pattern []glyph, text string) bool {
 // segments are the parts of an ARN; the last may have colons.
 const segments = 6
 
-// matchesResource reports whether the ARN of a resource is as a pattern says. In the
-// first parts a wildcard stays between its colons, but for an asterisk at the end of a
-// part.
+// matchesResource reports whether an ARN matches a pattern. In the first parts a wildcard stays between
+// its colons, except an asterisk at the end of a part.
 func matchesResource(pattern []glyph, arn string) bool {
 	pattern = slices.Clone(pattern)
 	part := 1

@@ -25,8 +25,8 @@ type Policy struct {
 	Statements []Statement
 }
 
-// Statement is one of a policy. Where Actions is empty NotActions holds, and so for the
-// resources. A statement without resources is of the resource that it is attached to.
+// Statement is a statement of a policy. If Actions is empty NotActions applies, and the same for
+// resources. A statement without resources applies to the resource that it is attached to.
 type Statement struct {
 	Sid string
 	// Denies is false in one that allows.

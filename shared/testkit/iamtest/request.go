@@ -153,7 +153,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 		machine := n.name(parts[max(len(parts)-2, 0)])
 		return on(n.ARN("states", "execution:"+machine+":"+last(call.ExecutionARN))), nil
 	case service == "states" && strings.HasPrefix(operation, "SendTask"):
-		// The token names the state machine to AWS alone; the deploy has one.
+		// Only AWS knows the token's state machine; the deploy has one.
 		return on(n.ARN("states", "stateMachine:"+n.name("state machine of a token"))), nil
 	case service == "ecs" && (call.TaskDefinition != "" || len(call.Tasks) > 0):
 		return n.ofTasks(operation, call.Cluster, call.TaskDefinition, call.Tasks), nil

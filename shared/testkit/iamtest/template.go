@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Place is where a template is deployed.
+// Place is the place of a deploy.
 type Place struct{ Partition, Region, Account string }
 
 // Rights are the contents of a deploy's policies.
@@ -58,8 +58,8 @@ func ReadTemplate(text []byte, place Place) (Rights, error) {
 	return rights, nil
 }
 
-// Resolver returns what resolves the functions of CloudFormation in a value of a
-// synthesized template, in a place.
+// Resolver returns a function that resolves CloudFormation's functions in a value of a synthesized
+// template, in a place.
 //
 // Errors: an invalid template.
 func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
@@ -287,7 +287,7 @@ var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::ApiGateway::RestApi": {"", "apigateway", "restapis/%s"},
 }
 
-// secretSuffix is what Secrets Manager adds to a name, which is chance.
+// secretSuffix is Secrets Manager's addition to a name, which is random.
 const secretSuffix = "-AbCdEf"
 
 // nameOf returns the name of a resource; one that the template leaves to CloudFormation is
@@ -334,7 +334,7 @@ func (p Place) ARN(service, resource string) string {
 	return strings.Join([]string{"arn", p.Partition, service, region, account, resource}, ":")
 }
 
-// WithoutHash takes from the id of a resource what CDK adds to make it unique.
+// WithoutHash removes CDK's unique suffix from a resource's id.
 func WithoutHash(id string) string {
 	return regexp.MustCompile(`(.)[0-9A-F]{8}$`).ReplaceAllString(id, "$1")
 }

@@ -20,7 +20,7 @@ const streamType = "application/vnd.awslambda.http-integration-response"
 // "Lambda proxy integration format for response streaming").
 var delimiter = make([]byte, 8)
 
-// Answer is an answer to API Gateway, as a client would see it.
+// Answer is an answer to API Gateway, as seen by a client.
 type Answer struct {
 	// Streamed reports which of the two forms it came in.
 	Streamed bool

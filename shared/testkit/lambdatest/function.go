@@ -28,8 +28,7 @@ type Function struct {
 	started time.Duration
 }
 
-// Start starts a function and waits for its first poll. Its environment is what
-// Lambda would set, and the settings.
+// Start starts a function and waits for its first poll. Its environment is Lambda's, plus the settings.
 //
 // Errors: the process ended, with its log; the context's.
 func Start(ctx context.Context, program Program, settings ...string) (*Function, error) {

@@ -132,7 +132,7 @@ func (api *runtimeAPI) failed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	failure := &FunctionError{Type: "Unknown"}
-	_ = json.NewDecoder(r.Body).Decode(failure) // what cannot be read stays unknown
+	_ = json.NewDecoder(r.Body).Decode(failure) // unreadable fields stay unknown
 	i.answered <- reply{failure: failure}
 	w.WriteHeader(http.StatusAccepted)
 }

@@ -38,7 +38,7 @@ func (c *Conn) Set(out, in Faults) {
 	c.in.set(in)
 }
 
-// Counts returns what became of the packets so far.
+// Counts returns the packets' fates so far.
 func (c *Conn) Counts() (out, in Count) { return c.out.counted(), c.in.counted() }
 
 // receive receives until the socket is closed.

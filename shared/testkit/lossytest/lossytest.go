@@ -1,6 +1,6 @@
-// Package lossytest makes a bad network of a good one: packets are dropped, come twice,
-// late or in another order, or not at all. [Relay] stands between a client and a server,
-// [Conn] around the socket of one of them. What happens to a packet is drawn by a seed.
+// Package lossytest simulates a bad network: packets are dropped, duplicated, delayed or reordered.
+// [Relay] is between a client and a server, [Conn] wraps the socket of either. A seed determines each
+// packet's fate.
 package lossytest
 
 import (
@@ -19,15 +19,13 @@ type Faults struct {
 	// Drop, Duplicate and Reorder are how many packets of all are lost, come twice, and
 	// are overtaken by later ones: from 0 to 1.
 	Drop, Duplicate, Reorder float64
-	// Delay is how late every packet is. Jitter is added to it, at random, from none to
-	// all of it.
+	// Delay is the delay of every packet. A random part of Jitter is added to it.
 	Delay, Jitter time.Duration
 	// Block drops everything.
 	Block bool
 }
 
-// Count is how many packets there were of one direction, and what became of them. One
-// that comes twice was passed once.
+// Count counts the packets of one direction by fate. A duplicated packet was passed once.
 type Count struct{ Passed, Dropped, Duplicated, Reordered int64 }
 
 // way is one direction.

@@ -25,7 +25,7 @@ type Relay struct {
 	work     sync.WaitGroup
 
 	mu sync.Mutex
-	// clients are the sockets by which the server is called, by the client's address.
+	// clients are the sockets to the server, by the client's address.
 	clients map[netip.AddrPort]*net.UDPConn
 	streams map[net.Conn]bool
 	cut     bool
@@ -81,7 +81,7 @@ func (r *Relay) Set(up, down Faults) {
 	r.down.set(down)
 }
 
-// Counts returns what became of the packets of UDP so far.
+// Counts returns the UDP packets' fates so far.
 func (r *Relay) Counts() (up, down Count) { return r.up.counted(), r.down.counted() }
 
 // Cut ends the connections of TCP, and every new one, until it is called with false.
@@ -101,7 +101,7 @@ func (r *Relay) endStreams() {
 	}
 }
 
-// receive passes what clients send.
+// receive passes clients' packets.
 func (r *Relay) receive() {
 	buffer := make([]byte, maxPacket)
 	for {

@@ -11,12 +11,12 @@ const (
 	beat, longestBeat = 20 * time.Millisecond, 100 * time.Millisecond
 )
 
-// Clock is a clock that stands still while the machine does. By it no lease ends because a
-// test was kept from extending it, and what waits for a lease to end waits for little longer
-// than by the machine's clock. It is safe for concurrent use.
+// Clock is a clock that stops while the machine stalls. So no lease ends because a test could not
+// extend it in time, and waits for the end of a lease take little longer than by the machine's clock.
+// It is safe for concurrent use.
 type Clock struct {
 	mu sync.Mutex
-	// seen is the machine's time of the last look, skipped what did not pass by this clock.
+	// seen is the machine's time of the last reading, skipped the time left out by this clock.
 	seen    time.Time
 	skipped time.Duration
 }

@@ -62,8 +62,8 @@ func Context(t testing.TB) context.Context {
 	return within(t, Max)
 }
 
-// TestContext returns the test's context, which ends after MaxTest. It is for a test of many
-// steps, in which each wait has its limit, and for a build.
+// TestContext returns the test's context, which ends after MaxTest. Use it for a test of many limited
+// steps, and for a build.
 func TestContext(t testing.TB) context.Context {
 	t.Helper()
 	return within(t, MaxTest)

@@ -77,7 +77,7 @@ func FramingAttacks(path string) []FramingAttack {
 	return all
 }
 
-// adding adds an attack by its name, the fields of its header, and what follows.
+// adding adds an attack by its name, the fields of its header, and the rest.
 type adding func(refused bool, name, fields, body string)
 
 func addLengths(add adding) {
@@ -239,7 +239,7 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 		}
 		rest = rest[n:]
 	}
-	// The end of input tells a server that still waits for the rest of a request.
+	// The end of input ends a server's wait for the rest of a request.
 	_ = conn.(*net.TCPConn).CloseWrite()
 	statuses, err := answers(bufio.NewReader(conn))
 	if err != nil {

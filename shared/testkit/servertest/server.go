@@ -119,7 +119,7 @@ func (s *Server) URL() string {
 	return found[1]
 }
 
-// inferenceAddress matches the server's output of where its gateway listens.
+// inferenceAddress matches the server's announcement of its gateway's address.
 var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
 
 // InferenceURL returns the URL of the gateway; "" before the server printed it.
@@ -143,8 +143,8 @@ func (s *Server) Printed() string { return s.printed.String() }
 // Log returns the server's stderr so far.
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop asks the server to stop, as a service manager does, and returns its exit
-// code. The server is killed if the context ends first.
+// Stop asks the server to stop, like a service manager, and returns its exit code. The server is killed
+// if the context ends first.
 func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)
 }

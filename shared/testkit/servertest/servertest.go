@@ -1,6 +1,6 @@
-// Package servertest runs the built program as users do and calls it over HTTP with
-// a small client of the contract. It sees what users see: exit codes, output, and
-// answers. Tests and benchmarks share it.
+// Package servertest runs the built program like a user and calls it over HTTP with a small client of
+// the contract. It sees the same as users: exit codes, output, and answers. Tests and benchmarks share
+// it.
 package servertest
 
 import (
@@ -36,8 +36,8 @@ type Ended struct {
 	ExitCode       int
 }
 
-// Run runs the program until it ends. The settings are environment variables, such
-// as "CUTROOM_ADDR=127.0.0.1:0"; none of the caller's own reach the program.
+// Run runs the program until it ends. The settings are environment variables, such as
+// "CUTROOM_ADDR=127.0.0.1:0"; the caller's own do not reach the program.
 //
 // Errors: the program could not be started, or outlived the context.
 func (p Program) Run(ctx context.Context, settings []string, args ...string) (Ended, error) {

@@ -1,4 +1,4 @@
-"""What can go wrong. A service that cannot be reached is an `httpx.TransportError`."""
+"""The errors. If a service cannot be reached, the error is an `httpx.TransportError`."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from .transport import IDEMPOTENCY_KEY
 
 #: How often in a row an event stream, or a download, may break without progress.
 _BREAKS = 3
-#: The pause before it is opened again, and the bounds of the pause between polls, in seconds.
+# : The pause before it is opened again, and the limits of the pause between polls, in seconds.
 _RECONNECT, _SHORTEST, _LONGEST = 1.0, 0.5, 3.0
 #: How long a file lives that is stored for one job, in seconds.
 _INPUT_TTL = 3600

@@ -1,4 +1,4 @@
-"""What can be sent: files on disk, bytes, open files, and files that the service has stored."""
+"""The inputs: files on disk, bytes, open files, and files that the service has stored."""
 
 from __future__ import annotations
 

@@ -52,8 +52,8 @@ func (f File) addSigner(identity []byte) error {
 // signersFile is the path of the file with the certificates of all identities.
 func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem") + "-signers.pem" }
 
-// signers returns the certificates of each identity that is or was kept; none if none was
-// kept since there is that file.
+// signers returns the certificates of the current and earlier identities, or none if the file does not
+// exist.
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {

@@ -62,8 +62,8 @@ func wantCertificates(t *testing.T, path string, want []string) {
 	}
 }
 
-// TestAnIdentityOfBefore checks that an identity that was kept by an earlier version is known
-// as before, and once more when it is used.
+// TestAnIdentityOfBefore checks that an identity of an earlier version stays known, and is recorded
+// when it is used again.
 func TestAnIdentityOfBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -88,7 +88,7 @@ func TestAnIdentityOfBefore(t *testing.T) {
 	wantCertificates(t, path, []string{certificates})
 }
 
-// TestADamagedListOfSigners checks that what cannot be read is named.
+// TestADamagedListOfSigners checks that an error names the unreadable file.
 func TestADamagedListOfSigners(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	damaged := filepath.Join(filepath.Dir(path), "c2pa-signers.pem")

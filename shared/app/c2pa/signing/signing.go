@@ -1,5 +1,5 @@
-// Package signing makes what signs results by the settings CUTROOM_C2PA…, for the programs
-// that run a worker.
+// Package signing makes the signer of results from the settings CUTROOM_C2PA…, for the programs that
+// run a worker.
 package signing
 
 import (
@@ -20,7 +20,7 @@ import (
 
 // The values of CUTROOM_C2PA.
 const (
-	// Auto signs what engines with trained models make.
+	// Auto signs results of engines with trained models.
 	Auto = "auto"
 	On   = "on"
 	Off  = "off"
@@ -119,7 +119,7 @@ type Keeper interface {
 const expiring = 30 * 24 * time.Hour
 
 type Parts struct {
-	// Keeper is nil where a deployer has to bring an identity.
+	// Keeper is nil if the deployer must provide an identity.
 	Keeper Keeper
 	// Folder is for scratch files.
 	Folder string
@@ -164,7 +164,7 @@ type By struct {
 	Library string
 }
 
-// Try signs a picture, and returns who did. A nil plan signs none, and returns nil.
+// Try signs a picture, and returns its signer. A nil plan returns nil.
 func (p *Plan) Try(ctx context.Context, parts Parts) (*By, error) {
 	if p == nil {
 		return nil, nil

@@ -1,5 +1,4 @@
-// Package verifying makes what verifies Content Credentials for people who ask a service
-// about files, for the programs that serve them.
+// Package verifying makes the verifier of Content Credentials for the programs that serve it.
 package verifying
 
 import (
@@ -30,7 +29,7 @@ type Config struct {
 	// Signers returns the certificates, in PEM, of each identity that the service signs by
 	// or signed by, whether it signs now or not.
 	Signers func(context.Context) ([]string, error)
-	// Certificates is a file with the certificates of a deployer, in PEM; "" for none.
+	// Certificates is a file with the certificates of a deployer, in PEM, or "".
 	Certificates string
 	// Time is how long a file may take, plus the time for its size; 0 means readTime.
 	Time time.Duration

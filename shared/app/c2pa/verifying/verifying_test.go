@@ -118,7 +118,7 @@ func TestReader(t *testing.T) {
 		t.Errorf("of what another has signed: %+v", r)
 	}
 
-	// The service goes on with another identity.
+	// The service continues with another identity.
 	if _, err := kept.Kept(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +177,7 @@ func TestReaderTrustsTheDeployersCertificates(t *testing.T) {
 	}
 }
 
-// deployers returns an identity that an authority vouches for, as a deployer would bring it.
+// deployers returns an identity signed by an authority, like a deployer's.
 func deployers(t *testing.T) *c2pa.Identity {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
