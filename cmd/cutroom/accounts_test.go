@@ -154,8 +154,8 @@ func TestKeysWhileServing(t *testing.T) {
 	}
 }
 
-// TestDevelopmentKey: a server without a configured key makes one, keeps it, and says
-// where. A revoked key is replaced by a new one.
+// TestDevelopmentKey: a server without a configured key makes one, keeps it, and prints its place. A
+// revoked key is replaced by a new one.
 func TestDevelopmentKey(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()

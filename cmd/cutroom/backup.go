@@ -92,7 +92,7 @@ func (c *backupCommand) snapshot(ctx context.Context, into string) error {
 	return sqlite.Snapshot(ctx, c.database(), into)
 }
 
-// removeLeftWork deletes what backups that were killed have left in the data folder.
+// removeLeftWork deletes the leftovers of killed backups from the data folder.
 func removeLeftWork(data string) {
 	left, _ := filepath.Glob(filepath.Join(data, backup.WorkPattern))
 	for _, path := range left {
@@ -238,8 +238,8 @@ func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	return diskblob.NewView(name)
 }
 
-// openStore opens where backups are kept, to make one; release ends that. Only one
-// process at a time writes to a folder.
+// openStore opens a store to write a backup; release closes it. Only one process at a time writes to a
+// folder.
 func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		store, err := openBucket(ctx, name)

@@ -95,7 +95,7 @@ func TestBackupAndRestore(t *testing.T) {
 			broken++
 			if _, err := os.Stat(filepath.Join(into, "restoring")); errors.Is(err, os.ErrNotExist) {
 				if _, err := os.Stat(filepath.Join(into, "cutroom.db")); err == nil {
-					break // it was done, and killed before it could say so
+					break // it was complete, but killed before its message
 				}
 				continue // it was not started
 			}

@@ -40,7 +40,7 @@ func (s *sums) add(t *testing.T, cost json.Number) {
 	s.cost.Add(&s.cost, amount)
 }
 
-// told is the sums in words, to be compared.
+// told returns the sums as text, for comparison.
 func (s *sums) told() string {
 	return fmt.Sprintf("%d jobs, %d completed, for %s", s.jobs, s.completed, s.cost.FloatString(9))
 }
@@ -73,7 +73,7 @@ func ofJobs(t *testing.T, client *servertest.Client) (all sums) {
 	}
 }
 
-// ofUsage adds up what GET /v1/usage says, of as many rows as there should be.
+// ofUsage adds up GET /v1/usage, which must have the expected number of rows.
 func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all sums) {
 	t.Helper()
 	answer, err := gatewayOf(server, key)(bounded(t), http.MethodGet, "/v1/usage?"+query, "")

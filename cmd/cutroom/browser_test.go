@@ -189,8 +189,7 @@ func backend(server *servertest.Server, release func(), reports chan<- pageRepor
 	return mux
 }
 
-// The page at /docs shows every operation under its policy, which lets it load nothing
-// but the document.
+// The page at /docs shows every operation under its policy, which lets it load only the document.
 func TestDocsPageShowsEveryOperation(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_FAMILY=acme")

@@ -20,9 +20,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// budgetsCommand manages what accounts and keys may use up in a day or a month
-// (docs/contract/budgets.md), where keysCommand manages keys. Servers learn of a change
-// within a minute.
+// budgetsCommand manages the budgets of accounts and keys (docs/contract/budgets.md), in the same place
+// as keysCommand. Servers notice a change within a minute.
 type budgetsCommand struct {
 	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and of its keys, and what is used of them."`
 	Set    budgetsSet    `cmd:"" help:"Set what an account or a key may use up in a day or a month."`
@@ -74,7 +73,7 @@ func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
 	})
 }
 
-// checkWarnURL fails unless messages may be sent to the URL, as far as it tells.
+// checkWarnURL fails if the URL shows that messages to it are forbidden.
 func (c *budgetsSet) checkWarnURL() error {
 	if c.WarnURL == nil || *c.WarnURL == "" {
 		return nil

@@ -37,8 +37,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// build builds the server in stages. Each needs those before it; the ones that
-// only read settings come first, so that a wrong setting changes nothing.
+// build builds the server in stages. Each needs the earlier ones. Stages that only read settings come
+// first, so that a wrong setting changes nothing.
 func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
 	var err error
 	if s.traces, err = tracing.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
@@ -72,7 +72,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	return s.buildMedia(c, p)
 }
 
-// scratchName is the folder of the data folder in which engines work.
+// scratchName is the engines' working folder in the data folder.
 const scratchName = "scratch"
 
 // parts are shared by the stages of a server.
@@ -91,9 +91,9 @@ type parts struct {
 
 	// openData sets these.
 	secret []byte
-	// scratch is the folder in which engines work; its path is absolute.
+	// scratch is the engines' working folder; its path is absolute.
 	scratch string
-	// signer is nil where results are not signed.
+	// signer is nil if results are not signed.
 	signer worker.Signer
 	// verifier verifies files, whether results are signed or not.
 	verifier *verifying.Reader

@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// callerFlags name the proxies that are trusted to say where a call comes from.
+// callerFlags name the proxies that are trusted to report a call's origin.
 type callerFlags struct {
 	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses, and blocks such as 10.1.0.0/16, of the proxies in front, whose X-Forwarded-For says where a call comes from, with commas between them (${env})."`
 }
 
-// callers finds out where calls come from.
+// callers finds out the origin of calls.
 type callers struct {
-	// proxies are those whose X-Forwarded-For is trusted.
+	// proxies are the proxies whose X-Forwarded-For is trusted.
 	proxies []netip.Prefix
 }
 

@@ -34,9 +34,8 @@ import (
 var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestCrash, 0 draws one")
 
 const (
-	// kills is how often TestCrash kills the server, or more often if chance has it that too
-	// few runs are interrupted. Each run draws its own moments: many runs find what many
-	// kills would.
+	// kills is how often TestCrash kills the server, or more often if too few runs were interrupted.
+	// Each run draws its own moments, so many runs find as much as many kills.
 	kills = 6
 	// load is how many jobs it keeps waiting or running at most.
 	load = 6
@@ -81,7 +80,7 @@ func TestCrash(t *testing.T) {
 	c.checkBlobsAreKnown(server.Client())
 	c.awaitAll(server.Client())
 	stop(t, server)
-	// The sweep at the start deletes what ended jobs no longer need.
+	// The sweep at the start deletes files that ended jobs no longer need.
 	server = start(t, c.data, settings...)
 	c.checkResults(server.Client())
 	c.checkFolder()
@@ -98,8 +97,8 @@ func smallPictures(t *testing.T) string {
 	return save(t, []byte(withPrices(small.Replace(string(defaultCatalog(t))))))
 }
 
-// checkBills checks that the usage has every job once, and every completed one's cost:
-// also of those whose id was lost on its way to the client.
+// checkBills checks that the usage has every job once, and every completed job's cost, also if its id
+// was lost on its way to the client.
 func (c *crash) checkBills(server *servertest.Server) sums {
 	jobs, used := ofJobs(c.t, server.Client()), ofUsage(c.t, server, servertest.Key, "")
 	if jobs.completed == 0 || jobs.told() != used.told() {
@@ -452,8 +451,8 @@ func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	}
 }
 
-// checkFolder checks that the blob folder holds nothing but the results and thumbnails of
-// completed jobs, including those whose id was lost on its way to the client.
+// checkFolder checks that the blob folder holds only results and thumbnails of completed jobs,
+// including jobs whose id was lost on its way to the client.
 func (c *crash) checkFolder() {
 	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
 		if strings.HasPrefix(file, ".") {

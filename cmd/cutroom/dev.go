@@ -127,9 +127,8 @@ func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
 }
 
-// spare returns how many more jobs of a lane run at once, of accounts that have fewer than
-// workers running there: one, so that no account keeps the others waiting. Engine servers
-// run as many as there are servers.
+// spare returns the number of extra slots for a lane's jobs, for accounts that use less than workers
+// slots there. It is one, so that no account blocks the others. With engine servers it is 0.
 func (c *devCommand) spare() int {
 	if engines.Parse(c.Engine).BuiltIn() {
 		return 1

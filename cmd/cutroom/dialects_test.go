@@ -31,9 +31,8 @@ const (
 		`{"role":"tool","tool_call_id":"call_a","content":"sunny"},{"role":"tool","tool_call_id":"call_b","content":"sunny"}],`
 )
 
-// agentAnswers is a model server that is asked by an agent: it calls a function twice
-// at once, as a stream, and then answers. A request that is not as it should be is
-// refused, so that the client fails.
+// agentAnswers is a model server for an agent: it calls a function twice at once, as a stream, and then
+// answers. It refuses an unexpected request, so that the client fails.
 func agentAnswers(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	asked := strings.ReplaceAll(string(body), `,"detail":"auto"`, "")

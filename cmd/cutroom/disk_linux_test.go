@@ -41,8 +41,8 @@ func fill(t *testing.T, disk string, rest int64) string {
 // saysFull matches a message to a person about a full disk.
 var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 
-// TestFullDisk: what does not fit is refused, or fails, with a clear error, leaves
-// nothing behind, and harms nothing else.
+// TestFullDisk: a write that does not fit is refused, or fails, with a clear error, leaves nothing
+// behind, and harms nothing else.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
@@ -122,8 +122,8 @@ func TestFullDisk(t *testing.T) {
 	stop(t, server)
 }
 
-// TestStartOnAFullDisk: a server whose disk is full starts, answers reads, refuses what
-// does not fit, and can delete; once there is space everything works again.
+// TestStartOnAFullDisk: a server with a full disk starts, answers reads, refuses writes that do not
+// fit, and can delete; once there is space everything works again.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

@@ -9,8 +9,8 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// doctorCommand checks what Cutroom needs on this machine. It has the flags of dev,
-// so that it checks what dev would use.
+// doctorCommand checks Cutroom's needs on this machine. It has the flags of dev, so that it checks the
+// same things.
 type doctorCommand struct {
 	Server devCommand `embed:""`
 	repairFlags
@@ -34,11 +34,11 @@ type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
 	Detail string `json:"detail"`
-	// Mend says what to do; "" if there is nothing to do.
+	// Mend is the advice, or "".
 	Mend string `json:"mend,omitempty"`
 }
 
-// checkTime bounds a check.
+// checkTime limits a check.
 const checkTime = 10 * time.Second
 
 // examination is the input of the checks.

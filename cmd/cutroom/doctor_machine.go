@@ -210,7 +210,7 @@ func checkNetwork(_ context.Context, e examination) []finding {
 	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
 		resolved, err := net.ResolveTCPAddr("tcp", address)
 		if err != nil {
-			return nil // told before
+			return nil // reported before
 		}
 		if isLoopback(resolved) {
 			continue

@@ -71,7 +71,7 @@ func checkEngine(ctx context.Context, e examination) []finding {
 func inspectServers(ctx context.Context, e examination) (findings []finding) {
 	known, err := e.settings.catalog()
 	if err != nil {
-		return nil // told before
+		return nil // reported before
 	}
 	made, err := engines.New(engines.Config{
 		Setting: e.settings.Engine, Key: e.settings.EngineKey, Catalog: known, CatalogFile: e.settings.Catalog,
@@ -122,7 +122,7 @@ func checkServers(ctx context.Context, check, setting string, choice engines.Cho
 func checkUpstreams(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
-		return nil // told before
+		return nil // reported before
 	}
 	var findings []finding
 	seen := map[string]bool{}

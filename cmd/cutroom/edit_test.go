@@ -19,7 +19,7 @@ import (
 func TestEdit(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
-	// TestEveryModel looks at results of full size.
+	// TestEveryModel checks results of full size.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
 	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
@@ -140,9 +140,8 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// TestEveryModel submits a job of every model by each of its names, and looks at the
-// results: the table of docs/contract/media.md#output-size with the sizes that it gives for
-// 16:9, and for 9:16 once each.
+// TestEveryModel submits a job of every model by each of its names, and checks the results against the
+// table of docs/contract/media.md#output-size: the sizes for 16:9, and for 9:16 once each.
 func TestEveryModel(t *testing.T) {
 	t.Parallel()
 	cases := []struct {

@@ -56,7 +56,7 @@ func TestEngineServer(t *testing.T) {
 		facts.Streams[0].Height != 36 {
 		t.Errorf("the result is %+v", facts)
 	}
-	// What models make says so, signed by the identity that the server has made for itself.
+	// Results of models are labelled and signed by the identity that the server has made.
 	path := filepath.Join(t.TempDir(), "result.mp4")
 	if err := os.WriteFile(path, content.Body, 0o600); err != nil {
 		t.Fatal(err)

@@ -43,7 +43,7 @@ func TestGuessesAreSlowed(t *testing.T) {
 	for i := range cap(statuses) {
 		status := patience.Receive(t, "statuses", statuses)
 		if seen[status]++; status == 429 && seen[status] == 1 || i == cap(statuses)-1 {
-			// While as many wait as may, a new valid key is let in.
+			// While the number of waiting checks is at its limit, a new valid key is accepted.
 			if status := as(fresh, guesser); status != 200 {
 				t.Errorf("a new key from the address of guesses: status %d", status)
 			}

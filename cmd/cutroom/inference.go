@@ -154,7 +154,7 @@ func (i *inference) followCatalog(ctx context.Context) {
 	}
 }
 
-// close closes what newInference opened.
+// close closes newInference's resources.
 func (i *inference) close() {
 	i.listener.Close()
 	i.gateway.Close()

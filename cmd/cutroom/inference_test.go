@@ -93,7 +93,7 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// A stop lets streams in progress end, and tells calls that wait for their turn.
+// A stop lets running streams end, and calls in the queue get an error.
 func TestStopWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})

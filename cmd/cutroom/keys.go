@@ -100,7 +100,7 @@ func routeGroups() string {
 	return strings.Join(names, ", ")
 }
 
-// parseExpiry returns the end that --expires names, zero for none.
+// parseExpiry returns the time of --expires, or zero.
 func parseExpiry(text string, now time.Time) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -248,7 +248,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	})
 }
 
-// keysFlags say where the keys are.
+// keysFlags choose the place of the keys.
 type keysFlags struct {
 	dataFlag
 	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
@@ -275,7 +275,7 @@ func deployer(ctx context.Context) (aws.Config, error) {
 	return settings, nil
 }
 
-// managed is what operators manage.
+// managed holds the operator's stores.
 type managed struct {
 	keys    credential.Store
 	budgets budget.Store

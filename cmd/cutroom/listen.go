@@ -10,7 +10,7 @@ import (
 
 // listen listens at the address of a setting.
 //
-// Errors: one that names the setting, and says what to do if the address is in use.
+// Errors name the setting, with advice if the address is in use.
 func listen(setting, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, unix.EADDRINUSE) {

@@ -25,8 +25,8 @@ import (
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 
-// In place, an answer in a dialect is the server's own but for the model's name and what
-// differs at each call.
+// An answer in a dialect that is passed on equals the server's own except the model's name and values
+// that differ in each call.
 func (m languageModel) inPlace(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/messages":              `{"model":"local","max_tokens":12,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`,
@@ -69,8 +69,8 @@ func (m languageModel) clients(t *testing.T) {
 		"chat responses responses_tools responses_in_place messages messages_tools count too_long")
 }
 
-// A caller cannot have more generated than the row allows, on no route and by none of
-// the names that the server has for it.
+// A caller cannot have more tokens generated than the row allows, on any route and by any of the
+// server's field names.
 func (m languageModel) clamps(t *testing.T) {
 	const chat, input = `"messages":[{"role":"user","content":"Hi"}]`, `"input":"Hi"`
 	for _, c := range []struct{ path, fields string }{
@@ -184,8 +184,7 @@ func (m languageModel) busy(t *testing.T) (n int) {
 	return n
 }
 
-// generating begins a stream without an end, and returns what leaves it once it has
-// brought something.
+// generating starts an endless stream, and after its first chunk returns a function that leaves it.
 func (m languageModel) generating(t *testing.T, path, body string) (leave func()) {
 	t.Helper()
 	ctx, leave := context.WithCancel(m.ctx)
@@ -218,8 +217,7 @@ func (m languageModel) leaving(t *testing.T) {
 	}
 }
 
-// While the server has as many calls as it may have, others wait until a caller leaves;
-// in a row without a queue they are 429.
+// While the server is full, calls wait until a caller leaves; in a row without a queue they get 429.
 func (m languageModel) full(t *testing.T) {
 	leave := m.generating(t, "/v1/chat/completions", fmt.Sprintf(endless, "translated"))
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "translated"))

@@ -21,8 +21,8 @@ type folderLock struct {
 	folders []*os.File
 }
 
-// lockFolder takes the lock, or fails and says which process has it. It refuses a folder
-// with an entry that the program must not write to (see checkEntries).
+// lockFolder takes the lock, or fails with the process that has it. It refuses a folder with an entry
+// that the program must not write to (see checkEntries).
 func lockFolder(path string) (*folderLock, error) {
 	if err := checkEntries(path); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func lockFolder(path string) (*folderLock, error) {
 	return l, nil
 }
 
-// lockEntries locks the folders in which the database and the blobs really are, if they exist:
-// the data folders of two servers may have links to the same place.
+// lockEntries locks the real folders of the database and the blobs, if they exist: the data folders of
+// two servers may link to the same place.
 func (l *folderLock) lockEntries(path string) error {
 	for _, name := range []string{"cutroom.db", "blobs"} {
 		target, err := filepath.EvalSymlinks(filepath.Join(path, name))

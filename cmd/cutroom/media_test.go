@@ -20,9 +20,9 @@ import (
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a clip of three frames with sound, 16:9; tall is the same at 9:16; long is
-	// one of four seconds, and endless one of a minute: at full size its edit goes on for
-	// longer than a busy machine stands still, and is there to be ended.
+	// tiny is a clip of three frames with sound, 16:9; tall is the same at 9:16; long is one of four
+	// seconds, and endless one of a minute: at full size its edit lasts longer than a busy machine
+	// stalls, so that tests can interrupt it.
 	tiny, tall, long, endless []byte
 	// picture is a PNG, 16:9.
 	picture []byte
@@ -68,7 +68,7 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 	return made, nil
 }
 
-// report is what ffprobe says about a file.
+// report is ffprobe's report on a file.
 type report struct {
 	Streams []struct {
 		CodecType string `json:"codec_type"`

@@ -21,8 +21,7 @@ import (
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
 	"errors broken_stream timeouts retries"
 
-// gatewayWorld is a server with keys and upstreams of all kinds, and the variables that
-// tell a client about them.
+// gatewayWorld is a server with keys and upstreams of all kinds, and a client's variables for them.
 type gatewayWorld struct {
 	url string
 	// keys are by the names of the variables that the programs read.

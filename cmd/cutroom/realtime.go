@@ -26,12 +26,12 @@ import (
 type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
-	// records hold the sessions of accounts, by which they are counted.
+	// records hold the sessions of accounts, for counting.
 	records *sqlite.Sessions
 	webrtc  *webrtc.Transport
 }
 
-// sessionParts are what sessions share with the rest of the server.
+// sessionParts are shared by sessions and the rest of the server.
 type sessionParts struct {
 	// now is the server's clock.
 	now           func() time.Time

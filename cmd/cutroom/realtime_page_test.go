@@ -282,8 +282,8 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("its colours are gone", isGray)
 }
 
-// The page explains each refusal in words that say what to do, and its place in line
-// while all sessions of the account are open.
+// The page explains each refusal with advice, and shows its place in the queue while all sessions of
+// the account are open.
 func TestRealtimePageRefusals(t *testing.T) {
 	t.Parallel()
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")

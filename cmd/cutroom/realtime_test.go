@@ -101,8 +101,8 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 	return object
 }
 
-// controlConn is a client's connection to its session. It is read all the time, as the server
-// takes for gone who does not answer its pings, and only a reader answers them.
+// controlConn is a client's connection to its session. It is read all the time, because the server
+// drops a client that does not answer its pings, and only reading answers them.
 type controlConn struct {
 	*websocket.Conn
 	messages chan controlMessage

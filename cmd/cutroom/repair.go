@@ -160,8 +160,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		"cutroom doctor --repair --adopt ACCOUNT makes them files of an account, and --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of a key of the account that adopts files; "" if none
-// does.
+// keyOfAdopter returns the id of a key of the account that adopts files, or "".
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil

@@ -40,7 +40,7 @@ func TestStopAndStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if job.Ended() { // while this machine stood still
+				if job.Ended() { // while this machine stalled
 					running = submit(ctx, t, client, fixtures.long)
 				}
 				return !job.Ended() && job.Progress > 0

@@ -53,7 +53,7 @@ type server struct {
 	listener net.Listener
 	http     *httpserver.Server
 	worker   *worker.Worker
-	// estimating tells those who accept jobs how long the worker's edits take.
+	// estimating estimates edits for the acceptance of jobs.
 	estimating worker.Estimating
 	sweeper    *job.Sweeper
 	files      *file.Sweeper
@@ -87,10 +87,9 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	return s, nil
 }
 
-// recover cleans up after a crash. This process holds the folder's lock, so every
-// lease belongs to a dead worker, every unsettled claim to a dead request, and
-// every reservation to a dead upload. What takes the longer the more is stored is left
-// to checkBlobs and to the sweepers, while the server serves.
+// recover cleans up after a crash. This process holds the folder's lock, so every lease belongs to a
+// dead worker, every unsettled claim to a dead request, and every reservation to a dead upload. Work
+// that grows with the stored data is left to checkBlobs and to the sweepers, while the server serves.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err
@@ -165,7 +164,7 @@ func (s *server) ready(ctx context.Context) error {
 // url returns the media service's URL for clients on this machine.
 func (s *server) url() string { return "http://" + reachable(s.listener.Addr()) }
 
-// close closes what newServer opened.
+// close closes newServer's resources.
 func (s *server) close() {
 	s.stop()
 	if s.listener != nil {

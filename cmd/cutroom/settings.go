@@ -29,7 +29,7 @@ type tiersFlag struct {
 
 func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
 
-// signingFlags say whether and how results are signed.
+// signingFlags configure the signing of results.
 type signingFlags struct {
 	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results say by Content Credentials (C2PA) how they were made: auto, if an engine's models made them, on or off (${env})."`
 	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"The library libc2pa_c that signs; beside this program or the system's if absent (${env})."`
@@ -59,7 +59,7 @@ type enhanceFlags struct {
 	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for it (${env})."`
 }
 
-// enhancer returns what expands prompts; nil if nothing is set.
+// enhancer returns the enhancer of prompts, or nil if none is set.
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if enhancer == nil {

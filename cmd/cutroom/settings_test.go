@@ -121,8 +121,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A server says whether other machines can reach it, and then warns of a key that can be
-// guessed.
+// A server reports whether other machines can reach it, and then warns of a key that can be guessed.
 func TestWhoReachesTheServer(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
@@ -149,8 +148,7 @@ func TestWhoReachesTheServer(t *testing.T) {
 	}
 }
 
-// The console calls the gateway by the public URL, because a proxy may stand in front of
-// it.
+// The console calls the gateway by the public URL, because a proxy may be in front of it.
 func TestTheConsoleBehindAProxy(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")

@@ -70,7 +70,7 @@ func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storag
 	return s, nil
 }
 
-// close closes what openStorage opened.
+// close closes openStorage's resources.
 func (s storage) close() error {
 	var err error
 	if s.records != nil {
@@ -82,8 +82,7 @@ func (s storage) close() error {
 	return err
 }
 
-// refusal is the error that records and blobs do not belong together. It says what
-// to do.
+// refusal is the error that records and blobs do not belong together, with advice.
 type refusal struct {
 	// database is the path of the database.
 	database string
@@ -240,7 +239,7 @@ type unknownSweeper interface {
 	SweepUnknown(ctx context.Context) (blobs int, err error)
 }
 
-// asideEvery is how often expired blobs among those set aside are deleted.
+// asideEvery is the interval of deleting expired blobs among the ones set aside.
 const asideEvery = time.Hour
 
 // restoreEvery is how often the server tries to restore the reserve. A write that needed the reserve
@@ -284,8 +283,7 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	return s.blobs.DropAsideBefore(ctx, s.clock.Now().Add(-s.keepUnknown))
 }
 
-// health returns a checker that records, blobs and the folder in which engines work
-// can be written.
+// health returns a checker that records, blobs and the engines' working folder are writable.
 func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},

@@ -107,7 +107,7 @@ func (v *vault) bytesBelow(folder string) map[string]bool {
 	for _, file := range filesIn(v.t, filepath.Join(v.data, folder)) {
 		content, err := os.ReadFile(filepath.Join(v.data, folder, file))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the server sets aside what no record knows while it serves
+			continue // the running server sets aside blobs without records
 		}
 		if err != nil {
 			v.t.Fatal(err)
@@ -255,8 +255,8 @@ func TestLostDatabases(t *testing.T) {
 	}
 }
 
-// TestUnknownFilesAreAdoptedOrDropped: what no record knows is listed, becomes a
-// file of an account, or goes.
+// TestUnknownFilesAreAdoptedOrDropped: a blob without a record is listed, becomes a file of an account,
+// or is deleted.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)

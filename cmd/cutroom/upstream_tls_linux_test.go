@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// secureServer is a model server with TLS. It reports the protocol and the key of a
-// call. A stream goes on until its caller leaves, which left receives.
+// secureServer is a model server with TLS. It reports the protocol and the key of a call. A stream
+// lasts until its caller leaves, which it reports to left.
 func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan bool) {
 	left = make(chan bool, 1)
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,7 +42,7 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 // Model servers are also called by TLS, with HTTP/2 if they support it. A server that cannot prove its
 // name gets no request.
 //
-// Where the trusted certificates are is a variable on Linux alone.
+// Only on Linux a variable names the trusted certificates.
 func TestUpstreamsByTLS(t *testing.T) {
 	t.Parallel()
 	rows, lefts := "", map[string]chan bool{}

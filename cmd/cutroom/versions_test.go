@@ -58,7 +58,7 @@ type version struct {
 	// Completions is how many completions were asked for, and sessions were open. Calls of
 	// batches do not count.
 	Completions int `json:"completions"`
-	// More is what fixtures have since v0.1.0.
+	// More is the additional part of fixtures since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
 }
 
@@ -102,7 +102,7 @@ func (v version) requests(t *testing.T, server *servertest.Server) int {
 	return requests
 }
 
-// used returns what requests counts, and how many seconds sessions were open on that day.
+// used returns the count of requests, and the seconds of open sessions on that day.
 func (v version) used(t *testing.T, server *servertest.Server) (requests, sessionSeconds int) {
 	t.Helper()
 	day := v.MadeAt.UTC().Format(time.DateOnly)
@@ -195,7 +195,7 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	}
 }
 
-// want fails unless all that else the fixture has is there, and goes on.
+// want fails unless the rest of the fixture is present and continues.
 func (m versionMore) want(t *testing.T, data string, server *servertest.Server, v version) {
 	t.Helper()
 	ctx := steps(t)
@@ -322,8 +322,8 @@ func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (
 	return made.ID
 }
 
-// A backup that was made of an earlier version's folder is restored, and one of a newer
-// version is refused, as a data folder of one is: both say which is newer.
+// A backup that was made of an earlier version's folder is restored, and a newer version's backup or
+// data folder is refused, with an error that names the newer version.
 func TestNewerVersion(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))

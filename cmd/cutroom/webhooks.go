@@ -12,13 +12,12 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// webhookFlags say where webhooks may go.
+// webhookFlags limit the targets of webhooks.
 type webhookFlags struct {
 	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
 }
 
-// webhooks is the part of the server that tells receivers of jobs that have ended, and of
-// warnings of budgets.
+// webhooks is the part of the server that notifies receivers of ended jobs and of budget warnings.
 type webhooks struct {
 	targets webhook.Targets
 	secrets webhook.Secrets

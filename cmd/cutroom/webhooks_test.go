@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// told is a message as its receiver gets it.
+// told is a message at its receiver.
 type told struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
@@ -27,8 +27,8 @@ type told struct {
 func TestWebhooksSurviveTheServer(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
-	// Nothing is answered until the server is dead: a first message, or more of them where a
-	// job takes longer than a receiver may.
+	// The receiver does not answer until the server is dead: it gets a first message, or more if a job
+	// takes longer than the timeout.
 	messages, dead := map[string]chan told{"/hook": make(chan told, 10), "/budget": make(chan told, 10)}, make(chan struct{})
 	var counts [2]atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

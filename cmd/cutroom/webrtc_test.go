@@ -28,7 +28,7 @@ func TestLiveVideo(t *testing.T) {
 	t.Run("browser", func(t *testing.T) { testBrowserRoom(t, server) })
 }
 
-// A server that has no such transport says so.
+// A server without such a transport says so.
 func TestNoLiveVideo(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// announcement tells a program how to use the server that it started. It names the key's file,
-// because output ends up in logs.
+// announcement contains everything that a program needs to use the server that it started. It names the
+// key's file, because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
@@ -48,7 +48,7 @@ func (c *devCommand) announce(out *command.Session, server *server) error {
 type keyWords struct {
 	// place is the key or its file, for the table.
 	place string
-	// shell stands for the key within double quotes of a shell command.
+	// shell is the key's placeholder within double quotes of a shell command.
 	shell string
 }
 
@@ -110,9 +110,8 @@ Edit the sample clip (from the repository's folder), look how far it is, and fet
 `, server.url(), m.ID, key.shell)
 }
 
-// clipModel returns the model that the welcome edits the sample clip with: one that
-// needs no more than a video and a prompt, and of those an editing one if there is
-// any.
+// clipModel returns the model for the welcome's edit of the sample clip: one that needs only a video
+// and a prompt, preferably for editing.
 func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
 	var found *catalog.Model
 	for _, m := range known.Models() {
@@ -142,7 +141,7 @@ Chat, through the inference gateway:
 `, server.gateway.url(), key.shell, slug)
 }
 
-// metricsWords says where the key of /metrics is.
+// metricsWords describes the place of the key of /metrics.
 func (c *devCommand) metricsWords() string {
 	if c.MetricsKey != "" {
 		return "that CUTROOM_METRICS_KEY says"
@@ -167,7 +166,7 @@ func isLoopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// engineWords says which engine edits.
+// engineWords names the engine.
 func (c *devCommand) engineWords() string {
 	choice := engines.Parse(c.Engine)
 	if choice.BuiltIn() {
@@ -176,7 +175,7 @@ func (c *devCommand) engineWords() string {
 	return "What edits is the server at " + strings.Join(choice.Servers, ",") + "."
 }
 
-// reachable returns the address by which clients on this machine reach a listener.
+// reachable returns a listener's address for clients on this machine.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

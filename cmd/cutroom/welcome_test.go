@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// ownCatalog begins a catalog that has nothing of the built-in one.
+// ownCatalog starts a catalog without the built-in models.
 const ownCatalog = `
 limits:
   video: {duration: 5m, width: 4096, height: 4096}

@@ -11,8 +11,8 @@
 // CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT
 // for traces are optional.
 //
-// With -health it only asks the service at CUTROOM_ADDR for its health and exits with
-// 0 or 1, as the health check of a container that has no other program.
+// With -health it only asks the service at CUTROOM_ADDR for its health and exits with 0 or 1, for the
+// health check of a container without another program.
 package main
 
 import (
@@ -73,7 +73,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	}
 	defer traces.Close()
 	parts := awsapp.New(setting.NewEnvironment(os.Getenv), awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
-	// Workers run elsewhere and go on, and so do the calls that wait for them.
+	// Workers run elsewhere and continue, and so do the calls that wait for them.
 	parts.Config.Draining = ctx
 	address := cmp.Or(parts.Optional("CUTROOM_ADDR"), defaultAddress)
 	surface, err := newSurface(parts)

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	// verifyTime bounds a request that verifies a file, so that a stop waits for it.
+	// verifyTime limits a request that verifies a file, so that a stop waits for it.
 	verifyTime = shutdownTime - 10*time.Second
-	// readerMemory is what reads a file takes at most: half of the task's memory.
+	// readerMemory limits the reader of a file: half of the task's memory.
 	readerMemory = 1 << 30
 )
 

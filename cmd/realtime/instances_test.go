@@ -45,7 +45,7 @@ func TestACrashedInstance(t *testing.T) {
 	stays.edit(t)
 }
 
-// partingTime is how long a stopping instance has to tell its sessions.
+// partingTime is the time of a stopping instance to notify its sessions.
 const partingTime = time.Second
 
 // isToldOfTheEnd requires that the client learns of its instance's stop, unless the machine stalled for

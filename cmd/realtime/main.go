@@ -8,8 +8,8 @@
 // CUTROOM_PEER_ADDR is the address for other instances, so that each instance can forward to any room.
 // With CUTROOM_PUBLIC_URL, the URL of the media API, it serves the page /realtime for trying sessions.
 //
-// With -health it only asks the program at CUTROOM_ADDR for its health and exits with
-// 0 or 1, as the health check of a container that has no other program.
+// With -health it only asks the program at CUTROOM_ADDR for its health and exits with 0 or 1, for the
+// health check of a container without another program.
 package main
 
 import (
@@ -129,8 +129,8 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	return serve(ctx, surface, server, writer, budgets)
 }
 
-// handler serves sessions, the page for trying them unless it is nil, and /healthz, which
-// fails while none can be opened.
+// handler serves sessions, the page for trying them unless it is nil, and /healthz, which fails while
+// no session can be opened.
 func handler(server *realtime.Server, sessions *session.Instance, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if page != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The page for trying sessions is where sessions are, and calls the media API elsewhere.
+// The page for trying sessions is served with them, and calls the media API elsewhere.
 func TestPage(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)

@@ -77,7 +77,7 @@ func newFleet(t *testing.T, limit int) *fleet {
 	return &fleet{t, []string{"CUTROOM_DATA=" + data, tiersOf(t, limit)}, db.Sessions(clock)}
 }
 
-// tiersOf returns the setting by which an account may have limit sessions.
+// tiersOf returns the setting that allows an account limit sessions.
 func tiersOf(t *testing.T, limit int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -201,8 +201,8 @@ func (i *instance) signal(t *testing.T, signal os.Signal) {
 	}
 }
 
-// hasStopped reports whether none of the program's threads goes on after a SIGSTOP, which
-// reaches them one by one. Where the system does not tell, they have a second.
+// hasStopped reports whether all of the program's threads have stopped after a SIGSTOP, which reaches
+// them one by one. If the system does not report it, they get a second.
 func (i *instance) hasStopped() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.cmd.Process.Pid))
 	if len(threads) == 0 {
@@ -230,7 +230,7 @@ type client struct {
 	*websocket.Conn
 	// frames has an element for each frame that came.
 	frames chan struct{}
-	// gone is closed once the connection has ended, which err says how.
+	// gone is closed once the connection has ended; err has the reason.
 	gone chan struct{}
 	err  error
 
@@ -270,10 +270,10 @@ func newClient(conn *websocket.Conn) *client {
 // errFull means that the limit of sessions is reached.
 var errFull = errors.New("Concurrent session limit reached.")
 
-// errNotNow means that the records stood still for longer than an instance waits for them.
+// errNotNow means that the records stalled for longer than an instance waits for them.
 var errNotNow = errors.New("No session can be opened now. Try again.")
 
-// connect opens a session on the instance, and retries as long as the answer says so.
+// connect opens a session on the instance, and retries while the answer asks for it.
 //
 // Errors: errFull.
 func connect(ctx context.Context, i *instance) (*client, error) {
@@ -290,7 +290,7 @@ func connect(ctx context.Context, i *instance) (*client, error) {
 // long hangs up without an answer.
 const headerTime = 10 * time.Second
 
-// dial opens a connection, and tries again where the instance or its records stood still.
+// dial opens a connection, and tries again if the instance or its records stalled.
 func dial(ctx context.Context, i *instance, query string) (*websocket.Conn, error) {
 	for {
 		begun := time.Now()

@@ -72,8 +72,7 @@ func (w *waiting) read() {
 	}
 }
 
-// watch returns a function that returns for how long one of the instances, or the test, has
-// stood still at most.
+// watch returns a function that returns the longest stall of an instance or the test.
 func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) {
 	var mu sync.Mutex
 	var most time.Duration
@@ -96,7 +95,7 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 	}
 	return func() time.Duration {
 		for n := range instances {
-			note(n) // it may stand still
+			note(n) // it may stall
 		}
 		return most
 	}
@@ -106,7 +105,7 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 // order of arrival.
 func TestQueueAcrossInstances(t *testing.T) {
 	t.Parallel()
-	// The renewal of an instance's tickets may have been due for as long when it began to stand still.
+	// The renewal of an instance's tickets may have been due for that time when the stall started.
 	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
 		wrong, still := serveQueue(t)
@@ -120,8 +119,7 @@ func TestQueueAcrossInstances(t *testing.T) {
 	}
 }
 
-// serveQueue returns who was served out of order or not at all, and for how long an instance
-// stood still at most.
+// serveQueue returns clients served out of order or not at all, and the longest stall of an instance.
 func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	const limit, clients = 4, 90
 	f := newFleet(t, limit)
@@ -139,7 +137,7 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	longest := watch(t, instances[0], instances[2])
 
 	var mu sync.Mutex
-	left := map[int]bool{} // those who are alive and were not served yet
+	left := map[int]bool{} // living clients that were not served yet
 	var served []string
 	var all sync.WaitGroup
 	for n, w := range queue {

@@ -61,8 +61,8 @@ func openStores(ctx context.Context, env *setting.Environment, clock *boottime.C
 	}, nil
 }
 
-// loadAWS configures the clients of AWS. A task on Fargate gets its credentials from the
-// agent, again and again, and none by its environment.
+// loadAWS configures the clients of AWS. A task on Fargate gets its credentials from the agent,
+// repeatedly, and none from its environment.
 func loadAWS(ctx context.Context) (aws.Config, error) {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {

@@ -38,7 +38,7 @@ func openWebRTC(
 	return webrtc.Open(ctx, c)
 }
 
-// list returns what stands between the commas of a text.
+// list splits a text at commas.
 func list(text string) (items []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {

@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// engineServer does to a run what its prompt says.
+// engineServer treats a run as its prompt says.
 type engineServer struct {
 	t *testing.T
 	// The first channel receives the prompt of every run. A cancelled run closes the second.

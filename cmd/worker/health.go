@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// defaultAddress is where /healthz and /metrics are served.
+	// defaultAddress is the default address of /healthz and /metrics.
 	defaultAddress = ":8080"
 	// shutdownTime is how long requests under way may take after a stop.
 	shutdownTime = 5 * time.Second

@@ -12,9 +12,9 @@
 // and CUTROOM_ENHANCE_… are as for the one-machine server. With an engine server, in a task of an ECS
 // service (which sets ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
 //
-// With -health it only asks the worker at CUTROOM_ADDR for its health and exits
-// with 0 or 1, as the health check of a container that has no other program. With
-// -smoke it takes no job: it checks that it could work, and exits with 0 or 1.
+// With -health it only asks the worker at CUTROOM_ADDR for its health and exits with 0 or 1, for the
+// health check of a container without another program. With -smoke it takes no job: it checks that its
+// needs are met, and exits with 0 or 1.
 package main
 
 import (

@@ -44,12 +44,12 @@ const (
 	lease = 45 * time.Second
 	// progressEvery is how often progress is recorded; each record is a paid write.
 	progressEvery = 5 * time.Second
-	// previewEvery is how often a preview of a run is stored; each is a paid write, and a
-	// run that is done sooner pays for none.
+	// previewEvery is the interval of stored previews of a run. Each is a paid write, and a shorter run
+	// pays for none.
 	previewEvery = 10 * time.Second
-	// checkEvery is how long an engine goes on after its job was cancelled.
-	// Recording progress checks too, so a separate check costs a write only while
-	// an engine reports no progress: $0.0075 for 1,000 minutes of that.
+	// checkEvery is the longest time that an engine continues after its job was cancelled. Recording
+	// progress checks too, so a separate check costs a write only while an engine reports no progress:
+	// $0.0075 for 1,000 minutes of that.
 	checkEvery = 5 * time.Second
 	// guardEvery is how often the task's protection is renewed.
 	guardEvery = 50 * time.Second
@@ -172,7 +172,7 @@ type parts struct {
 	clients aws.Config
 	tracer  trace.Tracer
 	logger  *slog.Logger
-	// signer is nil where results are not signed.
+	// signer is nil if results are not signed.
 	signer worker.Signer
 }
 
@@ -249,8 +249,8 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns what protects the worker's task from scale-in while it is busy. It
-// is nil outside ECS.
+// newGuard returns the protection of the worker's task from scale-in while it is busy. It is nil
+// outside ECS.
 func newGuard(agentURI string) (worker.Guard, error) {
 	if agentURI == "" {
 		return nil, nil
@@ -262,7 +262,7 @@ func newGuard(agentURI string) (worker.Guard, error) {
 	return protection, nil
 }
 
-// newEnhancer returns what expands prompts; nil if nothing is set.
+// newEnhancer returns the enhancer of prompts, or nil if none is set.
 func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(
 		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))
@@ -272,8 +272,8 @@ func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	return enhancer, err
 }
 
-// newSigner returns what signs results; nil if nothing does. An identity of the service's
-// own is kept in Secrets Manager, where all workers find the same.
+// newSigner returns the signer of results, or nil. The service's own identity is kept in Secrets
+// Manager, shared by all workers.
 func newSigner(
 	ctx context.Context, s settings, edits editing, scratch string, clients aws.Config, logger *slog.Logger,
 ) (worker.Signer, error) {

@@ -113,7 +113,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = p.Process.Kill() // fails when it has ended, as it mostly has
+		_ = p.Process.Kill() // fails if it has ended, the usual case
 		_ = p.Wait()
 		if t.Failed() {
 			t.Logf("what the worker wrote:\n%s", p.log.String())

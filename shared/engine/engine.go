@@ -45,7 +45,7 @@ type Spec struct {
 	// Remaining is how long the run may take before it is stopped; 0 if unknown. An engine that
 	// needs longer must refuse at once.
 	Remaining time.Duration
-	// PreviewEvery is the least time between two previews; 0 wants none. An engine may send none.
+	// PreviewEvery is the shortest time between two previews; 0 wants none. An engine may send none.
 	PreviewEvery time.Duration
 	// Thumbnails asks an engine that can make them during the run for thumbnails, and for the
 	// poster of a video.

@@ -15,10 +15,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// trouble stands between a client and the server. It refuses the first upload for a
-// second, loses the answer to the first job, finds the next one too large, cuts the first
-// stream of events, and sends results from another host, where the first download breaks
-// off.
+// trouble is a faulty connection between a client and the server. It refuses the first upload for a
+// second, loses the answer to the first job, rejects the next one as too large, cuts the first stream
+// of events, and sends results from another host, whose first download breaks off.
 type trouble struct {
 	*httptest.Server
 	media *httputil.ReverseProxy
@@ -119,7 +118,7 @@ func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wasOvercome checks that the client met all of it and went on as it should.
+// wasOvercome checks that the client met every fault and recovered correctly.
 func (tr *trouble) wasOvercome(t *testing.T) {
 	t.Helper()
 	tr.mu.Lock()

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// On a terminal the log has short lines without the usual attributes, and none for reads
-// that went well; through a pipe it is complete.
+// On a terminal the log has short lines without the usual attributes, and no lines for successful
+// reads; through a pipe it is complete.
 func TestDevForPeople(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)

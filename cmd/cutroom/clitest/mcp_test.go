@@ -185,7 +185,7 @@ func agentOnJobs(t *testing.T, a *agent, done string) {
 	a.refuses("fetch", map[string]any{"job_id": id, "path": "late.mp4"}, "get_job")
 }
 
-// agentOnOutcomes looks at the result of a job, shares it and deletes it.
+// agentOnOutcomes views the result of a job, shares it and deletes it.
 func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
 	for _, arguments := range []map[string]any{{"job_id": id}, {"job_id": id, "of": "input"}} {
 		shown := a.call("look", arguments)

@@ -32,7 +32,7 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// shell is where commands are typed: a folder and environment variables.
+// shell holds the environment of commands: a folder and environment variables.
 type shell struct {
 	t        *testing.T
 	folder   string

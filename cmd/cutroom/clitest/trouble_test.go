@@ -37,8 +37,8 @@ func answer(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// Each kind of error has its exit code, and is one line which says what to do, as text
-// and as JSON (docs/cli.md, "Exit codes").
+// Each kind of error has its exit code, and is one line with advice, as text and as JSON (docs/cli.md,
+// "Exit codes").
 func TestExitCodes(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
@@ -127,7 +127,7 @@ func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// Ctrl-C does not cancel the job, and says how to return to it.
+// Ctrl-C does not cancel the job. The message says how to return to it.
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{

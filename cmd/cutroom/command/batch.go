@@ -17,8 +17,8 @@ import (
 // skipped is the state of a batch item whose result already exists.
 const skipped = "skipped"
 
-// batch edits inputs, several at once, and prints the outcome of each. It goes on
-// after a failure unless all others would fail too.
+// batch edits inputs, several at once, and prints the outcome of each. It continues after a failure
+// unless all others would fail too.
 //
 // Errors: [*BatchError]; the error that ended it early.
 func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, atOnce int) error {
@@ -86,7 +86,7 @@ func failures(results []result) error {
 	return &BatchError{count, len(results)}
 }
 
-// target is the model of a batch item and where its result goes.
+// target is the model of a batch item and its result's path.
 type target struct{ model, path string }
 
 // outputs returns where the results go. Inputs that differ only in their folder or

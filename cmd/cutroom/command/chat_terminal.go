@@ -143,7 +143,7 @@ func (t *talk) chooseModel(ctx context.Context, name string) error {
 	return nil
 }
 
-// tell reports an error. It returns the error if it ends the conversation.
+// tell prints an error. It returns the error if it ends the conversation.
 func (t *talk) tell(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
@@ -162,9 +162,9 @@ func newLineReader(input *os.File, output io.Writer) *lineReader {
 	return &lineReader{input, term.NewTerminal(readWriter{input, output}, "> ")}
 }
 
-// read returns the next line; several lines that are pasted at once count as one.
-// The terminal is in raw mode until read returns, and is then restored. If the
-// context ends first, the last read of the terminal goes on until the program ends.
+// read returns the next line; several lines that are pasted at once count as one. The terminal is in
+// raw mode until read returns, and is then restored. If the context ends first, the last read of the
+// terminal stays blocked until the program ends.
 //
 // Errors: io.EOF for Ctrl-C and Ctrl-D; the context's.
 func (l *lineReader) read(ctx context.Context) (string, error) {

@@ -210,7 +210,7 @@ func (e *editor) tell(done result) {
 	}
 }
 
-// tellCost says on stderr what edits cost together, as far as the service tells.
+// tellCost prints on stderr the total cost of edits, if known.
 func (e *editor) tellCost(results []result) {
 	sum, currency := 0.0, ""
 	for _, done := range results {
@@ -233,8 +233,7 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, e.client.Download(ctx, id, output, tracker.downloading))
 }
 
-// download shows the progress of a download to the path of -o and prints that path;
-// told is what --json prints.
+// download shows the progress of a download to the path of -o and prints that path; --json prints told.
 func (e *editor) download(told any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {
@@ -254,7 +253,7 @@ func (e *editor) download(told any, fetch func(*tracker) error) error {
 	return e.session.printPath(output)
 }
 
-// downloadError says how to resume a download that was interrupted.
+// downloadError explains how to resume an interrupted download.
 func downloadError(id, output string, err error) error {
 	var refusal *client.Error
 	var trouble *fs.PathError

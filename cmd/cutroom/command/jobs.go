@@ -192,8 +192,7 @@ func (s *Session) showJob(job client.Job) error {
 	return list.end()
 }
 
-// outlookOf returns where a pending job is in the line, and when it should begin; empty if
-// the service does not tell.
+// outlookOf returns a pending job's place in the queue and its expected start, or "" if unknown.
 func outlookOf(job client.Job, now time.Time) string {
 	if job.QueuePosition < 1 {
 		return ""

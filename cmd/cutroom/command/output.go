@@ -27,8 +27,8 @@ func printJSON(out io.Writer, value any) error {
 	return err
 }
 
-// escaped escapes in JSON what would act on a terminal; encoding/json does the same with
-// other characters below the space.
+// escaped escapes in JSON the characters that act on a terminal; encoding/json escapes control
+// characters below the space.
 func escaped(text string) string {
 	if strings.IndexFunc(text, acts) < 0 {
 		return text
@@ -44,8 +44,8 @@ func escaped(text string) string {
 	return safe.String()
 }
 
-// acts reports whether a character acts on a terminal: control characters, what turns the
-// direction of a text, so that it reads as another, and what ends lines and paragraphs.
+// acts reports whether a character acts on a terminal: control characters, changes of the text's
+// direction, which could disguise it, and ends of lines and paragraphs.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
@@ -84,8 +84,8 @@ func (l *list) row(cells []string) error {
 // end prints the table.
 func (l *list) end() error { return l.table.Flush() }
 
-// printable removes from a text what would act on a terminal or break a table,
-// because file names and messages come from outside.
+// printable removes from a text the characters that act on a terminal or break a table, because file
+// names and messages come from outside.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if acts(r) {

@@ -11,22 +11,21 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// defaultProfile is the profile that is used if none is named.
+// defaultProfile is used if no profile is named.
 const defaultProfile = "default"
 
-// profile is a server and its key. An empty URL stands for this machine.
+// profile is a server and its key. An empty URL means this machine.
 type profile struct {
 	URL          string `yaml:"url,omitempty"`
 	InferenceURL string `yaml:"inference_url,omitempty"`
 	Key          string `yaml:"key,omitempty"`
 }
 
-// localURL is where `cutroom dev` listens by default.
+// localURL is the default address of `cutroom dev`.
 const localURL = "http://127.0.0.1:8080"
 
-// server returns where a profile's services are, without the key. A URL of one
-// service stands for both, which are then behind one reverse proxy, except for the
-// default URL of `cutroom dev`: people who write that mean its two ports.
+// server returns the URLs of a profile's services, without the key. A URL of one service is used for
+// both, as behind a reverse proxy, except the default URL of `cutroom dev`, which means its two ports.
 func (p profile) server() Server {
 	url := strings.TrimRight(first(p.URL, localURL), "/")
 	gateway := url

@@ -2,8 +2,8 @@ package command
 
 import "testing"
 
-// The default address of `cutroom dev`, spelled out, also leads to its gateway; any other
-// URL stands for both services.
+// The default address of `cutroom dev` also leads to its gateway; any other URL is used for both
+// services.
 func TestServer(t *testing.T) {
 	const here, there = "http://127.0.0.1:8080", "https://media.example.com"
 	for _, c := range []struct {

@@ -29,7 +29,7 @@ const (
 	interrupted = 130
 )
 
-// UsageError means that a command line makes no sense. It says what would.
+// UsageError means that a command line is invalid. Its message contains the correction.
 type UsageError struct{ Message string }
 
 func (e *UsageError) Error() string { return e.Message }
@@ -126,7 +126,7 @@ func ExitCode(err error) int {
 	return failed
 }
 
-// advice says what to do about an error that does not say so itself.
+// advice returns advice on an error whose message lacks it.
 func advice(err error) string {
 	var refusal *client.Error
 	var broken *client.ConnectionError
@@ -223,7 +223,7 @@ func explain(err error) string {
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
-		// What stands around it says which setting or option named the file.
+		// The surrounding text names the setting or option of the file.
 		return strings.Replace(err.Error(), trouble.Error(), explainPath(trouble), 1)
 	}
 	return err.Error()

@@ -59,7 +59,7 @@ type Session struct {
 	Version string
 }
 
-// Server says where the services are, and has the key for them.
+// Server holds the services' URLs and their key.
 type Server struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
@@ -178,14 +178,13 @@ func (s *Session) note(format string, values ...any) {
 	}
 }
 
-// catalog returns the models that defaults and completions are chosen from:
-// CUTROOM_CATALOG of the family CUTROOM_FAMILY, as the server has it, else the
-// built-in ones.
+// catalog returns the catalog for defaults and completions: the server's CUTROOM_CATALOG in the family
+// CUTROOM_FAMILY, else the built-in one.
 func (s *Session) catalog() (*catalog.Catalog, error) {
 	return setting.Catalog(first(s.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), s.Getenv("CUTROOM_CATALOG"))
 }
 
-// latest returns the name of the model that edits if none is named.
+// latest returns the name of the default model.
 //
 // Errors: *UsageError if the catalog has no model of the kind.
 func (s *Session) latest(kind catalog.Kind) (string, error) {

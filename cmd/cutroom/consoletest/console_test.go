@@ -40,9 +40,8 @@ func TestMain(m *testing.M) {
 // outcome is the result of a flow, as testdata/console.mjs prints it.
 type outcome struct{ Flow, Failure string }
 
-// Users sign in, edit, chat, and look at files, sessions and usage. No page calls
-// anything but the service, breaks its policy, or has a serious fault for users of a
-// keyboard or a screen reader.
+// Users log in, edit, chat, and use the pages of files, sessions and usage. No page calls anything but
+// the service, breaks its policy, or has a serious fault for users of a keyboard or a screen reader.
 func TestConsole(t *testing.T) {
 	ctx := patience.TestContext(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",

@@ -154,8 +154,8 @@ type draft struct {
 	name string
 }
 
-// draft makes a file in a folder below, where its content will go under another name; id
-// tells it from others.
+// draft makes a file in a folder below for content that gets another name later; id makes its name
+// unique.
 func (f *Folder) draft(below, id string) (*draft, error) {
 	own := filepath.Join(below, ".cutroom-"+id+".part")
 	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)

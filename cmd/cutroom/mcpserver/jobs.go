@@ -51,10 +51,10 @@ type fetchOutput struct {
 }
 
 const (
-	// usualWait and longestWait bound a wait for a job, in seconds. Many agents give up a
-	// call after a minute; a job ends within ten.
+	// usualWait and longestWait limit a wait for a job, in seconds. Many agents abandon a call after a
+	// minute; a job ends within ten.
 	usualWait, longestWait = 45, 600
-	// usualJobs and mostJobs bound a list: it fills an agent's context.
+	// usualJobs and mostJobs limit a list, because it fills an agent's context.
 	usualJobs, mostJobs = 20, 100
 	// largestShown is the largest picture that is returned itself, in bytes.
 	largestShown = 3 << 20
@@ -138,11 +138,11 @@ func (t tools) cancelJob(ctx context.Context, c *call, in cancelJobInput) (jobOu
 	return jobOf(job)
 }
 
-// jobID matches what may become the name of a file.
+// jobID matches ids that may become file names.
 var jobID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
 
-// fetch writes a result into the folder. It is known to be media before it gets its
-// name, which has to say so: nothing else is ever written, whatever a server sends.
+// fetch writes a result into the folder. It is verified to be media before it gets its name, which must
+// match: nothing else is ever written, whatever a server sends.
 func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, error) {
 	name := "."
 	if in.Path != "" {

@@ -41,10 +41,10 @@ type deleteJobOutput struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// The parts of a job that can be looked at.
+// The viewable parts of a job.
 const ofResult, ofInput = "result", "input"
 
-// longestShare bounds the life of a link, in seconds: results are kept for a day.
+// longestShare limits the life of a link, in seconds: results are kept for a day.
 const longestShare = 86400
 
 // addOutcomes adds the tools for the results of jobs.

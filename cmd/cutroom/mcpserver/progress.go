@@ -19,7 +19,7 @@ type progress struct {
 // steps is the most reports per call if the total is known.
 const steps = 50
 
-// tell reports how much of a total is done; a total of 0 is unknown. Progress never goes back, and
+// tell reports the finished part of a total; a total of 0 is unknown. Progress never goes back, and
 // small changes are skipped.
 func (p *progress) tell(ctx context.Context, done, total float64, message string) {
 	token := p.request.Params.GetProgressToken()

@@ -23,9 +23,9 @@ type Config struct {
 	// Connect returns a client of the services, which the tool closes. It is called for
 	// every call, so that a key that its user changes is used from then on.
 	Connect func() (*client.Client, error)
-	// Latest returns the name of the model of a kind that is taken if none is named.
+	// Latest returns the name of a kind's default model.
 	Latest func(catalog.Kind) (string, error)
-	// Folder is where tools read and write files.
+	// Folder is the tools' folder for reading and writing.
 	Folder *Folder
 	// NewID makes names of files that are being written.
 	NewID func() string
@@ -33,7 +33,7 @@ type Config struct {
 	Version string
 }
 
-// instructions tell an agent how the tools belong together.
+// instructions explain to an agent how to combine the tools.
 const instructions = "Cutroom edits videos and pictures, makes videos from text, and asks language models. " +
 	"edit and generate start a job and return its job_id. get_job waits for the job. fetch writes the result of a " +
 	"completed job into the folder. Paths are relative to the folder that the user allowed; nothing outside it can be " +
@@ -66,8 +66,8 @@ func newServer(calls context.Context, c Config) *mcp.Server {
 	return server
 }
 
-// withoutNull takes arguments of null for none, on which version 1.8.0 of the SDK panics
-// where a property has a default.
+// withoutNull drops arguments of null, because version 1.8.0 of the SDK panics on them if a property
+// has a default.
 func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
 		if called, ok := request.(*mcp.CallToolRequest); ok && string(called.Params.Arguments) == "null" {

@@ -81,8 +81,7 @@ func picture(t *testing.T) []byte {
 	return picture
 }
 
-// engineServer is an engine server that writes a picture and tells by which
-// traceparent it was asked.
+// engineServer is an engine server that writes a picture and reports the traceparent of its requests.
 func engineServer(t *testing.T) (url string, asked <-chan string) {
 	t.Helper()
 	picture := picture(t)
@@ -154,7 +153,7 @@ func TestATraceLeadsFromTheCallToTheEngine(t *testing.T) {
 	}
 }
 
-// A stream of the gateway is one call of an upstream, which goes on with the trace.
+// A stream of the gateway is one call of an upstream, which continues the trace.
 func TestAStreamIsOneSpan(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
@@ -215,7 +214,7 @@ func TestACollectorThatIsGone(t *testing.T) {
 	}
 }
 
-// An endpoint that is wrong stops the start with a line that says so.
+// A wrong endpoint stops the start with a line that names it.
 func TestAWrongEndpoint(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),

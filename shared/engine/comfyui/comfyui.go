@@ -67,7 +67,7 @@ type Config struct {
 	// Stall is how long a workflow may run without progress before it counts as hung; 0 means five
 	// minutes.
 	Stall time.Duration
-	// Starting is how long a run waits for servers that take none; 0 means two minutes.
+	// Starting is how long a run waits for an available server; 0 means two minutes.
 	Starting time.Duration
 	// PollEvery is the time between two polls of a run; 0 means five seconds.
 	PollEvery time.Duration
@@ -147,8 +147,8 @@ func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities
 // Health returns nil if a server takes runs.
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
-// Run edits as [engine.Engine] specifies. If no server takes runs, Run waits for
-// one, so that its restart costs a job none of its runs.
+// Run edits as [engine.Engine] specifies. If no server takes runs, Run waits for one, so that a restart
+// does not use up an attempt of the job.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (told engine.Outcome, err error) {

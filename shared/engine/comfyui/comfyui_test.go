@@ -292,7 +292,7 @@ func TestTheLeastBusyServer(t *testing.T) {
 	}
 }
 
-// A server's memory is asked for before a run that says how much it needs.
+// A server's memory is checked before a run with a known need.
 func TestMemory(t *testing.T) {
 	for _, c := range []struct {
 		name        string

@@ -36,7 +36,7 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 // patience is a time that no test waits for, aLittle one that it does.
 const patience, aLittle = 2 * time.Minute, 200 * time.Millisecond
 
-// standIn returns a stand-in for ComfyUI with the classes that were recorded.
+// standIn returns a stand-in for ComfyUI with the recorded classes.
 func standIn(t *testing.T) *comfyuitest.Server {
 	t.Helper()
 	content, err := os.ReadFile(classesFile)

@@ -67,7 +67,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
-		// What becomes of the run differs from call to call.
+		// The run's outcome differs from call to call.
 		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
 			t.Errorf("%s was led to another host", call)
@@ -122,7 +122,7 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 func TestMemoryOfAnswers(t *testing.T) {
 	const most = 8<<20 - 100
 	many := func(piece string) string { return strings.Repeat(piece, most/len(piece)) }
-	// As many values as are accepted, in as many bytes.
+	// The largest accepted number of values, in the largest accepted size.
 	full := func(piece string, each int) string {
 		text := strings.Repeat(piece, 99_900/each)
 		return text + strings.Repeat(" ", most-len(text))

@@ -73,7 +73,7 @@ func (p *pool) look(ctx context.Context, w *workflow) []look {
 	return looks
 }
 
-// take counts a run for the least loaded server. It returns nil if none takes runs.
+// take counts a run for the least loaded server. It returns nil if every server refuses runs.
 func (p *pool) take(looks []look) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()

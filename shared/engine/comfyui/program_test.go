@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "record the answers of the program")
 
-// address returns where ComfyUI runs; without a URL it is started.
+// address returns ComfyUI's address; if no URL is set it starts the program.
 func address(t *testing.T) string {
 	t.Helper()
 	if url := os.Getenv("CUTROOM_TEST_COMFYUI"); url != "" {
@@ -60,7 +60,7 @@ func TestProgramAnswersAsRecorded(t *testing.T) {
 	}
 }
 
-// The program has the nodes and inputs of the ready workflows; of models it may have none.
+// The program has the nodes and inputs of the ready workflows, but possibly no models.
 func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 	for _, found := range newEngine(t, ready(t, address(t))).Inspect(t.Context()) {
 		if found.Err != nil {

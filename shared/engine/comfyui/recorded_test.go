@@ -29,7 +29,7 @@ var (
 	classesFile  = filepath.Join("testdata", "classes.json")
 )
 
-// The stand-in for ComfyUI answers as the real program did when it was recorded.
+// The stand-in for ComfyUI answers like the recorded program.
 func TestTheStandInAnswersAsRecorded(t *testing.T) {
 	server := httptest.NewServer(standIn(t))
 	defer server.Close()

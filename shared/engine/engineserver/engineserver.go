@@ -112,7 +112,7 @@ func (e *Engine) Health(ctx context.Context) error {
 // Run edits as [engine.Engine] specifies. The stages are the server's. When the context ends, the
 // connection is closed and the server stops at its next step; Run does not wait for that.
 //
-// Run waits for an unreachable server, so that its restart costs a job none of its runs.
+// Run waits for an unreachable server, so that a restart does not use up an attempt of the job.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (told engine.Outcome, err error) {

@@ -85,7 +85,7 @@ func newSpec(t *testing.T) engine.Spec {
 // video is how an MP4 begins.
 const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42 and so on"
 
-// wrote is the line that says that the video was written.
+// wrote is the line that reports the written video.
 var wrote = fmt.Sprintf(`{"result": {"bytes": %d}}`+"\n", len(video))
 
 // TestAnswers checks the outcome of a run for each response of a server.
@@ -284,8 +284,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestProgress checks that the server's progress is reported, within its
-// bounds.
+// TestProgress checks that the server's progress is reported, within its limits.
 func TestProgress(t *testing.T) {
 	answer := `{"progress":0,"stage":"load"}
 {"progress":0.25,"stage":"denoise"}
@@ -339,8 +338,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of a run's context closes the connection,
-// which tells the server.
+// TestCancel checks that the end of a run's context closes the connection, so that the server notices.
 func TestCancel(t *testing.T) {
 	running, left := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -428,8 +426,8 @@ func answerOnce(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+wrote)
 }
 
-// TestQuietRun checks that a run of which nothing is heard but that it goes on, for far
-// longer than a server may be silent, is waited for, and that it ends with the lines.
+// TestQuietRun checks that a run that only shows signs of life, for far longer than a server may be
+// silent, is waited for, and that it ends when the lines stop.
 func TestQuietRun(t *testing.T) {
 	const quiet = 20 * time.Minute
 	for name, lives := range map[string]bool{"a server that lives": true, "a server that hangs": false} {

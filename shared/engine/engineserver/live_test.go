@@ -42,7 +42,7 @@ func serveLive(t *testing.T, handler http.Handler) string {
 	return server.URL
 }
 
-// newLive returns an engine by servers, each of whose pictures may take so long.
+// newLive returns an engine with servers and a time limit for each picture.
 func newLive(t *testing.T, within time.Duration, urls ...string) *engineserver.Live {
 	t.Helper()
 	c := engineserver.LiveConfig{Seed: func() uint32 { return 7 }, Frame: within}
@@ -296,8 +296,8 @@ func TestLiveServersThatEditWrongly(t *testing.T) {
 	}
 }
 
-// A server that dies between two pictures, or in one, and is back: the session goes on with
-// its prompt and its image.
+// A server dies between two pictures, or during one, and comes back: the session continues with its
+// prompt and its image.
 func TestALiveServerThatComesBack(t *testing.T) {
 	var sessions, crashes atomic.Int64
 	crashes.Store(2)

@@ -31,7 +31,7 @@ type Request struct {
 	// Remaining is in how many seconds the run is stopped, or 0 if unknown. The server must refuse
 	// at once if it expects to need longer.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the least time between two previews, 0 for none. Old servers send none. A
+	// PreviewEvery is the shortest time between two previews, 0 for none. Old servers send none. A
 	// server must send none unless asked, because its lines would be too long for an old worker.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is empty and belongs to this run. Output is the file in it to write.

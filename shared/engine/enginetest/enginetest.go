@@ -29,8 +29,7 @@ type Harness struct {
 	Engine engine.Engine
 	// Models is the model of each kind; nil for an engine that uses only the kind.
 	Models map[catalog.Kind]string
-	// The sizes of results, in landscape: small, as the tests do not judge
-	// pictures.
+	// The sizes of results, in landscape. They are small, because the tests do not judge pictures.
 	Video, Image catalog.Size
 	FPS          int
 	// Person is the path of a clip that shows a person with a face, for try-on; empty
@@ -155,13 +154,12 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
-// maxApart is how much the luma of two clips that are alike may differ, on average over
-// their pixels, where black and white differ by 255. Two encodings of one clip of noise
-// differ by 2 to 5, clips of two seeds by 20 and more.
+// maxApart is the largest mean difference of luma between similar clips; black and white differ by 255.
+// Two encodings of one clip of noise differ by 2 to 5, clips of two seeds by 20 and more.
 const maxApart = 10
 
-// same reports whether two results of an edit are the same, or of an engine that is inexact
-// alike; how says how they compare.
+// same reports whether two results of an edit are identical, or for an inexact engine similar; how
+// describes the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
 	a, err := os.ReadFile(one)

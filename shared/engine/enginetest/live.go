@@ -63,7 +63,7 @@ func live(size image.Point, ratio image.YCbCrSubsampleRatio, narrow bool) *engin
 	return &engine.Picture{YCbCr: *part, Narrow: narrow}
 }
 
-// edit edits a picture that has to be editable, and checks what every result is like.
+// edit edits a valid picture, and checks the common properties of results.
 func (s *liveSuite) edit(editor engine.LiveEditor, picture *engine.Picture) *engine.Picture {
 	s.Helper()
 	before := slices.Concat(picture.Y, picture.Cb, picture.Cr)

@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// resize scales a picture down, as an engine would.
+// resize scales a picture down, like an engine.
 func resize(t *testing.T, tools *ffmpeg.Tools, path, filter string) error {
 	return tools.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
@@ -69,7 +69,7 @@ func TestBombs(t *testing.T) {
 	if err := resize(t, tools, accepted, filter); err != nil {
 		t.Error(err)
 	}
-	// The bound on one allocation follows from the limits: 80 MiB for these.
+	// The limit of one allocation follows from the limits: 80 MiB for these.
 	small, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
 	)
@@ -176,8 +176,8 @@ func TestProcessorTimeFollowsTheInput(t *testing.T) {
 	}
 }
 
-// TestTooManyFramesAreRefused checks that frames are counted where the header does not say
-// how many there are, and that text is not decompressed before it is measured.
+// TestTooManyFramesAreRefused checks that frames are counted if the header has no count, and that text
+// is not decompressed before it is measured.
 func TestTooManyFramesAreRefused(t *testing.T) {
 	tools := find(t)
 	for name, mime := range map[string]string{

@@ -42,9 +42,8 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine returns the tools without the second start that tells
-// after each failure whether a good picture is decoded: half of all starts in
-// a test of many bad files.
+// ThatTrustTheMachine returns the tools without the second start that checks after each failure whether
+// a good picture is decoded: half of all starts in a test of many bad files.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	trusting := *t
 	trusting.trusting = true

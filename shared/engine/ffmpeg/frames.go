@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Frames are pictures that this program makes, as an input of a command. They are trusted, and come
+// Frames are pictures made by this program, as an input of a command. They are trusted, and come
 // through a pipe.
 type Frames struct {
 	// Reader yields the pictures one after another: rows from the top, three bytes a pixel (red,

@@ -10,7 +10,7 @@ import (
 
 // The programs' answers are distrusted too: a file may have taken the programs over.
 
-// FuzzStill looks for output of which more is accepted than was requested.
+// FuzzStill looks for output that exceeds the request and is accepted.
 func FuzzStill(f *testing.F) {
 	f.Add([]byte("P7\nWIDTH 2\nHEIGHT 1\nDEPTH 4\nMAXVAL 255\nTUPLTYPE RGB_ALPHA\nENDHDR\n12345678"))
 	f.Add([]byte("P7\nWIDTH -2\nHEIGHT 99999999999\nENDHDR\n"))

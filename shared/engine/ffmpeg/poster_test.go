@@ -119,9 +119,9 @@ func TestPostersOfWhatBeginsBlank(t *testing.T) {
 	}
 }
 
-// The search for a later picture of a video that begins blank is given up soon, however many
-// frames the first two seconds have. The first picture is the poster then. What counts is the
-// processor time, which does not depend on how busy the machine is.
+// The search for a later picture of a video that begins blank is given up soon, however many frames the
+// first two seconds have. The first picture is the poster then. The test measures processor time, which
+// does not depend on other load.
 func TestPostersOfManyBlankFrames(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()

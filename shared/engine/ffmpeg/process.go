@@ -51,7 +51,7 @@ type failure struct {
 	program string
 	// log is the end of its messages.
 	log string
-	// signal is what killed it, or 0.
+	// signal is the signal that killed it, or 0.
 	signal syscall.Signal
 	// notRun means that it could not be started.
 	notRun bool

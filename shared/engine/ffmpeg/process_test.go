@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// endless is a command that would go on for days.
+// endless is a command that would run for days.
 func endless(folder string) ffmpeg.Command {
 	return ffmpeg.Command{
 		Folder: folder,

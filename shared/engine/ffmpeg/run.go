@@ -48,7 +48,7 @@ type Command struct {
 // Run runs the command to its end. When the context ends, the program is killed and gone before Run
 // returns.
 //
-// Errors: the context's; [*engine.Error], which says whether the input is at fault.
+// Errors: the context's; [*engine.Error], with the input's fault or the machine's.
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
 	var stdin io.Reader

@@ -122,7 +122,7 @@ func TestNoProcesses(t *testing.T) {
 		restore := limitOf(t, unix.RLIMIT_NPROC, limit)
 		succeeded := everything(t, tools, clip, picture)
 		restore()
-		if limit == 0 && succeeded == 4 { // what needs no thread may go well
+		if limit == 0 && succeeded == 4 { // a call that needs no thread may succeed
 			t.Error("all went well without processes")
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// paintedPixels is the maximum number of pixels of a frame that are painted;
-// the rest is scaling. Scenes are soft, and painting is what takes the time.
+// paintedPixels is the largest number of painted pixels of a frame; the rest is scaling. Scenes are
+// soft, and painting takes most of the time.
 const paintedPixels = 640 * 360
 
 // compose creates a video from a text: a painted scene under the look of the request. It has no sound.
@@ -42,7 +42,7 @@ type painter struct {
 	scene scene.Scene
 	size  catalog.Size
 	fps   int
-	// painted counts the frames so far, left those to come.
+	// painted counts the frames so far, left the remaining ones.
 	painted, left int
 	frame, rest   []byte
 }

@@ -23,8 +23,8 @@ type graph struct {
 	// prefix is the prefix of the names of this graph's files in the folder.
 	prefix string
 	size   catalog.Size
-	// luma is true while pictures are of 8 bits of luma and, at half size, chroma. Their
-	// frames say which of their matrices.
+	// luma is true while pictures are 8 bits of luma and, at half size, chroma. Their frames name the
+	// matrix.
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool

@@ -158,8 +158,8 @@ func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
 	return decoded
 }
 
-// untouched decodes as many frames of a spec's input as its result has, at the
-// result's size and rate.
+// untouched decodes the same number of frames of a spec's input as its result has, at the result's size
+// and rate.
 func untouched(t testing.TB, spec engine.Spec) []picture {
 	t.Helper()
 	filters := "scale=" + strings.Replace(spec.Size.String(), "x", ":", 1) + ":flags=bicubic"
@@ -189,7 +189,7 @@ func decode(t testing.TB, size catalog.Size, args ...string) []picture {
 	return pictures(t, size, out.Bytes())
 }
 
-// pictures cuts raw frames apart.
+// pictures splits raw frames.
 func pictures(t testing.TB, size catalog.Size, raw []byte) []picture {
 	t.Helper()
 	var pictures []picture
@@ -203,7 +203,7 @@ func pictures(t testing.TB, size catalog.Size, raw []byte) []picture {
 	return pictures
 }
 
-// facts is what ffprobe says of a file.
+// facts is ffprobe's report on a file.
 type facts struct {
 	Streams []struct {
 		CodecType         string `json:"codec_type"`

@@ -23,7 +23,7 @@ const upright = "nullsrc"
 const corners = "drawbox=c=red:t=fill:w=iw/2:h=ih/2,drawbox=c=lime:t=fill:x=iw/2:w=iw/2:h=ih/2," +
 	"drawbox=c=blue:t=fill:y=ih/2:w=iw/2:h=ih/2,drawbox=c=white:t=fill:x=iw/2:y=ih/2:w=iw/2:h=ih/2"
 
-// TestInputs edits what people send.
+// TestInputs edits typical inputs.
 func TestInputs(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// early returns the operations with a soft warp moved to their beginning if those before it
-// treat all points alike. There the picture still has luma and chroma, half as many values as
-// red, green and blue are, and what follows may be rendered at half size.
+// early returns the operations with a soft warp moved to their beginning if the operations before it
+// treat all points alike. There the picture still has luma and chroma, half the values of red, green
+// and blue, and later operations may run at half size.
 func (g *graph) early(ops []look.Op) []look.Op {
 	if !g.luma || !g.even() {
 		return ops
@@ -97,8 +97,8 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	return g.drift(drawn, motion)
 }
 
-// drift moves a drawn picture that goes on at its other side: parts of one that is tiled are
-// cut out, which copies nothing.
+// drift moves a drawn picture that wraps around: parts of a tiled picture are cut out, which copies
+// nothing.
 func (g *graph) drift(drawn string, motion look.Motion) string {
 	drawn = g.filter(g.drawn(), drawn)
 	tile := func(stack string, speed float64, side int) string {
@@ -126,8 +126,7 @@ func (g *graph) drawn() string {
 	return "format=gbrp"
 }
 
-// shortest ends the output with the picture where a drawn picture's frames
-// have no end.
+// shortest ends the output with the picture if a drawn picture's frames never end.
 func (g *graph) shortest(motion look.Motion) string {
 	if g.fps > 0 && motion != (look.Motion{}) {
 		return "1"

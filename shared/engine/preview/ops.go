@@ -33,7 +33,7 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 			continue
 		default:
 			g.size = g.finer(op, full)
-			link = g.colors(link) // before restore, which goes by the format
+			link = g.colors(link) // before restore, which depends on the format
 			link = g.filter(g.restore(), link)
 		}
 		if link, err = g.op(link, op, l.Seed); err != nil {
@@ -55,8 +55,8 @@ const halvedFrom = 2.5
 // thirdFrom is the radius in pixels from which patches are made at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the operations begin with one that leaves no detail. What moves
-// points or colours before it needs no detail either.
+// softens reports whether the operations begin with one that leaves no detail. Moves of points or
+// colours before it need no detail either.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -250,7 +250,7 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 		r, green, b := lut.At(v, v, v)
 		return 255 * [3]float64{r, green, b}[channel]
 	}
-	// The expression is a tree, of which one branch is evaluated.
+	// The expression is a tree. One branch is evaluated.
 	var curve func(channel, from, to int) string
 	curve = func(channel, from, to int) string {
 		if to == from+1 {
@@ -342,11 +342,11 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
-// levels makes an expression of a level the argument of a filter that evaluates it for 65536
-// levels, of which pictures have 256.
+// levels makes an expression of a level the argument of a filter that evaluates it for 65536 levels,
+// although pictures have 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
-// curve returns the expression of a channel of the ink where a picture is darker than its
+// curve returns the expression of a channel of the ink for a picture that is darker than its
 // surroundings by a ratio.
 func curve(op look.Lines, ink float64) string {
 	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)

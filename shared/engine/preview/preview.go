@@ -46,8 +46,8 @@ type Runner interface {
 // concurrent use.
 type Engine struct {
 	runner Runner
-	// drawing is held by the edit that draws its textures. A drawing works on half of the
-	// processors; several at once would leave none for a server in the same process.
+	// drawing is held by the edit that draws its textures. A drawing uses half of the processors;
+	// several at once would leave none for a server in the same process.
 	drawing *semaphore.Weighted
 }
 
@@ -56,7 +56,7 @@ var _ engine.Engine = (*Engine)(nil)
 // New returns a preview engine.
 func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1)} }
 
-// Capabilities says that the engine decodes its inputs by FFmpeg.
+// Capabilities reports that the engine decodes its inputs by FFmpeg.
 func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Decodes: true} }
 
 // Name is how the engine calls itself.
@@ -124,8 +124,7 @@ func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// look returns the look of the request; it has no operations if the engine follows
-// nothing of it.
+// look returns the look of the request; it has no operations if the engine follows no part of it.
 func (e *edit) look() look.Look {
 	if e.asked.ByReference {
 		return look.Reference(e.spec.Seed)
@@ -182,8 +181,8 @@ func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, 
 	return e.apply(link, asked)
 }
 
-// encode writes the result: H.264 and AAC in an MP4 with its index in front.
-// audio is the link of the sound, empty for none.
+// encode writes the result: H.264 and AAC in an MP4 with its index in front. audio is the link of the
+// sound, or "".
 func (e *edit) encode(ctx context.Context, link, audio string) error {
 	seconds := float64(e.length()) / float64(e.fps)
 	link = e.pose(link, resultThumbnail)
@@ -205,8 +204,7 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 		e.effort()...)
 	args = append(args,
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// Nothing about the machine and none of the input's tags go into the
-		// file.
+		// The file contains nothing about the machine and none of the input's tags.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
@@ -238,8 +236,8 @@ func (e *edit) effort() []string {
 		// To look harder finds a seventh of the bytes in almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
 	case jumping:
-		// A frame is the one before it or nothing like it. What stays is worth more bytes, for
-		// which the encoder looks ahead.
+		// A frame either repeats the previous one or differs completely. A lasting frame deserves more
+		// bytes, for which the encoder looks ahead.
 		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
 	case rushing:
 		// Without frames that are made of two others every frame is as good as the best were.

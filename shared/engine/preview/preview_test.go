@@ -196,8 +196,8 @@ func TestPrompts(t *testing.T) {
 	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
 }
 
-// TestWhatIsNotFollowedChangesNothing checks that a request of which nothing is
-// followed returns the input's picture, whatever the seed, and says why.
+// TestWhatIsNotFollowedChangesNothing checks that a request without any followed part returns the
+// input's picture, whatever the seed, with the reason.
 func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {
 		t.Run(string(kind), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// previewFile is where ffmpeg writes the latest picture, again and again.
+	// previewFile is ffmpeg's file for the latest picture, overwritten each time.
 	previewFile = "preview.jpg"
 	// previewSide is the longer side of previews, in pixels.
 	previewSide = 320

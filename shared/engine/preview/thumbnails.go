@@ -76,7 +76,7 @@ func (e *edit) thumbnails() engine.Thumbnails {
 		made.Input = read(inputThumbnail)
 	}
 	if blank && e.spec.Kind != catalog.Image {
-		// They are made of the files, which takes a look at more of a clip.
+		// They are made from the files, which needs more of a clip.
 		return engine.Thumbnails{}
 	}
 	if e.spec.Kind != catalog.Image {

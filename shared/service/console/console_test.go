@@ -220,7 +220,7 @@ func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 			file.Name == "marked.js" || file.Name == library {
 			continue
 		}
-		// One script stands in the document, and the policy has its hash.
+		// The document has one inline script, and the policy has its hash.
 		text := inline.ReplaceAllStringFunc(string(file.Content), func(script string) string {
 			hash := sha256.Sum256([]byte(inline.FindStringSubmatch(script)[1]))
 			if file.Name == console.Index &&

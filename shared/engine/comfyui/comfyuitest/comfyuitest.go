@@ -1,7 +1,6 @@
-// Package comfyuitest is a ComfyUI server for tests. It has the calls that package
-// comfyui makes, and answers them as the real program does: a test compares both with
-// answers of the real one that were recorded. It runs no node; what nodes save was
-// made before, and follows from the seed.
+// Package comfyuitest is a ComfyUI server for tests. It has the calls that package comfyui makes, and
+// answers them like the real program: a test compares it with recorded answers. It runs no node; saved
+// files are made in advance, from the seed.
 package comfyuitest
 
 import (
@@ -18,11 +17,11 @@ import (
 
 // Server is such a server. The zero value of an option matches the real program.
 type Server struct {
-	// Classes is what GET /object_info answers, by class.
+	// Classes is the answer to GET /object_info, by class.
 	Classes map[string]json.RawMessage
-	// Image and Video make what nodes save, from the seed of the workflow.
+	// Image and Video make the saved files, from the seed of the workflow.
 	Image, Video func(seed int64) []byte
-	// Hold, when not nil, lets a run go on at its second node once it is closed.
+	// Hold, if not nil, pauses a run at its second node until it is closed.
 	Hold chan struct{}
 	// Break, when not nil, is called with each request before it is answered, and
 	// reports whether it answered it.
@@ -67,7 +66,7 @@ func (s *Server) Calls() []string {
 	return slices.Clone(s.calls)
 }
 
-// Restart makes the server forget everything, as a restart does.
+// Restart makes the server forget everything, like a restart.
 func (s *Server) Restart() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

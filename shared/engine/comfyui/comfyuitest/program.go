@@ -33,8 +33,8 @@ type Program struct {
 
 // StartProgram makes the checkpoints and starts the program, which ends with the test.
 //
-// CUTROOM_TEST_COMFYUI_HOME is its folder, CUTROOM_TEST_COMFYUI_PYTHON the Python that has
-// what its requirements.txt names.
+// CUTROOM_TEST_COMFYUI_HOME is its folder, CUTROOM_TEST_COMFYUI_PYTHON a Python with the packages of
+// its requirements.txt.
 func StartProgram(t *testing.T) *Program {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()

@@ -12,7 +12,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// work runs a job after those before it.
+// work runs a job after the earlier ones.
 func (s *Server) work(j *job) {
 	s.turn.Lock()
 	defer s.turn.Unlock()

@@ -50,5 +50,5 @@ func (s *Server) write(client string, kind websocket.MessageType, content []byte
 	_ = socket.Write(ctx, kind, content) // it fails when the listener has gone
 }
 
-// socketTime bounds a message to a listener.
+// socketTime limits a message to a listener.
 const socketTime = time.Minute

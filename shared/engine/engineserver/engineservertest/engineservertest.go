@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/engine/engineserver"
 )
 
-// Handler serves runs by an engine, and how long they take if it tells.
+// Handler serves runs by an engine, and its estimates if it makes any.
 func Handler(e engine.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})

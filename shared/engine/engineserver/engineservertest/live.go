@@ -34,7 +34,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			told.Models[m.ID] = livewire.Model{Ready: true}
 		}
 		told.Open = l.Open()
-		_ = json.NewEncoder(w).Encode(told) // it fails when the caller has gone
+		_ = json.NewEncoder(w).Encode(told) // it fails if the caller is gone
 		return
 	}
 	// Otherwise an answer would wait for the end of the client's body. Every test server supports it.

@@ -36,7 +36,7 @@ func BenchmarkEdit(b *testing.B) {
 	}
 }
 
-// BenchmarkSetPrompt prepares every look, as each change of a prompt does.
+// BenchmarkSetPrompt prepares every look, like a change of the prompt.
 func BenchmarkSetPrompt(b *testing.B) {
 	in := frameOf(b, frame.Box, 1)
 	for _, prompt := range append(append(look.Names(), ""), combined...) {

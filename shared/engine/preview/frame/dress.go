@@ -74,8 +74,8 @@ func (c *wearing) find(w *workspace) {
 	}
 }
 
-// faceSide is the longer side of the picture in which a face is searched for: less
-// than for finished videos, as frames do not wait.
+// faceSide is the longer side of the picture in which a face is searched for: less than for finished
+// videos, because frames cannot wait.
 const faceSide = 240
 
 // wear lays the cloth where the clothes' colours are and keeps their folds.

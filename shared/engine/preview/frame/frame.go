@@ -139,7 +139,7 @@ func (e *editor) current(size catalog.Size) *plan {
 	}
 }
 
-// state returns the prepared plan, nil for none, and the request.
+// state returns the prepared plan, or nil, and the request.
 func (e *editor) state() (made *plan, asked request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -78,7 +78,7 @@ func decoded(t testing.TB, encoded []byte) image.Image {
 	return picture
 }
 
-// editor opens a session of the kind, whose clock stands still.
+// editor opens a session of the kind, whose clock is stopped.
 func editor(t testing.TB, kind catalog.Kind) engine.LiveEditor {
 	t.Helper()
 	e, err := frame.New(
@@ -196,9 +196,8 @@ func flat(from image.Image) []uint8 {
 	return to.Pix
 }
 
-// alike fails unless the live picture is close to the finished one: pixel by
-// pixel, as far as a JPEG can be, and more so in squares of eight pixels, in
-// which grain and compression average out.
+// alike fails unless the live picture is close to the finished one, pixel by pixel within JPEG's
+// limits, and closer in squares of eight pixels, in which grain and compression average out.
 func alike(t testing.TB, what string, live, done image.Image) {
 	t.Helper()
 	fine, coarse := difference(t, live, done, 1), difference(t, live, done, 8)

@@ -86,7 +86,7 @@ func newSheet(drawn image.Image) sheet {
 	return s
 }
 
-// place returns where in a moving sheet the picture's corner is.
+// place returns the place of the picture's corner in a moving sheet.
 func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int) {
 	seconds := at.Seconds()
 	if motion.Hold > 0 {
@@ -188,8 +188,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add lightens and darkens, four pixels at a time: in each lane the sum is shifted so that
-// its highest bit says whether it is at least 0, and bit 8 then whether it is above 255.
+// add lightens and darkens, four pixels at a time: in each lane the sum is shifted so that its highest
+// bit shows whether it is at least 0, and then bit 8 whether it is above 255.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// program is a look that is prepared for frames of one size: its tables are
-// computed and its textures drawn. It is immutable and may be shared.
+// program is a look prepared for frames of one size: its tables are computed and its textures drawn. It
+// is immutable and may be shared.
 type program struct {
 	size  catalog.Size
 	steps []step
@@ -44,8 +44,8 @@ type workspace struct {
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
 
-// maxScalers bounds the pairs of sizes that are kept: a session has a few, and
-// one that changes its size with each frame must not grow.
+// maxScalers limits the stored pairs of sizes: a session has a few, and its memory must not grow if the
+// size changes with each frame.
 const maxScalers = 16
 
 func (w *workspace) scaler(from, to catalog.Size) *resampler {

@@ -23,8 +23,8 @@ type resampler struct {
 	sums         []int32
 }
 
-// taps says of which pixels a pixel is the weighted mean: those from first on,
-// with weights that add up to 1<<14.
+// taps defines a pixel as a weighted mean of pixels: the pixels from first on, with weights that add up
+// to 1<<14.
 type taps struct {
 	first   int
 	weights []int32

@@ -27,7 +27,7 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestShrink: what becomes smaller by a whole number is the mean.
+// TestShrink: shrinking by a whole number gives the mean.
 func TestShrink(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, size := range [][2]int{{1, 1}, {3, 2}, {4, 4}, {9, 5}, {21, 3}} {
@@ -87,7 +87,7 @@ func TestLayersPixelByPixel(t *testing.T) {
 	}
 }
 
-// TestSharpen: eight pixels at once become what each of them is to become.
+// TestSharpen: eight pixels at once get the same values as each of them.
 func TestSharpen(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for _, amount := range []float64{0.3, 0.5, 1.1, 1.5} {

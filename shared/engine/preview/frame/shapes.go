@@ -54,8 +54,8 @@ type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 // leaves no detail that would need more.
 const halvedFrom = 2
 
-// halves reports whether operations begin with one that leaves no detail that would need the
-// whole size. What moves points or colours before it needs none either.
+// halves reports whether the first operation leaves no detail that needs the whole size. Moves of
+// points or colours before it do not need it either.
 func (p *program) halves(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -323,8 +323,8 @@ func (p *program) lines(op look.Lines, found *program) step {
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// Inks give what to multiply a channel with, by the ratio to the surroundings; from
-	// clear on none of them changes anything.
+	// Inks give the factor of a channel by the ratio to the surroundings; from clear on no ink changes
+	// anything.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {

@@ -10,9 +10,9 @@ import (
 // table is a look.LUT in whole numbers.
 type table struct {
 	nearest bool
-	// points are red, green and blue in one number each, in lanes of laneBits,
-	// with levelBits below the level: weighing a point weighs all three. There are
-	// fewer; an index of 16 bits needs no check of bounds.
+	// points are red, green and blue in one number each, in lanes of laneBits, with levelBits below the
+	// level: weighing a point weighs all three. The array is larger than needed, so that a 16-bit index
+	// needs no bounds check.
 	points *[1 << 16]uint64
 	// step is how far a point is from its neighbours in red, green and blue.
 	step [channelMask + 1]uint32
@@ -75,10 +75,9 @@ func (t *table) apply(r raster) {
 		}
 		return
 	}
-	// Between the points: the tetrahedron of the cube's six that the colour is
-	// in, whose corners are reached by the greatest fraction first. The fractions
-	// have their channel below them, so that finding the greatest and the least
-	// tells their channels, and no branch depends on the picture.
+	// Between the points: the tetrahedron of the cube's six that the colour is in, whose corners are
+	// reached by the greatest fraction first. The fractions have their channel below them, so that the
+	// greatest and the least also contain their channels, and no branch depends on the picture.
 	step := t.step
 	all := step[0] + step[1] + step[2]
 	for i := range red {
@@ -114,7 +113,7 @@ type tones struct {
 const (
 	toneBits = 3
 	toneStep = 1 << toneBits
-	// toneSide is the number of steps, of which the last is one above the greatest level.
+	// toneSide is the number of steps. The last is one above the greatest level.
 	toneSide = 256/toneStep + 1
 	// halfTone rounds levels that are weighed in both directions.
 	halfTone = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + 2*toneBits - 1)

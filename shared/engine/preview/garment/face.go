@@ -37,7 +37,7 @@ const (
 	minQuality = 9
 )
 
-// Face is where a face is. All lengths are shares of the picture's width.
+// Face is the place of a face. All lengths are shares of the picture's width.
 type Face struct {
 	// X and Y are its middle, Size is its width and height without the hair.
 	X, Y, Size float64

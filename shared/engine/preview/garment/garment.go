@@ -15,7 +15,7 @@ import (
 
 // Clothes describes the subject's clothes.
 type Clothes struct {
-	// Table maps each colour to how likely it is the clothes', as a gray.
+	// Table maps each colour to its likelihood of being the clothes', as a gray.
 	Table *look.LUT
 	// luma is the mean of the found pixels, 0 to 1.
 	luma float64
@@ -171,8 +171,8 @@ func dye(garment, cloth *image.RGBA) {
 	}
 }
 
-// bounds finds the garment on its background, whose colour it takes from the picture's border, and
-// returns a rectangle well inside the garment.
+// bounds finds the garment by its background, the colour of the picture's border, and returns a
+// rectangle well inside the garment.
 func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64

@@ -20,7 +20,7 @@ func plain(size catalog.Size, fill, middle color.NRGBA) *garment.Reference {
 	return &garment.Reference{Size: size, Pixels: pixels}
 }
 
-// The reference may be of any size and show nothing but its background.
+// The reference may have any size and show only its background.
 func TestClothOfAnyReference(t *testing.T) {
 	red, blue, clear := color.NRGBA{200, 20, 20, 255}, color.NRGBA{20, 20, 200, 255}, color.NRGBA{}
 	for _, size := range []catalog.Size{

@@ -16,8 +16,8 @@ type brush struct {
 	swirl float64
 
 	mu sync.Mutex
-	// laid are the last strokes, which several textures of a look need. Sheets of other sizes
-	// have the same ones where only the pixels are larger.
+	// laid caches the last strokes, which several textures of a look need. Sheets of other sizes have
+	// the same strokes if only the pixels are larger.
 	laid strokes
 }
 

@@ -22,7 +22,7 @@ type pieces struct {
 	diagram
 	unit float64
 	seed uint64
-	// across is the number of pixels in a row, near is what [diagram.nearest] returns for each.
+	// across is the number of pixels in a row, near holds [diagram.nearest] of each.
 	across int
 	near   [][4]float32
 }
@@ -50,7 +50,7 @@ func (c *cells) find(s *Sheet) pieces {
 	return p
 }
 
-// at returns what [diagram.nearest] does for the middle of a pixel.
+// at returns [diagram.nearest] of the middle of a pixel.
 func (p pieces) at(x, y float64) (dx, dy, first, second float64) {
 	n := p.near[int(y*p.unit)*p.across+int(x*p.unit)]
 	return float64(n[0]), float64(n[1]), float64(n[2]), float64(n[3])

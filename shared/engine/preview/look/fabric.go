@@ -146,7 +146,7 @@ var garments = sync.OnceValue(func() map[string]bool {
 	different his hers their`)
 })
 
-// ReadCloth returns what [Cloth] takes from words.
+// ReadCloth returns [Cloth]'s reading of words.
 func ReadCloth(prompt string) Reading {
 	tokens := tokenize(prompt)
 	r := Reading{Understood: []string{}, Empty: len(tokens) == 0}

@@ -4,8 +4,8 @@ import "math"
 
 // The textures of lenses, film and light.
 
-// vignette darkens the corners, for Multiply layers. From is the distance from
-// the middle at which it begins, where 1 is the corners.
+// vignette darkens the corners, for Multiply layers. from is the distance from the middle at which it
+// starts; 1 means the corners.
 func vignette(amount, from float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -16,8 +16,8 @@ func vignette(amount, from float64) Texture {
 	}
 }
 
-// frame lightens the borders unevenly, as where a brush did not reach the
-// paper's edge, for Screen layers. Width is in units.
+// frame lightens the borders unevenly, as if a brush did not reach the paper's edge, for Screen layers.
+// Width is in units.
 func frame(amount, width float64) Texture {
 	return func(s *Sheet) {
 		edge := s.field(30)

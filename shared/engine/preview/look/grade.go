@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// Adjust is one step of a grade. Colours are in Oklab, where lightness and
-// chroma can be changed apart.
+// Adjust is one step of a grade. Colours are in Oklab, whose lightness and chroma can be changed
+// separately.
 type Adjust func(oklab.Color) oklab.Color
 
 // light lifts lightness by the amount; black and white are changed less.

@@ -39,15 +39,15 @@ type Motion struct {
 	// Hold is for how many seconds the texture stays in a place before it jumps
 	// to another; 0 means for ever.
 	Hold float64
-	// Right and Down are speeds in units per second. What leaves the picture
-	// on one side comes back on the other.
+	// Right and Down are speeds in units per second. A texture that leaves the picture on one side
+	// comes back on the other.
 	Right, Down float64
 }
 
 // Texture draws a gray picture: it sets every value of the sheet, 0 to 1.
 type Texture func(*Sheet)
 
-// Sheet is what textures are drawn on.
+// Sheet is the surface of a texture.
 type Sheet struct {
 	// Width and Height are in pixels, Unit is the number of pixels in a unit.
 	Width, Height int
@@ -120,8 +120,8 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with returns the layer of both layers' textures, nil if they cannot be one: they are
-// combined with the picture in different ways, move apart, or have colours.
+// with returns one layer for both layers' textures, or nil if they cannot be combined: their modes or
+// motions differ, or they have colours.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil

@@ -32,8 +32,8 @@ var made = sync.OnceValue(func() map[string][]Op {
 	return all
 })
 
-// TestTextures draws every texture of every look: twice the same, otherwise with
-// another seed where chance has a part, of the size that its motion asks for.
+// TestTextures draws every texture of every look. Equal seeds give equal textures, and different seeds
+// differ if the texture is random. The size fits the motion.
 func TestTextures(t *testing.T) {
 	const width, height = 96, 54
 	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
@@ -206,8 +206,7 @@ func TestAPanicOfATextureReachesItsCaller(t *testing.T) {
 	}
 }
 
-// TestLayersBecomeOne: what layers of a kind do to a picture one after the other, one
-// drawn picture does at once.
+// TestLayersBecomeOne: one combined picture has the same effect as several layers of a kind.
 func TestLayersBecomeOne(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {

@@ -1,6 +1,6 @@
 package look
 
-// entry is a look that prompts can ask for by name.
+// entry is a look with a name for prompts.
 type entry struct {
 	name string
 	// phrases are the words that ask for it, of words (see words).
@@ -51,8 +51,8 @@ func inverse(t Texture) Texture {
 	}
 }
 
-// lexicon is every look by name, moods first. Where two phrases begin at one
-// word, the longer one counts.
+// lexicon is every look by name, moods first. If two phrases start at the same word, the longer one
+// counts.
 func lexicon() []entry {
 	return append(moods(), mediums()...)
 }

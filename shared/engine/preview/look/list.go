@@ -2,10 +2,10 @@ package look
 
 import "slices"
 
-// Entry is a look as people choose it.
+// Entry is a look in the list for people.
 type Entry struct {
 	Name string
-	// Words are what asks for it in English, Names what does in other languages.
+	// Words ask for it in English, Names in other languages.
 	Words, Names []string
 	// Medium is true of a look that is a medium, such as paint: a prompt has at most one medium, and a
 	// few others.

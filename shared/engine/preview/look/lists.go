@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Words that say how a prompt is meant. They are of the languages of names.txt.
+// Words that change a prompt's meaning. They are in the languages of names.txt.
 
 // fillersFile has the words that say nothing about a picture's appearance.
 //
@@ -15,7 +15,7 @@ var fillersFile string
 
 var fillers = sync.OnceValue(func() map[string]bool { return set(fillersFile) })
 
-// negations take back what follows in their clause.
+// negations cancel the rest of their clause.
 var negations = sync.OnceValue(func() map[string]bool {
 	return set(`no not without never dont doesnt didnt wont cant nothing none avoid except keep leave preserve
 	unchanged untouched
@@ -23,7 +23,7 @@ var negations = sync.OnceValue(func() map[string]bool {
 	не без нет ничего لا بدون غير ليس 不 别 別 没 沒 无 無 勿 बिना مت بلا`)
 })
 
-// refusals take back their whole clause: in some languages they stand at its end.
+// refusals cancel their whole clause: in some languages they come at its end.
 var refusals = sync.OnceValue(func() map[string]bool {
 	return set(`नहीं मत ना না নয় ছাড়া নেই نہیں نہ بغیر`)
 })
@@ -62,14 +62,14 @@ var wholes = sync.OnceValue(func() map[string]bool {
 // joiners join two instructions.
 var joiners = sync.OnceValue(func() map[string]bool { return set("and then but plus also y et und e и و") })
 
-// scopes say of a change of colours that the whole picture is meant.
+// scopes apply a change of colours to the whole picture.
 var scopes = sync.OnceValue(func() map[string]bool {
 	return set(`everything whole entire video clip image picture photo footage scene tone toned tint tinted hue palette
 	lighting mood wash cast overlay filter grade grading atmosphere`)
 })
 
-// objectlike are phrases of looks that more often name a thing in the picture. They
-// ask for a look only where nothing else is named, or where a style is asked for.
+// objectlike are phrases of looks that usually name a thing in the picture. They ask for a look only if
+// nothing else is named, or if a style is asked for.
 var objectlike = sync.OnceValue(func() map[string]bool {
 	members := map[string]bool{}
 	for phrase := range strings.SplitSeq(`fall, october, icy, ice, frozen, christmas, aquarium, golden, dawn, fire, flames,
@@ -90,7 +90,7 @@ var styleCues = sync.OnceValue(func() map[string]bool {
 	return set(`of style styled look effect aesthetic vibe art artwork version as into like estilo stil stile`)
 })
 
-// articles stand between a cue and its look.
+// articles may come between a cue and its look.
 var articles = sync.OnceValue(func() map[string]bool { return set("a an the un una une ein eine um uma") })
 
 // afterNo are words before which "no" is the Portuguese "in the".

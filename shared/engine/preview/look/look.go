@@ -1,8 +1,7 @@
-// Package look describes edits as data. [Parse] converts a prompt to a [Look]:
-// a list of simple operations such as "smooth what lies between edges", "change
-// colours by this table" or "lay this paper over it". It depends on no program
-// and no file; each engine renders the operations in its own way, so that the
-// same look drives every engine.
+// Package look describes edits as data. [Parse] converts a prompt to a [Look]: a list of simple
+// operations such as "smooth the areas between edges", "change colours by this table" or "lay this
+// paper over it". It depends on no program and no file; each engine renders the operations in its own
+// way, so that the same look drives every engine.
 //
 // Everything is a function of the prompt and the seed; nothing else is random.
 //
@@ -25,19 +24,18 @@ type Look struct {
 // [Grade], [Lines], [Bloom], [Fringe], [Warp] or [Layer].
 type Op interface{ isOp() }
 
-// Smooth evens out what lies between edges and keeps the edges (a bilateral
-// filter).
+// Smooth smooths the areas between edges and keeps the edges (a bilateral filter).
 type Smooth struct {
 	// Radius is the standard deviation over the picture, in units.
 	Radius float64
-	// Range is how different two points may be and still mix, as a share of
-	// the range from black to white (a standard deviation too).
+	// Range is the largest difference of two points that still mix, as a share of the range from black
+	// to white (a standard deviation too).
 	Range float64
 }
 
 // Flatten makes patches of one colour with crisp borders (a median filter).
 type Flatten struct {
-	// Radius is half the side of the square that is looked at, in units.
+	// Radius is half the side of the examined square, in units.
 	Radius float64
 }
 

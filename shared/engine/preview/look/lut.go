@@ -16,8 +16,8 @@ const lutSize = 33
 
 // LUT is a change of colours, as a table over the cube of sRGB.
 type LUT struct {
-	// Nearest says that colours between the table's points take the nearest
-	// point's value rather than a mixture.
+	// Nearest means that colours between the table's points take the nearest point's value rather than
+	// a mixture.
 	Nearest bool
 	// values are red, green and blue, red's index running fastest.
 	values []float32
@@ -97,7 +97,7 @@ func (l *LUT) point(r, g, b int) []float32 {
 	return l.values[3*((b*l.size+g)*l.size+r):][:3]
 }
 
-// Then returns the table that does what l does and then what next does.
+// Then returns the table that applies l and then next.
 func (l *LUT) Then(next *LUT) *LUT {
 	both := &LUT{size: l.size, Nearest: l.Nearest || next.Nearest, values: make([]float32, len(l.values))}
 	for i := 0; i < len(l.values); i += 3 {
@@ -107,8 +107,8 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
-// A table is gentle if a colour changes over one step of a channel by at most gentleSteps
-// steps of the table, but for one in abruptIn places, such as at the limits of the cube.
+// A table is gentle if a colour changes over one step of a channel by at most gentleSteps steps of the
+// table, except in one of abruptIn places, such as at the limits of the cube.
 const (
 	gentleSteps = 4.0
 	abruptIn    = 200

@@ -6,7 +6,7 @@ type modifier struct {
 	ops     func() []Op
 }
 
-// modifiers are the words that say how, and the names of colours.
+// modifiers are the words for degrees, and the names of colours.
 func modifiers() []modifier {
 	by := func(adjustments ...Adjust) func() []Op {
 		return func() []Op { return []Op{grade(adjustments...)} }

@@ -1,7 +1,6 @@
 package look
 
-// moods are the looks of light, weather, film and time. The order is the one in
-// which several of them are applied.
+// moods are the looks of light, weather, film and time, in the order of application.
 func moods() []entry {
 	return []entry{
 		{"autumn", []string{"autumn", "fall", "autumnal", "fall foliage", "october"}, nil, false, autumn},

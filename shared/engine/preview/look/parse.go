@@ -3,15 +3,15 @@ package look
 import "slices"
 
 const (
-	// maxMoods and maxModifiers bound how many entries of the lexicon one
-	// prompt can combine; more would take time and only muddy the picture.
+	// maxMoods and maxModifiers limit how many entries of the lexicon one prompt can combine; more
+	// would take time and only muddy the picture.
 	maxMoods     = 2
 	maxModifiers = 3
 )
 
 // request is a parsed prompt.
 type request struct {
-	// maxMoods bounds the moods.
+	// maxMoods limits the moods.
 	maxMoods  int
 	moods     []entry
 	medium    *entry
@@ -34,9 +34,8 @@ func Parse(prompt string, seed uint32) Look {
 	return asked.look(seed)
 }
 
-// Scenery returns the look that a prompt adds to a picture that its words have
-// shaped already, as Parse does, but of one mood at most. The seed varies it also
-// where the prompt adds none.
+// Scenery returns the look that a prompt adds to a picture painted from its words, like Parse, but with
+// at most one mood. The seed varies it even if the prompt adds none.
 func Scenery(prompt string, seed uint32) Look {
 	return scenery(prompt, nil).look(seed)
 }
@@ -125,8 +124,7 @@ func Names() []string {
 	return names
 }
 
-// add adds a look, unless there is one of its kind already or there are enough,
-// which it reports.
+// add adds a look. It reports false if its kind is present already or the limit is reached.
 func (asked *request) add(e *entry) bool {
 	switch {
 	case e.medium:
@@ -155,8 +153,8 @@ func (asked *request) modify(m *modifier) bool {
 	return true
 }
 
-// fuse merges what follows each other and can be one operation: grades become one table,
-// layers one drawn picture.
+// fuse merges consecutive operations that can be one: grades become one table, layers one drawn
+// picture.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {

@@ -193,8 +193,8 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestTypos checks which misspelled words are recognized, and that common words
-// which look like a look's are not.
+// TestTypos checks which misspelled words are recognized, and that common words similar to a look's are
+// not.
 func TestTypos(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",

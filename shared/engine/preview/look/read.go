@@ -121,8 +121,8 @@ func classOf(word string) class {
 	return content
 }
 
-// instructions splits the parts of a prompt into instructions: at punctuation, and
-// where a word begins one. A negation holds until the end of its clause.
+// instructions splits the parts of a prompt into instructions: at punctuation, and before words that
+// start one. A negation holds until the end of its clause.
 func instructions(all []part) [][]part {
 	var split [][]part
 	for i, p := range all {
@@ -176,8 +176,8 @@ func isLocal(instruction []part) bool {
 	return false
 }
 
-// isBare reports whether an instruction is nothing but a colour or a degree, such as
-// the "red" of "a red, leather jacket".
+// isBare reports whether an instruction is only a colour or a degree, such as the "red" of "a red,
+// leather jacket".
 func isBare(instruction []part) bool {
 	modifiers := 0
 	for _, p := range instruction {
@@ -265,14 +265,13 @@ func (asked *request) follow(instruction []part, generic **entry) (followed bool
 }
 
 const (
-	// maxQuotes bounds the parts that are quoted, and maxQuote their length in
-	// code points.
+	// maxQuotes limits the quoted parts, and maxQuote their length in code points.
 	maxQuotes = 6
 	maxQuote  = 60
 )
 
-// quote returns the ignored parts as they stand in the prompt. Those with nothing
-// but fillers between them, in one clause, are one.
+// quote returns the ignored parts verbatim. Parts with only fillers between them, in one clause, become
+// one.
 func quote(prompt string, all, ignored []part) []string {
 	dropped := map[int]bool{}
 	for _, p := range ignored {

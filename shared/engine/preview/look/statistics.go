@@ -55,7 +55,7 @@ func Transfer(from, to Statistics) *LUT {
 	root := symmetric(a, math.Sqrt)
 	inverse := symmetric(a, func(v float64) float64 { return 1 / math.Sqrt(v) })
 	middle := symmetric(product(product(root, b), root), math.Sqrt)
-	// The map's own stretches are bounded.
+	// The map's own stretches are limited.
 	change := symmetric(product(product(inverse, middle), inverse), func(v float64) float64 {
 		return max(0.45, min(2.2, v))
 	})

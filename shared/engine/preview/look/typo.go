@@ -10,7 +10,7 @@ const (
 	// a wrong letter; with two from minTypos on.
 	minTypo  = 5
 	minTypos = 8
-	// maxMended bounds how many words of a prompt are compared with the vocabulary.
+	// maxMended limits how many words of a prompt are compared with the vocabulary.
 	maxMended = 100
 )
 

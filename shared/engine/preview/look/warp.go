@@ -8,23 +8,21 @@ import (
 // Warp moves the points of the picture: each takes the colour of a place
 // nearby, by whole pixels.
 type Warp struct {
-	// Across and Down say where to look: 1/2 is the point itself, 0 and 1 are
-	// Reach to the left or above and to the right or below. Nil is 1/2.
+	// Across and Down give the source point: 1/2 is the point itself, 0 and 1 are Reach to the left or
+	// above and to the right or below. Nil is 1/2.
 	Across, Down Texture
 	// Reach is in units.
 	Reach  float64
 	Motion Motion
-	// Soft says that places close to each other look to places close to each other, so that a
-	// step of a whole pixel shows.
+	// Soft means that near places have near source points, so that a step of a whole pixel shows.
 	Soft bool
 }
 
-// WarpZero is the level of a warp's map that stands for no move; each level
-// above or below is one pixel.
+// WarpZero is the level of a warp's map that means no move; each level above or below is one pixel.
 const WarpZero = 128
 
-// Draw draws the maps of the warp for a picture of the size in pixels, as
-// [Layer.Draw] does. A map is nil where nothing moves.
+// Draw draws the maps of the warp for a picture of the size in pixels, like [Layer.Draw]. A map is nil
+// if nothing moves.
 func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	draw := func(texture Texture) *image.Gray {
 		if texture == nil {
@@ -42,8 +40,8 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 	return draw(w.Across), draw(w.Down)
 }
 
-// wobble is smooth noise around 1/2; scale is its number of waves in a unit.
-// Purpose tells textures of one look apart.
+// wobble is smooth noise around 1/2; scale is its number of waves in a unit. purpose distinguishes
+// textures of one look.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)

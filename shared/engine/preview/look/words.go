@@ -70,9 +70,8 @@ func words(text string) []string {
 	return list
 }
 
-// normal returns a word without what people write in more than one way: capitals,
-// accents, apostrophes, the ending of a plural, and in Arabic letters the article,
-// the signs of vowels and the forms of a letter.
+// normal returns a word without spelling variants: capitals, accents, apostrophes, the ending of a
+// plural, and in Arabic letters the article, the signs of vowels and the forms of a letter.
 func normal(word string) string {
 	word = norm.NFC.String(strings.Map(func(r rune) rune {
 		switch {

@@ -31,7 +31,7 @@ func Same(a, b *catalog.Model) bool {
 	return family(a.Kind) == family(b.Kind) && a.FPS == b.FPS && maps.Equal(a.Sizes, b.Sizes)
 }
 
-// family returns the kind that stands for all that are edited alike.
+// family returns the representative of all kinds with the same edits.
 func family(kind catalog.Kind) catalog.Kind {
 	switch kind {
 	case catalog.Restyle, catalog.Clip:

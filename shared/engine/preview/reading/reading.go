@@ -40,7 +40,7 @@ const (
 	ReferenceColors  = "colors of the reference image"
 	ReferenceGarment = "cloth of the reference image"
 
-	// how says how the rest can be had.
+	// how explains how to get the rest.
 	how = "That needs a generative model: docs/gpu.md says how to connect one."
 	// unchanged begins the notices of results that are as their input was.
 	unchanged = "Nothing was changed: "

@@ -28,7 +28,7 @@ const (
 
 // answers are prompts as people write them.
 var answers = []answer{
-	// What needs a generative model.
+	// Prompts that need a generative model.
 	{edit, "remove the person", "", "remove the person", unfollowed},
 	{edit, "add sunglasses", "", "add sunglasses", unfollowed},
 	{edit, "add a hat", "", "add a hat", unfollowed},
@@ -47,7 +47,7 @@ var answers = []answer{
 	{edit, "make it a video for my friends", "", "friends", unfollowed},
 	{edit, "añade un sombrero", "", "añade un sombrero", unfollowed},
 	{edit, "给他戴一顶帽子", "", "他戴一顶帽", unfollowed},
-	// What asks for nothing.
+	// Prompts that ask for nothing.
 	{edit, "don't change anything", "", "", declined},
 	{edit, "don't make it green", "", "", declined},
 	{edit, "without snow", "", "", declined},
@@ -59,7 +59,7 @@ var answers = []answer{
 	// Nonsense.
 	{edit, "asdf qwerty zxcv", "", "asdf qwerty zxcv", unfollowed},
 	{edit, "😀😀😀", "", "", "Nothing was changed: the prompt is empty."},
-	// What names a look.
+	// Prompts that name a look.
 	{edit, "make it look like a Van Gogh painting", "impressionist", "", ""},
 	{edit, "turn this video into anime style", "anime", "", ""},
 	{edit, "Make it more cinematic, warmer colors", "cinematic; warmer", "", ""},
@@ -68,7 +68,7 @@ var answers = []answer{
 	{edit, "make it red", "red", "", ""},
 	{edit, "waterclor", "watercolor", "", ""},
 	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
-	// What does and asks for more.
+	// Prompts that name a look and ask for more.
 	{edit, "make it darker and add a hat", "darker", "add a hat", "“add a hat” changed nothing: "},
 	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "city", "“city” changed nothing: "},
 	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing: "},
@@ -98,7 +98,7 @@ var answers = []answer{
 	{tryOn, "", "", "", "Nothing was changed: there is neither"},
 }
 
-// TestAnswers checks what prompts are answered.
+// TestAnswers checks the readings of prompts.
 func TestAnswers(t *testing.T) {
 	for _, c := range answers {
 		got := reading.Of(reading.Request{Kind: c.kind, Prompt: c.prompt})

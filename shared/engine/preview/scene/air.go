@@ -10,10 +10,10 @@ import (
 // colours that go with it.
 type air struct {
 	sky []stop
-	// glow is the light around the sun, haze what far things fade to, cloud
-	// the clouds' lit side and shade their other one.
+	// glow is the light around the sun, haze the colour of distance, cloud the clouds' lit side and
+	// shade their other one.
 	glow, haze, cloud, shade rgb
-	// ink is the colour of near things that stand against the light.
+	// ink is the colour of near things against the light.
 	ink rgb
 	// night is true if there are stars, overcast if the sun is behind clouds.
 	night, overcast bool

@@ -9,7 +9,7 @@ import (
 const (
 	// ground is the height of the street's edge.
 	ground = 0.74
-	// depths is how many rows of towers stand behind each other.
+	// depths is the number of rows of towers, one behind another.
 	depths = 3
 )
 

@@ -9,7 +9,7 @@ import (
 const (
 	// valley is the height of the horizon behind the mountains.
 	valley = 0.78
-	// rangeCount is how many ranges stand behind each other.
+	// rangeCount is the number of ranges, one behind another.
 	rangeCount = 5
 )
 
@@ -120,7 +120,7 @@ func (v *mountainView) slope(i int, x, y float64) rgb {
 	k := float64(i) / (rangeCount - 1)
 	below := y - v.ranges[i].at(x)
 	body := v.day.haze.mix(v.day.ink, 0.30+0.55*k).mix(v.day.at(0.6), 0.30*(1-k))
-	// Faces towards the sun are lighter: the slope tells.
+	// Faces towards the sun are lighter, by the slope.
 	slope := (v.ranges[i].at(x+0.006) - v.ranges[i].at(x-0.006)) / 0.012
 	if x < v.sky.sunX {
 		slope = -slope

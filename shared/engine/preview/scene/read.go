@@ -8,8 +8,7 @@ import (
 
 // Reading holds a scene's choices from a text.
 type Reading struct {
-	// Understood names the place and the light that the text asks for; none if it
-	// asks for neither.
+	// Understood names the requested place and light, or is empty.
 	Understood []string
 
 	place, light string
@@ -23,7 +22,7 @@ var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic 
 // Names returns the places that a text can ask for.
 func Names() []string { return slices.Sorted(maps.Keys(places)) }
 
-// Read returns what [Choose] takes from a text.
+// Read returns [Choose]'s reading of a text.
 func Read(prompt string) Reading {
 	words := wordsOf(prompt)
 	r := Reading{place: places.first(words), light: lights.first(words)}

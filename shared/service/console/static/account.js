@@ -27,7 +27,7 @@ export const short = (value, style = {}) => new Intl.NumberFormat("en", { notati
 // plural returns a count of things, such as "1 edit" or "2 edits".
 export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
 
-// units are what budgets are of.
+// units are the units of budgets.
 export const units = {
   cost: { title: "Cost", words: (value, currency) => cash(value, currency) },
   tokens: { title: "Tokens", words: value => plural(value, "token") },

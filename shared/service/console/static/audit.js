@@ -1,5 +1,4 @@
-// The page Audit: what admins and the operator have changed, newest first, shown for admin
-// keys.
+// The page Audit: changes by admins and the operator, newest first, shown for admin keys.
 
 import { dayOf, keysOf, links, nameOf, periods, units } from "./account.js";
 import { arrange, button, icon, make, since } from "./dom.js";
@@ -89,7 +88,7 @@ class Audit {
     const { before, after } = entry, who = entry.by === "operator" ? "the operator" : nameOf(entry.by, this.keys);
     const names = Object.keys({ ...before, ...after }).filter(name => (before?.[name] ?? after?.[name]) !== null);
     const changed = names.filter(name => text(before?.[name]) !== text(after?.[name]));
-    // What changed is said at once, and the limit of a budget that is new or gone.
+    // A change is described at once, and so is the limit of a new or deleted budget.
     const limit = (after || before)?.limit;
     const news = before && after ? changed.map(name => `${words(name)} ${text(before[name])} → ${text(after[name])}`).join(", ") : limit !== undefined && `limit ${text(limit)}`;
     return make("li", { "data-id": entry.id },

@@ -19,7 +19,7 @@
   const chosen = keep(() => localStorage.getItem("cutroom-scheme"));
   if (chosen) document.documentElement.dataset.theme = chosen;
 
-  // tell replaces the page, which is not there yet, by a message.
+  // tell replaces the unfinished page by a message.
   const tell = text => {
     const place = document.getElementById("app");
     if (!place || started) return;

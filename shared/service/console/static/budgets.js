@@ -31,7 +31,7 @@ class Budgets {
       const told = await answer.text();
       if (this.reading !== reading) return; // a later answer is newer
       this.problem.hidden = true;
-      if (this.told === told) return; // nothing has changed
+      if (this.told === told) return; // unchanged
       this.told = told;
       this.budgets = JSON.parse(told).budgets;
       this.keys = keys;

@@ -67,7 +67,7 @@ class Chat {
     if (!found && id) settle("chat");
   }
 
-  // readModels asks for the models until the gateway tells them.
+  // readModels asks for the models until the gateway answers.
   async readModels() {
     clearTimeout(this.asking);
     try {
@@ -162,7 +162,7 @@ class Chat {
     };
   }
 
-  // add shows a message, which stands at the given place of the conversation.
+  // add shows a message at its place in the conversation.
   add(role, text) {
     if (!this.log.querySelector(".message")) this.log.replaceChildren();
     const at = this.log.querySelectorAll(".message").length;

@@ -1,5 +1,4 @@
-// Conversations, kept in this browser for the key that they were held with. The
-// service keeps none.
+// Conversations, kept in this browser for the key that they were held with. The service keeps none.
 
 import { key } from "./service.js";
 

@@ -13,7 +13,7 @@ export const about = cost => cost ? `about ${money(cost)}` : "";
 // priceOf returns a model's price in words, or "".
 export const priceOf = model => model.price ? `${money(model.price)} per ${model.price.per}` : "";
 
-// lengthOf resolves to the seconds of a video, undefined if the browser cannot tell.
+// lengthOf resolves to the seconds of a video, undefined if unknown.
 export function lengthOf(url) {
   return new Promise(resolve => {
     const video = document.createElement("video");

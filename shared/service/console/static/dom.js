@@ -1,6 +1,6 @@
 // Elements, and the functions that all pages share.
 
-// make builds an element. The property "on" holds listeners by event; true stands for an attribute
+// make builds an element. The property "on" holds listeners by event; true means an attribute
 // without a value; false, null and undefined are left out.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
@@ -140,14 +140,13 @@ export function ago(time, format = relative) {
 
 export const shortAgo = time => ago(time, narrow);
 
-// since returns an element that says how long ago a time is; age brings all of them up
-// to date.
+// since returns an element with a relative time; age updates all of them.
 export const since = time => make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago(time));
 
 export const age = () => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); });
 
-// arrange makes items the children of a list. Those that stay are not touched, so that
-// they keep the focus and go on playing.
+// arrange makes items the children of a list. Unchanged ones are not touched, so that they keep the
+// focus and continue to play.
 export function arrange(list, items) {
   const wanted = new Set(items);
   for (const item of [...list.children]) if (!wanted.has(item)) item.remove();

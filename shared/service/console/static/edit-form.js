@@ -27,7 +27,7 @@ const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to t
 // systems report no type for such files.
 export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
 
-// UnreadHEIC says what to do with such a picture, which the service cannot read.
+// UnreadHEIC explains how to convert such a picture, which the service cannot read.
 export class UnreadHEIC extends Missing {
   constructor(file) {
     super(`“${file.name}” is a HEIC picture, which is not read here. Save it as JPEG or PNG, and add that.`);

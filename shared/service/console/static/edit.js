@@ -26,7 +26,7 @@ const draftName = "cutroom-draft", runsName = "cutroom-runs";
 // preferred returns the model to select first: one that edits, if there is one.
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
-// waiting is what another page has passed to this one: {file, as}, {run} or {prompt}.
+// waiting is data passed from another page: {file, as}, {run} or {prompt}.
 let waiting;
 
 // useStored makes the page edit a stored file, or use it as a reference image.
@@ -82,7 +82,7 @@ class Edit {
     this.at = {}; // by mode: which of them is shown
     this.models = {}; // by mode, the one chosen last
     this.forms = {}; // the form's values by mode
-    this.picked = {}; // by mode, the run that is looked at
+    this.picked = {}; // the shown run by mode
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
     this.form.onchange = () => this.keepDraft();
@@ -133,7 +133,7 @@ class Edit {
     this.keepDraft();
   }
 
-  // open looks at a job that an address names.
+  // open shows an address's job.
   async open(mode, id) {
     let run = this.strip.find(id);
     if (!run) {
@@ -185,7 +185,7 @@ class Edit {
     });
   }
 
-  // enter shows a mode, and a run in it or what can be edited.
+  // enter shows a mode, and a run in it or the form.
   enter(mode, run) {
     if (this.mode !== mode) {
       if (this.mode) this.forms[this.mode.id] = this.form.state();
@@ -259,7 +259,7 @@ class Edit {
     if (matchMedia("(pointer: fine)").matches) this.form.prompt.focus();
   }
 
-  // draw shows what there is: the run that is looked at, or what can be edited.
+  // draw shows the current run, or the form.
   draw() {
     this.shownPhase = undefined;
     const run = this.shownRun();
@@ -377,7 +377,7 @@ class Edit {
     this.launch(plans.map(plan => new Run(plan)));
   }
 
-  // launch starts runs, and looks at the first.
+  // launch starts runs, and shows the first.
   launch(runs) {
     for (const run of [...runs].reverse()) {
       this.follow(run);
@@ -421,7 +421,7 @@ class Edit {
     }
     this.shownPhase = undefined;
     this.clear();
-    if (run.phase === "fetching") return run.watch(); // done before this tab looked at it
+    if (run.phase === "fetching") return run.watch(); // done before this tab showed it
     if (run.phase === "done") {
       await showResult(this.stage, run);
       if (run !== this.shownRun()) return this.draw();

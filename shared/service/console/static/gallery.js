@@ -1,5 +1,4 @@
-// The page Gallery: all edits of the account, to look for, look at, compare and take up
-// again.
+// The page Gallery: all edits of the account, to search, view, compare and continue.
 
 import { arrange, button, icon, make, number, say, since } from "./dom.js";
 import { editResult, useSettings } from "./edit.js";
@@ -15,8 +14,8 @@ import { settings } from "./service.js";
 
 const pageSize = 24, mostOfPage = 1000, mostCompared = 4, typingPause = 250;
 const margin = 600; // pixels below the screen within which the list loads more
-// A page of a search may be empty although others follow. firstPages bounds how many are
-// asked for at once; each further search asks for twice as many, mostPages at most.
+// A page of a search may be empty although others follow. firstPages limits the pages of the first
+// search; each further search doubles it, up to mostPages.
 const firstPages = 4, mostPages = 16;
 
 export const jobsPage = { id: "jobs", title: "Gallery", sign: "gallery", open: section => new Gallery(section) };
@@ -132,8 +131,7 @@ class Gallery {
     this.show([...found.jobs, ...rest]);
   }
 
-  // after returns the jobs shown that follow those just read, none if others may lie
-  // between.
+  // after returns the shown jobs that follow the ones just read, or none if others may lie between.
   after(read, searched) {
     const known = new Set(read.map(job => job.job_id)), last = new Date(read.at(-1)?.created_at ?? Date.now());
     if (!searched && !this.jobs.some(job => known.has(job.job_id))) return [];
@@ -176,7 +174,7 @@ class Gallery {
     if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);
   }
 
-  // next adds a page, of at most so many that are asked for.
+  // next adds results of at most this many pages.
   async next(pages) {
     if (!this.cursor || this.walking) return;
     const before = this.grid.children.length, pressed = document.activeElement === this.more;

@@ -7,7 +7,7 @@ import { understand } from "./engine.js";
 const typingPause = 300;
 
 export class Hints {
-  // asked returns what to ask for: {model, prompt, reference}.
+  // asked returns the current question: {model, prompt, reference}.
   constructor(asked) {
     this.asked = asked;
     this.element = make("div", { class: "hints", role: "status" });

@@ -6,8 +6,8 @@ import { send, store } from "./upload.js";
 // for polling, where the event stream is not available
 const pollEvery = 700, retryAfter = 1500;
 
-// quiet is how long nothing may come of a stream or a result, in milliseconds: the service
-// says every 15 seconds that a job goes on.
+// quiet is the longest silence of a stream or a result, in milliseconds: the service sends a sign
+// of life every 15 seconds.
 const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";

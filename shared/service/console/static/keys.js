@@ -130,7 +130,7 @@ class Keys {
   }
 }
 
-// Limits is a list of which some may be chosen; none stands for all.
+// Limits is a list for a choice of several; none means all.
 class Limits {
   constructor(title, all) {
     this.title = title;

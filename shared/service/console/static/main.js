@@ -140,8 +140,7 @@ async function takeOffered(offered) {
   await showConsole();
 }
 
-// takeEntered goes on with the key that was signed in with in another tab. An upload is
-// not given up for it.
+// takeEntered continues with the key of a login in another tab, but does not interrupt an upload.
 function takeEntered(entered) {
   if (!key()) return takeOffered(entered);
   if (entered === key()) return undefined;

@@ -66,7 +66,7 @@ function one(token) {
     case "codespan": return make("code", {}, token.text);
     case "br": return make("br");
     case "link": return link(token.href, inline(token.tokens));
-    // A picture would tell its server who reads the chat.
+    // Loading a picture would reveal the chat's reader to its server.
     case "image": return link(token.href, [token.text || token.href]);
     case "text": case "escape": return token.tokens ? inline(token.tokens) : plain(token);
     default: return token.raw;

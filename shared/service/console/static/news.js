@@ -5,12 +5,12 @@ const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("c
 const all = []; // {what, listener, pace, at}
 const tick = 2000; // milliseconds between checks of the timed listeners
 
-// tell tells the other tabs that something has changed.
+// tell sends the other tabs the name of a changed list.
 export const tell = what => channel?.postMessage(what);
 
-// hear calls a function when another tab has changed something, and when this tab is
-// looked at again, as programs change things as well. While it is looked at, it is
-// called every pace() seconds too, unless those are 0.
+// hear calls a function when another tab has changed something, and when this tab becomes visible
+// again, because programs change things too. While the tab is visible, it is also called every
+// pace() seconds, unless that is 0.
 export function hear(what, listener, pace = () => 0) {
   all.push({ what, listener, pace, at: Date.now() });
 }

@@ -54,7 +54,7 @@ function previewOf(run) {
   } };
 }
 
-// lineOf returns where a waiting run is in the line and when it should begin, in words.
+// lineOf returns a waiting run's place in the queue and its expected start, in words.
 function lineOf({ phase, job }) {
   if (phase !== "waiting" || !job?.queue_position) return "";
   const at = job.queue_position === 1 ? "next in line" : `${job.queue_position - 1} before it`;
@@ -117,11 +117,11 @@ export async function showResult(stage, run) {
   stage.replaceChildren(box, ...(bar ? [bar] : []));
 }
 
-// made are the ways in which a signed result was made, of which IPTC has the words.
+// made describes how a signed result was made, by IPTC's terms.
 const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgorithmicMedia: "edited by AI", algorithmicMedia: "made by software", algorithmicallyEnhanced: "edited by software" };
 
-// kindOf returns the words for a kind of digital source; one that is not known, which a
-// signer may have made up, stands for itself.
+// kindOf returns the words for a kind of digital source; an unknown one, which a signer may have
+// made up, is shown unchanged.
 export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
 
 // credentialsOf returns a view of a result's Content Credentials.
@@ -150,9 +150,9 @@ export function notes(run) {
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));
 }
 
-// actions returns what can be done with a result. doing holds the functions of the
-// page: again(run), settings(run), edit(run), and gone(run) after a deletion; stage is
-// what fills the screen when that is asked for.
+// actions returns the actions for a result. doing holds the functions of the page: again(run),
+// settings(run), edit(run), and gone(run) after a deletion; stage is the element for the full
+// screen.
 export function actions(run, doing) {
   const name = fileName(run);
   return [
@@ -173,8 +173,8 @@ const code = (title, text) => make("figure", { class: "command" },
   make("figcaption", {}, title, button("copy", "Copy", () => copy(text, "The text was"), { "aria-label": `Copy: ${title}` })),
   make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, text)));
 
-// terminal returns what does the same as a run from a terminal or in a program, and the
-// job's record.
+// terminal returns the commands that repeat a run from a terminal or in a program, and the job's
+// record.
 export function terminal(run) {
   const record = run.job && make("details", {}, make("summary", {}, "The record as JSON"), code("The job's record", JSON.stringify(run.job, null, 2)));
   if (!run.model) return record;

@@ -194,7 +194,7 @@ export class Run {
     if (job.status === "failed") this.controller.abort();
   }
 
-  // again tries what failed once more: the whole edit, or only to fetch the result.
+  // again repeats the failed part: the whole edit, or only fetching the result.
   again() {
     if (this.job?.status !== "completed" && (!this.id || this.job?.status === "failed")) return this.start();
     this.show("waiting", 0);

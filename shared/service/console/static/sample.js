@@ -1,4 +1,4 @@
-// A clip and an image to try the page with, for those who have none at hand.
+// A clip and an image for trying the page.
 
 const samples = { video: ["sample.mp4", "video/mp4"], image: ["sample.jpg", "image/jpeg"] };
 

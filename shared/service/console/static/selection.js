@@ -29,8 +29,7 @@ export class Selection {
     });
   }
 
-  // box returns the control that chooses a card. told is {name} and whatever changed
-  // wants to know.
+  // box returns the control that selects a card. told is {name} and data for changed.
   box(id, told) {
     const input = make("input", { type: "checkbox", "aria-label": `Select ${told.name}`, on: {
       change: () => this.choose(id, told, input.checked),

@@ -10,7 +10,7 @@ const patience = 60_000, startPatience = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
 
-// keep keeps the key for this tab. What another key has left in it is forgotten.
+// keep keeps the key for this tab. Another key's data in the tab is deleted.
 export function keep(value) {
   const last = sessionStorage.getItem("cutroom-last-key");
   if (last !== null && last !== print(value)) forget();
@@ -18,7 +18,7 @@ export function keep(value) {
   sessionStorage.setItem(keyName, value);
 }
 
-// print tells keys apart, and says little about them.
+// print distinguishes keys, and reveals little about them.
 const print = text => Array.from(text).reduce((sum, letter) => (Math.imul(sum, 31) + letter.codePointAt(0)) | 0, 7).toString(36);
 
 // forget forgets the key and everything else that is kept for this tab.
@@ -32,8 +32,7 @@ export const dropKey = () => sessionStorage.removeItem(keyName);
 // settings come from config.json, with absolute URLs.
 export let settings;
 
-// configure reads the settings. It tries more than once, as the page is nothing
-// without them.
+// configure reads the settings. It retries, because the page needs them.
 export async function configure() {
   for (let tried = 1; ; tried++) {
     try {

@@ -16,8 +16,7 @@ export const release = () => { released = true; };
 // Leaving loses an upload, so the browser asks first.
 addEventListener("beforeunload", event => uploading() && !released && event.preventDefault());
 
-// quiet is how long an upload may stand still, and its answer be waited for, in
-// milliseconds.
+// quiet is the longest stall of an upload, and the longest wait for its answer, in milliseconds.
 const quiet = 120_000;
 
 // send sends a request and reports its upload: it calls progress(share) with 0 to

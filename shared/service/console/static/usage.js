@@ -75,7 +75,7 @@ class Usage {
     new ResizeObserver(() => this.chart.clientWidth !== this.drawn && !section.hidden && this.draw()).observe(this.chart);
   }
 
-  // choice returns buttons of which one is chosen.
+  // choice returns buttons for a choice of one.
   choice(name, label, options, pick) {
     return make("div", { class: "choices", role: "radiogroup", "aria-label": label }, options.map(([value, title]) => {
       const input = make("input", { type: "radio", name, value, on: { change: () => {
@@ -140,7 +140,7 @@ class Usage {
       const text = await answer.text(), told = [from, to, by, text].join();
       if (this.reading !== reading) return;
       this.problem.hidden = true;
-      if (this.told === told) return; // nothing has changed
+      if (this.told === told) return; // unchanged
       this.told = told;
       const { data } = JSON.parse(text);
       this.keys = keys;

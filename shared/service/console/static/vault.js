@@ -1,6 +1,6 @@
-// What this browser keeps of files that were chosen, so that a reload loses none and a
-// result can be laid over its original. The service deletes inputs soon after a job
-// has ended. Where the browser keeps nothing, all of this does nothing.
+// This browser's copies of chosen files, so that a reload loses none and a result can be laid over
+// its original. The service deletes inputs soon after a job has ended. If the browser's storage is
+// off, these functions do nothing.
 
 const largest = 200e6; // of one file, in bytes
 const most = 24; // files

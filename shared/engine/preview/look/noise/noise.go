@@ -109,7 +109,7 @@ func (f *Field) Line(y float64) *Line {
 	return l
 }
 
-// At returns what [Field.At] does at the line's y.
+// At returns [Field.At] at the line's y.
 func (l *Line) At(x float64) float64 {
 	x0 := math.Floor(x)
 	i := int(x0)
