@@ -38,7 +38,7 @@ type Config struct {
 	// it continues while the machine sleeps.
 	Elapsed func() time.Duration
 	Boot    string
-	// Path is the file in which the time is saved for the next start.
+	// Path is the file that saves the time for the next start.
 	Path   string
 	Logger *slog.Logger
 }

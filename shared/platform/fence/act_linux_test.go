@@ -159,8 +159,8 @@ func number(process string) int {
 	return pid
 }
 
-// unsupported makes a call with invalid arguments. If the kernel says that they
-// are invalid, that is success: the call was allowed.
+// unsupported makes a call with invalid arguments. If the kernel reports invalid arguments, the call
+// was allowed.
 func unsupported(call uintptr) error {
 	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
 	if errno == unix.EINVAL || errno == unix.EFAULT {

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) world {
 	}
 	err := os.Mkdir(w.folder, 0o700)
 	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
-		// Anybody may read it, so that nothing but the fence protects it.
+		// Every user may read it, so that only the sandbox protects it.
 		err = errors.Join(err, os.WriteFile(path, []byte("content"), 0o644), os.Chmod(path, 0o644))
 	}
 	var programErr error

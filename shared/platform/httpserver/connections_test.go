@@ -71,8 +71,8 @@ func TestNewConnectionReplacesAnIdleOne(t *testing.T) {
 	}
 }
 
-// Unfinished requests of one address neither keep others out nor take more memory than they
-// have bytes, but for a small factor.
+// Unfinished requests of one address neither keep others out nor take more memory than a small multiple
+// of their bytes.
 func TestUnfinishedHeadersLeaveOthersTheirPlace(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	head := "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 60_000)

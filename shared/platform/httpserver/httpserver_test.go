@@ -405,8 +405,8 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// A request that does not finish is cut off. A handler that notices can still tell its
-// client, with a complete answer.
+// A request that does not finish is cut off. A handler that notices can still send its client a
+// complete answer.
 func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 	entered, returned := make(chan struct{}), make(chan struct{})
 	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

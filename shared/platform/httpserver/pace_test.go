@@ -40,8 +40,8 @@ func drip(conn net.Conn, every time.Duration) {
 	}
 }
 
-// A client that sends a byte now and then, each well within the time for a step, and one
-// that never ends its body are both given up, and told so.
+// A client that sends a byte now and then, each within the time for a step, and a client whose body
+// never ends are cut off with an error.
 func TestABodyThatIsTooSlowEnds(t *testing.T) {
 	for says, c := range map[string]struct {
 		config httpserver.Config

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Parameter returns the value of a query parameter, or "" if it is missing or has an invalid
-// escape. The first value of a repeated name counts. Unlike a URL's Query it stores no other
-// parameters, of which a request line may have 20,000.
+// Parameter returns the value of a query parameter, or "" if it is missing or has an invalid escape.
+// The first value of a repeated name counts. Unlike a URL's Query it does not store the other
+// parameters, up to 20,000 in a request line.
 func Parameter(r *http.Request, name string) string {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
 		key, value, _ := strings.Cut(pair, "=")

@@ -414,8 +414,7 @@ func TestAWrongSettingStopsTheStart(t *testing.T) {
 	}
 }
 
-// Lambda says whether an invocation is traced; if it is not, the client's own trace is
-// passed on.
+// Lambda decides whether an invocation is traced; if it is not, the client's own trace is passed on.
 func TestARequestIsBeneathItsTrace(t *testing.T) {
 	const (
 		segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled="

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is how many bytes of an answer are collected before they are sent: as many as the
+// streamBuffer is how many bytes of an answer are collected before they are sent: the amount that the
 // runtime's client sends at once.
 const streamBuffer = 32 << 10
 

@@ -45,7 +45,7 @@ const (
 	disabledVariable = "OTEL_SDK_DISABLED"
 )
 
-// Traces makes spans and sends them. The zero value makes none.
+// Traces makes spans and sends them. The zero value makes no spans.
 type Traces struct {
 	provider *sdk.TracerProvider
 	logger   *slog.Logger

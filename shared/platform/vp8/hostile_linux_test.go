@@ -79,13 +79,13 @@ func broken(frame []byte, random *rand.Rand) []byte {
 		return frame[:at]
 	case 2: // a part that is zero
 		clear(frame[at : at+random.IntN(len(frame)-at)])
-	case 3: // bits of the headers, where sizes and partitions are
+	case 3: // bits of the headers, with sizes and partitions
 		for range 1 + random.IntN(4) {
 			frame[random.IntN(min(40, len(frame)))] ^= 1 << random.IntN(8)
 		}
 	case 4: // noise behind a header that is in order
 		noise(frame[min(10, len(frame)):])
-	case 5: // nothing but noise
+	case 5: // only noise
 		noise(frame)
 	case 6: // a part that is there twice, and too much at the end
 		frame = append(frame[:at:at], append(bytes.Clone(frame[at/2:]), frame...)...)
@@ -219,7 +219,7 @@ func (l left) moreThan(other left) bool {
 		l.goroutines > other.goroutines || l.memories > other.memories
 }
 
-// inventory returns what there is now.
+// inventory returns the current counts.
 func inventory(t *testing.T) left {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper was taken over by its video: it does as told here.
+// takenOver returns a codec whose helper was taken over by its video: it behaves like does.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)

@@ -53,7 +53,7 @@ func (s *stream) shows(t testing.TB, frame []byte) {
 	}
 }
 
-// A helper that ends costs one error, and the next goes on from a key frame.
+// A helper that ends costs one error, and the next continues from a key frame.
 func TestAHelperThatEndsIsReplaced(t *testing.T) {
 	s := newStream(t)
 	s.shows(t, s.key(t).Data)

@@ -55,7 +55,7 @@ func (w *world) limitedAdmin(account string, limits credential.Limits) string {
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.Limits = true, limits })
 }
 
-// expiringKey creates a key of an account that works for so long.
+// expiringKey creates a key of an account with the lifetime.
 func (w *world) expiringKey(account string, lifetime time.Duration) string {
 	w.t.Helper()
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.ExpiresAt = true, key.CreatedAt.Add(lifetime) })

@@ -50,7 +50,7 @@ const (
 // may have open in a world.
 const accountStreams, keyStreams = 40, 30
 
-// setup describes what differs from a plain world.
+// setup describes the differences from a plain world.
 type setup struct {
 	catalog   []byte
 	maxUpload int64
@@ -79,15 +79,15 @@ type setup struct {
 	store  func(job.Store) job.Store
 	shelf  func(file.Store) file.Store
 	groups []api.Group
-	// eventsOnce is set where responses cannot be streamed.
+	// eventsOnce is set if responses cannot be streamed.
 	eventsOnce bool
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
-	// posters makes the thumbnails of files; nil makes none.
+	// posters makes the thumbnails of files; it may be nil.
 	posters api.Posters
-	// verifier verifies files; nil verifies none.
+	// verifier verifies files; it may be nil.
 	verifier api.Verifier
-	// maxVerified and verifyTime bound that; 0 does not.
+	// maxVerified and verifyTime limit the verification; 0 means no limit.
 	maxVerified int64
 	verifyTime  time.Duration
 	// above is RedirectAbove.
@@ -317,10 +317,10 @@ type part struct{ name, fileName, content string }
 func text(name, value string) part     { return part{name: name, content: value} }
 func upload(name, content string) part { return part{name, "upload", content} }
 
-// noName stands for a file name that is present but empty.
+// noName means a file name that is present but empty.
 const noName = "(none)"
 
-// unchosen returns what HTML forms send if no file was chosen.
+// unchosen returns the part that an HTML form sends without a chosen file.
 func unchosen(name string) part { return part{name, noName, ""} }
 
 func multiform(parts ...part) (body, contentType string) {

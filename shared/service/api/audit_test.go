@@ -33,8 +33,8 @@ func (w *world) audited(key, query string) (entries []anEntry, next string) {
 	return page.Entries, next
 }
 
-// What admins do to keys is in the log of their account: who, when, what, the request's id,
-// before and after, and no secret.
+// Admins' changes to keys are in their account's log: actor, time, action, the request's id, before and
+// after, without secrets.
 func TestTheAuditLogOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -103,7 +103,7 @@ func TestTheAuditLogOfBudgets(t *testing.T) {
 	}
 }
 
-// The log is narrowed by days, and nothing but reading it is possible.
+// The log can be filtered by days, and it is read-only.
 func TestReadingTheAuditLog(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")

@@ -55,7 +55,7 @@ func (b *body) Read(p []byte) (int, error) {
 		return 0, b.failure
 	}
 	if int64(len(p)) > b.left+1 {
-		p = p[:b.left+1] // one byte more tells a body that is too long from one that ends here
+		p = p[:b.left+1] // one byte more distinguishes a body that is too long from one that ends here
 	}
 	n, err := b.source.Read(p)
 	b.left -= int64(n)

@@ -153,8 +153,8 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// warnURL returns the receiver of warnings: nil to keep the current one, and empty for none, which
-// null also means.
+// warnURL returns the receiver of warnings: nil to keep the current one, and "" to remove it, as null
+// does.
 func (s *service) warnURL(sent jsonObject) (*string, problems) {
 	const name = "warn_url"
 	if _, there := sent[name]; !there {
@@ -191,7 +191,7 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	if mantissa, _, _ := strings.Cut(strings.ToLower(text), "e"); number == 0 && !strings.ContainsAny(mantissa, "123456789") {
 		return 0, nil
 	}
-	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // which bounds its exponent
+	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // which limits its exponent
 	if ok {
 		exact, ok = exact.SetString(text)
 	}
@@ -209,7 +209,7 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	case unit == budget.Cost:
 		return budget.MaxLimit, nil
 	}
-	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // by less than a float64 tells
+	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // by less than a float64 can show
 }
 
 // billionths is the number of billionths in one.

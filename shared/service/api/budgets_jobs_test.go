@@ -85,7 +85,7 @@ func TestUnknownLengthsTakeTheMost(t *testing.T) {
 	w.used(spent, 0)
 }
 
-// Jobs are counted as such where a budget is of jobs, whatever they cost.
+// A budget of jobs counts jobs, whatever they cost.
 func TestBudgetsOfJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()

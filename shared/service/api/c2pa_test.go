@@ -20,8 +20,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// signer returns what signs by an identity that a service has made, and the reader of that
-// service.
+// signer returns a signer with an identity of the service, and the service's reader.
 func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -40,7 +39,7 @@ func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 		}
 }
 
-// signed returns a picture that says that a model made it.
+// signed returns a picture whose credentials name a model.
 func signed(t *testing.T, by *c2pa.Signer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "signed.png")
@@ -133,7 +132,7 @@ func (endless) Verify(ctx context.Context, _ *os.File) (origin.Report, error) {
 	return origin.Report{}, ctx.Err()
 }
 
-// Where nothing verifies files, that is said, and what does.
+// If the service verifies no files, the error says so and names a way to verify them.
 func TestCredentialsWithoutALibrary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

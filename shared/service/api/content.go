@@ -178,8 +178,8 @@ func extensionOf(mime string) string {
 	return kind.Extension
 }
 
-// disposition returns a Content-Disposition with a file's name (RFC 6266): in ASCII, and also
-// unchanged if it is not ASCII. replacement is used if nothing of the name is ASCII.
+// disposition returns a Content-Disposition with a file's name (RFC 6266): in ASCII, and also unchanged
+// if it is not ASCII. replacement is used if the name has no ASCII.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {

@@ -99,7 +99,7 @@ func TestEstimatedCost(t *testing.T) {
 	}
 }
 
-// The cost can be asked for beforehand, and models tell their prices.
+// A client can ask for the cost in advance, and models have their prices.
 func TestCostBeforehand(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	for sent, want := range map[string]string{

@@ -245,7 +245,7 @@ type diskWorld struct {
 	urls  []pendingURL
 }
 
-// slowUpload is an upload of which some bytes have arrived.
+// slowUpload is an upload with some arrived bytes.
 type slowUpload struct {
 	writer *io.PipeWriter
 	rest   string
@@ -333,7 +333,7 @@ func (p anyMedia) ProbeImage(ctx context.Context, path, mime string) (media.Info
 	return p.ProbeVideo(ctx, path, mime)
 }
 
-// editing is an engine that shows previews and then writes a result or fails, as the prompt asks.
+// editing is an engine that shows previews and then writes a result or fails, by the prompt.
 type editing struct{ *diskWorld }
 
 func (e editing) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {

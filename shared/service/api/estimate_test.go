@@ -22,7 +22,7 @@ func (w *world) publish(kind job.EditKind, each float64) {
 	w.pass(time.Minute) // the service asks again
 }
 
-// estimated returns the estimate that a job shows, 0 for none.
+// estimated returns the estimate that a job shows, or 0.
 func (w *world) estimated(id string) (seconds int) {
 	w.t.Helper()
 	var body struct {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Any query is read as a page's bounds, or refused with problems of the query.
+// Any query is read as a page's limits, or refused with problems of the query.
 func FuzzPageQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31",

@@ -166,7 +166,7 @@ func TestThumbnailsThatWorkersMake(t *testing.T) {
 	if a := w.get(path, studio); a.status != 200 || a.body != "small" {
 		t.Errorf("after: %d %s", a.status, a.body)
 	}
-	// A job that is made from the file tells its worker so.
+	// A job made from the file passes this on to its worker.
 	id := w.accepted(w.post("gen-2.5", studio, text("prompt", "x"), upload("data", w.keep(studio, clip(t)).ID),
 		upload("reference_image", kept.ID)))
 	if input := w.record(id).Request.Inputs["reference_image"]; input.File != f.Blob {
@@ -174,7 +174,7 @@ func TestThumbnailsThatWorkersMake(t *testing.T) {
 	}
 }
 
-// blockedPosters waits for the test to let it go on.
+// blockedPosters waits for the test's permission.
 type blockedPosters struct {
 	begun, release chan struct{}
 	calls          atomic.Int64

@@ -20,8 +20,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// outcomeOfUpload returns the outcome of an upload, without what differs from run
-// to run.
+// outcomeOfUpload returns the outcome of an upload, without the parts that differ from run to run.
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -265,8 +264,7 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 	return s.err
 }
 
-// A file that may have been recorded keeps its bytes; one that certainly was not
-// leaves none.
+// A file that may have been recorded keeps its bytes; a file that certainly was not leaves none.
 func TestBytesOfAFileThatMayHaveBeenRecordedStay(t *testing.T) {
 	for _, c := range []struct {
 		err    error

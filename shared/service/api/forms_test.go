@@ -76,7 +76,7 @@ func golden(t *testing.T, name string, outcomes []outcome) {
 	}
 }
 
-// formCase is a form, and what docs/contract/media.md#forms says of it.
+// formCase is a form with its specification in docs/contract/media.md#forms.
 type formCase struct {
 	says  string
 	parts []part
@@ -198,7 +198,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// outcome returns the outcome of a request, without what differs from run to run.
+// outcome returns the outcome of a request, without the parts that differ from run to run.
 func (w *world) outcome(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -384,7 +384,7 @@ func TestBodies(t *testing.T) {
 	w.nothingStays()
 }
 
-// A file part whose whole content is a reference stands for a stored file.
+// A file part that contains only a reference means a stored file.
 func TestReferences(t *testing.T) {
 	video, image := clip(t), picture(t)
 	w := newWorld(t, setup{})

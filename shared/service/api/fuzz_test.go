@@ -103,8 +103,8 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 }
 
-// checkForm asserts what holds for every form that was read: either problems that
-// name a field of the form or the body, or an order that follows the form's rules.
+// checkForm asserts the invariant of every read form: either problems that name a field of the form or
+// the body, or an order that follows the form's rules.
 func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 	t.Helper()
 	o, found := interpret(form, sub)

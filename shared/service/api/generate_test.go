@@ -184,7 +184,7 @@ func TestAnImageEditIsAJob(t *testing.T) {
 	}
 }
 
-// The failures of a job, as the caller who waits for it sees them.
+// The failures of a job, as seen by a caller that waits for it.
 func TestFailuresOfSynchronousCalls(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
@@ -328,7 +328,7 @@ func (w *world) model(name string) *catalog.Model {
 	return m
 }
 
-// crowded is a store of which one account has forty jobs waiting on each lane, of two seconds each.
+// crowded is a store with forty waiting jobs of one account in each queue, of two seconds each.
 type crowded struct{ job.Store }
 
 func (crowded) Backlog(context.Context, job.Lane, string) (job.Backlog, error) {
@@ -359,8 +359,8 @@ func (f filling) Backlog(ctx context.Context, lane job.Lane, account string) (jo
 	return f.crowded.Backlog(ctx, lane, account)
 }
 
-// So is one before which the queue grows while its bytes arrive, as it does when a client sends
-// many at once; nothing of it is kept.
+// An image is refused, and not kept, if the queue in front of it grows while its bytes arrive, as
+// happens when a client sends many at once.
 func TestAnImageBehindAQueueThatGrowsWhileItArrives(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return filling{crowded{s}, new(atomic.Int32)} }})

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// eventsReconnect tells clients to reconnect after the stream ends, in milliseconds.
+	// eventsReconnect is the wait before clients reconnect after the stream's end, in milliseconds.
 	eventsReconnect = 2000
 	// eventsKeepAlive is the interval of comments on a stream without events. It is
 	// shorter than the idle timeout of common proxies.

@@ -196,7 +196,7 @@ func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, 
 	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
 }
 
-// A machine that is short of a resource says so, instead of blaming the file.
+// A machine that lacks a resource reports that, instead of blaming the file.
 func TestStarvedMachine(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))

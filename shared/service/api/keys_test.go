@@ -56,7 +56,7 @@ func (w *world) revokeBy(key, id string) answer {
 	return w.request(http.MethodDelete, "/v1/keys/"+id, key, nil)
 }
 
-// What may be requested of a new key, and how anything else is refused.
+// The valid requests for a new key, and the refusals of others.
 func TestKeyRequests(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
@@ -193,7 +193,7 @@ func TestAKeyEndsWhenItExpires(t *testing.T) {
 	}
 }
 
-// A key reaches its models by any of their names, as a client token does.
+// A key reaches its models by any of their names, like a client token.
 func TestALimitedKeyReachesItsModelsByAnyName(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {
@@ -257,7 +257,7 @@ func TestALimitedAdminMakesNoWiderKey(t *testing.T) {
 	}{
 		{`"models": ["gen-2.1"], "routes": ["jobs"], "expires_at": ` + written(end), 200},
 		{`"models": ["gen-2.1", "gen-pro-t2v"]`, 403},
-		{`"models": ["gen-2.5"]`, 403}, // gen-latest may stand for another model tomorrow
+		{`"models": ["gen-2.5"]`, 403}, // gen-latest may name another model tomorrow
 		{`"routes": ["jobs", "files"]`, 403},
 		{`"expires_at": ` + written(end.Add(time.Millisecond)), 403},
 	} {

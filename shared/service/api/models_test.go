@@ -150,7 +150,7 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// The engine's description says which fields change nothing, and which models are the same.
+// The engine's description lists the fields without effect, and models that are the same.
 func TestEngine(t *testing.T) {
 	w := newWorld(t, setup{})
 	var list struct {

@@ -66,7 +66,7 @@ type formSchema struct {
 	Required   []string
 }
 
-// bareService returns a service whose handlers only check who is calling.
+// bareService returns a service whose handlers only check the caller.
 func bareService(t *testing.T, known *catalog.Catalog) *service {
 	t.Helper()
 	return &service{Config: Config{
@@ -149,7 +149,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	}
 }
 
-// checkOperation checks what follows from a route's definition.
+// checkOperation checks the consequences of a route's definition.
 func checkOperation(t *testing.T, route *route, o operation) {
 	t.Helper()
 	if secured := len(o.Security) == 1 && o.Security[0]["key"] != nil; secured != (route.access != public) ||

@@ -27,8 +27,8 @@ func (w *world) outlook(id, key string) outlook {
 	return told
 }
 
-// A pending job tells its place in the line, and when it should be done once a job of its
-// model was (docs/contract/jobs.md#outlook).
+// A pending job has its place in the queue, and its expected end once a job of its model has run
+// (docs/contract/jobs.md#outlook).
 func TestAPendingJobTellsWhatToExpect(t *testing.T) {
 	w := newWorld(t, setup{workers: 1})
 	w.stopClock()

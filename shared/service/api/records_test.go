@@ -27,8 +27,8 @@ func (w *world) recordCalls(key, other, file string) map[string]answer {
 	}
 }
 
-// The disk's reserve is free of the records that calls create, as of uploads: they are
-// refused, while reading and deleting go on.
+// Records that calls create leave the disk's reserve free, like uploads: such calls are refused, while
+// reading and deleting continue.
 func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
 	var full atomic.Bool
 	w := newWorld(t, setup{free: func() (int64, error) {

@@ -18,7 +18,7 @@ import (
 type access int
 
 const (
-	// public routes require none.
+	// public routes require no credential.
 	public access = iota
 	// keyOnly routes require a permanent key.
 	keyOnly
@@ -56,7 +56,7 @@ type route struct {
 	handle handler
 }
 
-// within sets the group of routes. Public ones need none.
+// within sets the group of routes. Public ones do not need it.
 func within(group credential.RouteGroup, routes []route) []route {
 	for i := range routes {
 		routes[i].group = group
@@ -81,7 +81,7 @@ func (route *route) formOf(m *catalog.Model) *catalog.Form {
 
 // call is the result of admit.
 type call struct {
-	// who is the caller, or zero on a public route.
+	// who is the caller; zero on a public route.
 	who credential.Principal
 	// model is the model in the path, or nil.
 	model *catalog.Model

@@ -98,8 +98,7 @@ func TestThumbnail(t *testing.T) {
 	}
 }
 
-// The pictures of a job that has just completed may follow a moment later. A job may
-// have none.
+// The pictures of a completed job may come a moment later. A job may have none.
 func TestThumbnailsThatFollow(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Any token request is refused with problems that can be encoded as JSON, or
-// returns a token within the bounds of docs/contract/auth.md#client-tokens.
+// Any token request is refused with problems that can be encoded as JSON, or returns a token within the
+// limits of docs/contract/auth.md#client-tokens.
 func FuzzTokenRequest(f *testing.F) {
 	for _, seed := range []string{
 		``, `null`, `{}`, `[]`, `{"expiresIn": 60}`, `{"expiresIn": 1e999}`, `{"expiresIn": "60"}`,

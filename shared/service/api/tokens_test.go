@@ -17,8 +17,8 @@ func (w *world) newToken(key, body string) answer {
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// Client tokens, as docs/contract/auth.md#client-tokens describes them. The
-// responses are in testdata/golden, by case, without what differs from run to run.
+// Client tokens, as docs/contract/auth.md#client-tokens describes them. The responses are in
+// testdata/golden, by case, without the parts that differ from run to run.
 func TestClientTokenRequests(t *testing.T) {
 	w := newWorld(t, setup{})
 	names := func(n int, name string) string {

@@ -27,7 +27,7 @@ func (named) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, er
 	return io.NopCloser(strings.NewReader(name)), nil
 }
 
-// gifs is a store of small pictures that hold their names, none of which has a thumbnail.
+// gifs is a store of small pictures that hold their names, without thumbnails.
 type gifs struct{ named }
 
 func (gifs) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {

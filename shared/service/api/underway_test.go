@@ -90,7 +90,7 @@ func (u *underWay) answer() answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// onDisk returns the bytes of all blobs, including those still arriving.
+// onDisk returns the bytes of all blobs, including arriving ones.
 func (w *world) onDisk() (bytes int64) {
 	w.t.Helper()
 	for _, name := range w.files() {
@@ -103,8 +103,7 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// ways returns the ways in which bytes arrive: each function returns the head of a
-// request.
+// ways returns the ways of sending bytes: each function returns the head of a request.
 func (w *world) ways() map[string]func(key string) string {
 	return map[string]func(string) string{
 		"a file": func(key string) string { return formHead("/v1/files", key, "file") },
@@ -199,8 +198,8 @@ func TestUploadsInProgressAreLimited(t *testing.T) {
 	}
 }
 
-// Accounts that fill the server with slow uploads cannot keep out an account that has
-// fewer: it takes places from them, until all have as many.
+// An account that fills the server with slow uploads cannot keep out an account with fewer, which takes
+// places from it until both have the same number.
 func TestSlowUploadsLeavePlacesToOtherAccounts(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 64, allUploads: 16})
@@ -273,8 +272,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u.conn.Close()
 }
 
-// A sender whose credential ends is cut off in the middle of its upload, and told
-// why.
+// A sender whose credential ends is cut off in the middle of its upload, with the reason.
 func TestUploadsEndWithTheirCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){

@@ -184,8 +184,7 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// A place with other things in it, where deleting what no backup names would be a loss,
-// is refused.
+// A place with foreign files, which a backup might delete, is refused.
 func TestPlaceWithOtherThings(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
@@ -230,8 +229,8 @@ func (c *cutOff) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-// Wherever a backup is broken off, the store holds the one before or the new one, whole,
-// and the next one goes on.
+// Wherever a backup is broken off, the store holds the previous or the new one, whole, and the next
+// backup continues.
 func TestBrokenOff(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {

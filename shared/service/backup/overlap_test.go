@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// overtaken is a store in which another backup is made before one of the writes.
+// overtaken is a store that makes another backup before one of the writes.
 type overtaken struct {
 	backup.Store
 	left  int

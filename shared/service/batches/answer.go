@@ -95,9 +95,9 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	b := a.batch
 	switch {
 	case errors.Is(cause, errHandedOver):
-		return nil // it goes on later
+		return nil // it continues later
 	case errors.Is(cause, errCancelled):
-		return nil // the record says so already
+		return nil // the record has it already
 	case errors.Is(cause, errRevoked):
 		b.Status, b.CancellingAt = batch.Cancelling, a.now()
 		b.Errors = []batch.Error{{Code: "key_revoked", Message: "The key that made the batch does not work any more."}}
@@ -125,7 +125,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	go func() {
 		err := a.keep.run(ctx, results)
 		stop()
-		for range results { // what cannot be kept is made again
+		for range results { // results that cannot be stored are made again
 		}
 		kept <- err
 	}()

@@ -12,8 +12,8 @@ const (
 	// maxAttempts is how often in a row the process may die during a batch that makes no progress.
 	// Then the batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
-	// suspectAfter is the number of deaths after which a batch runs apart from other suspects, so
-	// that one does not take others with it. suspectFor is how long each time.
+	// suspectAfter is the number of deaths after which a batch runs separately from other suspects, so
+	// that it does not kill them too. suspectFor is the time of each such run.
 	suspectAfter = 2
 	suspectFor   = time.Minute
 	// lastNote limits the record of a clean stop.

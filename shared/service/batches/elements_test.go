@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A line of a batch's input that has nothing but the cheapest elements takes at most 20
-// bytes of memory for each byte.
+// A line of a batch's input that has only the cheapest elements takes at most 20 bytes of memory for
+// each byte.
 func TestMemoryOfLines(t *testing.T) {
 	const most = 1 << 20
 	const head = `{"custom_id":"a","method":"POST","url":"/v1/chat/completions","body":{"model":"small"`

@@ -166,7 +166,8 @@ func (g *gathered) add(line resultLine) error {
 	return encoder.Encode(line)
 }
 
-// flush keeps the collected results. It retries until the context has ended, and then once more.
+// flush keeps the collected results. It retries until the context has ended, and then makes a last
+// attempt.
 //
 // Errors: fault.Conflict if another process works on the batch.
 func (k *keeper) flush(ctx context.Context) error {

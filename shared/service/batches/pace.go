@@ -11,8 +11,8 @@ const (
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
-// pace determines how many calls of a batch run at once: fewer after a temporary refusal, and one
-// more after as many answers.
+// pace determines how many calls of a batch run at once: fewer after a temporary refusal, and one more
+// after the same number of answers.
 type pace struct {
 	most int
 

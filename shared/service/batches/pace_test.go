@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// A batch makes as many calls at once as are taken: it finds out, and waits when none is.
+// A batch finds out how many calls at once are accepted, and waits when none is.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(4)
@@ -32,7 +32,7 @@ func TestPace(t *testing.T) {
 			t.Error("it goes on when one has ended")
 		}
 		p.took()
-		p.refused(time.Hour) // none is under way now
+		p.refused(time.Hour) // no call is running now
 		if !p.begin(t.Context()) || time.Since(begun) != mostPause {
 			t.Errorf("it waited %s", time.Since(begun))
 		}

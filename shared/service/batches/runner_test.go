@@ -32,8 +32,8 @@ func (w *world) hold(account string) (release chan struct{}) {
 	return release
 }
 
-// answerSlowly answers calls of the account acme one after another, so that thousands take
-// longer than a runner needs to notice what ends a batch.
+// answerSlowly answers calls of the account acme one after another, so that thousands take long enough
+// for a runner to notice the end of a batch.
 func (w *world) answerSlowly() {
 	w.set(func(_ context.Context, body string) gateway.LineAnswer {
 		time.Sleep(20 * time.Millisecond)
@@ -235,7 +235,7 @@ func manyFlaws() string {
 	return text.String()
 }
 
-// What batches are not made from.
+// Invalid inputs of batches.
 func TestInputsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -269,7 +269,7 @@ func TestInputsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A batch that is cancelled ends with a result for every call: calls under way go on.
+// A cancelled batch ends with a result for every call: running calls continue.
 func TestCancelInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -445,7 +445,7 @@ func TestLargeBatch(t *testing.T) {
 	}
 }
 
-// An account whose batches have all places and do not go on leaves places to others.
+// An account whose batches have all places and stall leaves places to others.
 func TestPlacesOfBatchesAreShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -512,8 +512,7 @@ func longLine(n, sixteenths int) string {
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
 }
 
-// However many batches have long lines, few of these are in memory, and none of a call that
-// waits.
+// However many batches have long lines, few of these are in memory, and none of a waiting call.
 func TestLongLines(t *testing.T) {
 	const accounts, length, fit = 6, 19, 3
 	w := newWorld(t)

@@ -20,8 +20,8 @@ const (
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
 )
 
-// StepRhythm is the rhythm of a process that works by steps, where each write, read and second
-// costs money.
+// StepRhythm is the rhythm of a process that works by steps, because each write, read and second costs
+// money there.
 func StepRhythm() Rhythm {
 	return Rhythm{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, Patience: time.Minute}
 }

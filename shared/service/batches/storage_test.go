@@ -26,7 +26,7 @@ var (
 
 const quota = 40_000
 
-// counted returns what counts towards an account's storage: a probe finds the largest
+// counted returns the bytes that count towards an account's storage: a probe finds the largest
 // reservation that still fits.
 func (w *world) counted(account string) int64 {
 	w.Helper()
@@ -118,8 +118,7 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 	}
 }
 
-// While an account's storage is full no calls of its batches are made, and they go on when
-// it has space.
+// While an account's storage is full its batches make no calls, and they continue when it has space.
 func TestBatchWaitsForStorage(t *testing.T) {
 	w := newWorld(t)
 	long := `{"text": "` + strings.Repeat("x", 10_000) + `"}`

@@ -48,14 +48,14 @@ type world struct {
 	revoked atomic.Bool
 	full    atomic.Bool // the disk is
 	rhythm  batches.Rhythm
-	// dead says that the process of the runner has died.
+	// dead is true after the runner's process has died.
 	dead *atomic.Bool
 	// answer makes a call; nil answers it with its body.
 	answer func(ctx context.Context, body string) gateway.LineAnswer
 	log    programtest.Output
 
 	mu sync.Mutex
-	// made counts how often each call was made, by its body; nil counts none.
+	// made counts how often each call was made, by its body; it may be nil.
 	made map[string]int
 	// tier has the limits of every account.
 	tier credential.Tier

@@ -9,8 +9,8 @@ import (
 )
 
 // maxBoxes limits the boxes of a video or an AVIF picture whose credentials are read. The library's
-// time grows with the square of their number: 20,000 take one to two seconds. A fragmented video of
-// an hour has about as many.
+// time grows with the square of their number: 20,000 take one to two seconds. A fragmented video of an
+// hour has about 20,000.
 const maxBoxes = 20_000
 
 var errBoxes = errors.New("it has too many boxes or values")

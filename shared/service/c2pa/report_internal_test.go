@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A report on a file whose manifest names itself, or others, again and again is bounded, and
-// so is what each of them says.
+// A report on a file whose manifests name each other repeatedly is limited, and so is the content of
+// each.
 func TestReportOfEndlessInputs(t *testing.T) {
 	again := func(text string) string { return strings.TrimSuffix(strings.Repeat(text+",", 2*maxParts), ",") }
 	text := `{"active_manifest": "one", "validation_state": "Invalid", "manifests": {"one": {

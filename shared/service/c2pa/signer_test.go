@@ -321,7 +321,7 @@ func TestCredentialsOnAServer(t *testing.T) {
 	}
 }
 
-// What ends the context ends the helper, and leaves no file.
+// A cancelled context ends the helper, and leaves no file.
 func TestACancelledSigning(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)

@@ -60,8 +60,8 @@ func TestConversationsStayWithAServer(t *testing.T) {
 		t.Fatal("no server was asked")
 		return 0
 	}
-	// The servers' ports are others each time, so chance spreads the conversations. Of 72,
-	// none goes to one of four servers once in 200 million times.
+	// The servers' ports differ each time, so the distribution of conversations is random. Of 72, none
+	// goes to one of four servers once in 200 million times.
 	const talks = 72
 	for talk := range talks {
 		home[talk] = place(one, turn(talk, 0))

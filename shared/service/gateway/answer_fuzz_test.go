@@ -58,7 +58,7 @@ type letters struct{}
 
 func (letters) Count(text string) int { return len(text) }
 
-// bufferedBody is the body of a reply, all of which has arrived.
+// bufferedBody is the body of a reply that has arrived completely.
 type bufferedBody struct{ io.Reader }
 
 func (bufferedBody) Close() error        { return nil }
@@ -128,7 +128,7 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// The error for a refusal has the contract's shape and is bounded.
+// The error for a refusal has the contract's shape and a limited length.
 func FuzzRefusal(f *testing.F) {
 	f.Add(429, "5", "", []byte(`{"error":{"message":"slow","param":"x","code":"y"}}`))
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))

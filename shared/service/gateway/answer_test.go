@@ -109,7 +109,7 @@ func TestTextCompletions(t *testing.T) {
 	}
 }
 
-// What upstreams answer instead of a completion, and the caller's error.
+// Upstreams' refusals, and the caller's error.
 func TestRefusals(t *testing.T) {
 	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whatever happens, the log contains nothing of a prompt or a completion.
+// Whatever happens, the log contains no text of a prompt or a completion.
 func TestLogContainsNoText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})

@@ -273,8 +273,8 @@ func TestLineIsAnswered(t *testing.T) {
 	}
 }
 
-// A live call takes the place of one of a batch, which is given up and not billed; and one
-// of a batch takes none that a live call has or waits for.
+// A live call takes the slot of a batch's call, which is abandoned and not billed. A batch's call takes
+// no slot that a live call has or waits for.
 func TestLineYields(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
@@ -448,7 +448,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 			defer w.hold(account, filler, 28).conn.Close()
 		}
 	}
-	// When the live calls need what both hold, which of the two answers first is chance.
+	// When the live calls need the memory of both, either may answer first.
 	var got gateway.LineAnswer
 	select {
 	case got = <-first:
@@ -499,7 +499,7 @@ func TestLinesHaveBudgets(t *testing.T) {
 	}
 }
 
-// Where batches are not served their paths do not exist.
+// If batches are not served their paths do not exist.
 func TestNoBatches(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, path := range []string{"/v1/files", "/v1/batches", "/v1/batches/batch_0"} {

@@ -18,8 +18,8 @@ const (
 	// freeBody is how much every body may hold uncounted, in bytes: its
 	// connection holds as much.
 	freeBody = 16 << 10
-	// returnedPeak is the number of bytes from which the memory of bodies returns to the system as
-	// soon as none is held. By default it would stay for minutes.
+	// returnedPeak is the number of bytes from which the memory of bodies returns to the system as soon
+	// as all are released. By default it would stay for minutes.
 	returnedPeak = 32 << 20
 )
 

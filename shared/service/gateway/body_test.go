@@ -163,8 +163,8 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 	}
 }
 
-// An upstream that holds back large answers holds a bounded part of the gateway's
-// memory, and the calls of other accounts go on.
+// An upstream that delays large answers holds a limited part of the gateway's memory, and the calls of
+// other accounts continue.
 func TestAnswersThatNeverEnd(t *testing.T) {
 	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["

@@ -135,7 +135,7 @@ func TestTokenRate(t *testing.T) {
 	w.stopClock()
 	for i, left := range []string{"4", "0"} {
 		if i == 1 {
-			u.now(events(chunk("one"), last, used, done)) // as many
+			u.now(events(chunk("one"), last, used, done)) // the same number
 		}
 		a := w.chat(map[int]string{0: plain, 1: streamed}[i])
 		if a.status != 200 || a.header.Get("X-Ratelimit-Limit-Tokens") != "20" {
@@ -288,8 +288,8 @@ func TestCallersThatLeave(t *testing.T) {
 	}
 }
 
-// A stop that cannot wait tells the callers that are still there: by an event
-// before the usual end of a stream, or by a status if nothing was sent yet.
+// A stop that cannot wait notifies the remaining callers: by an event before the usual end of a stream,
+// or by a status if nothing was sent yet.
 func TestCallersAreToldOfAStop(t *testing.T) {
 	const stopping = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.",` +
 		`"type":"api_error","param":null,"code":"service_unavailable"}}`
@@ -452,7 +452,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// No trailer is announced if answers carry none.
+// No trailer is announced if answers have no trailers.
 func TestStreamsWithoutTrailers(t *testing.T) {
 	w := newWorld(t, setup{noTrailer: true, upstreams: []*modelServer{newUpstream(t,
 		events(chunk("one"), last, used, done))}})

@@ -15,7 +15,7 @@ const pricedRows = `
   - {id: free, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL1, model: weights}]}
 `
 
-// What whole costs: 11 tokens, 3 of them cached; 5 generated, 2 of them to reason.
+// The price of whole: 11 tokens, 3 of them cached; 5 generated, 2 of them to reason.
 const cost, ofSecond = "0.0000235", "0.00121"
 
 // keyOfStudio returns the id of the account's key.

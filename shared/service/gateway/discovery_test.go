@@ -46,7 +46,7 @@ func (z zone) add(target string, port uint16, addresses ...netip.Addr) {
 		dnsmessage.SRVResource{Weight: 1, Port: port, Target: dnsmessage.MustNewName(target + ".")})
 }
 
-// addressed is a zone in which a name has addresses.
+// addressed is a zone with addresses of a name.
 func addressed(addresses ...netip.Addr) zone {
 	return zone{addresses: map[string][]netip.Addr{fleetName: addresses}}
 }
@@ -54,7 +54,7 @@ func addressed(addresses ...netip.Addr) zone {
 // replicas returns how many servers the name has now.
 func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
 
-// changes returns how often the servers behind a name were not those from before.
+// changes returns how often the servers behind a name changed.
 func (w *world) changes() int {
 	return strings.Count(w.log.String(), "the servers behind a name have changed")
 }
@@ -132,8 +132,8 @@ func TestStreamsWhileTheNameChanges(t *testing.T) {
 	stages := []struct {
 		name string
 		zone zone
-		// servers is how many the gateway has afterwards, and fails says that lookups
-		// fail, so that these are the ones from before.
+		// servers is the gateway's number of servers afterwards. fails means that lookups fail, so that
+		// the earlier servers remain.
 		servers int
 		fails   bool
 	}{
@@ -322,8 +322,8 @@ func TestTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// Hundreds of SRV records are the same 256 servers at each lookup, and a record whose
-// own name is gone takes none of the others with it.
+// Hundreds of SRV records give the same 256 servers at each lookup, and a record whose name is gone
+// does not affect the others.
 func TestHundredsOfServices(t *testing.T) {
 	listener := everywhere(t)
 	serveModels(t, listener, always(200, whole))

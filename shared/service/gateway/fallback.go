@@ -66,7 +66,7 @@ func (c *completion) begin() *apierror.Error {
 	return apiErr
 }
 
-// otherRows returns the fallback rows: those named by the caller, or else the row's own that the
+// otherRows returns the fallback rows: the rows named by the caller, or else the row's own that the
 // caller may use.
 func (c *completion) otherRows() []*catalog.Inference {
 	if c.request.Named {

@@ -50,7 +50,7 @@ type Config struct {
 	// KeepAlive is how long a stream may be silent before its first chunk; then a comment keeps the
 	// connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Trailers means that the transport supports trailers, in which streams report their tokens.
+	// Trailers means that the transport supports trailers, which streams use to report their tokens.
 	Trailers bool
 	// Ready returns why the gateway does not accept requests yet, for /healthz. nil means always
 	// ready. The message of a fault.Unavailable is shown.

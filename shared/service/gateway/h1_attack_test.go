@@ -99,9 +99,8 @@ func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 	}
 }
 
-// A kept connection that the server closes just as a call is sent costs
-// nothing, as no byte of an answer has arrived. If one has, or the connection
-// is new, the call is not repeated.
+// A kept connection that the server closes just as a call is sent costs nothing, because no byte of an
+// answer has arrived. If a byte has, or the connection is new, the call is not repeated.
 func TestConnectionClosedDuringCall(t *testing.T) {
 	for _, c := range []struct {
 		name        string

@@ -216,8 +216,8 @@ func TestLargeRequestsAnsweredEarly(t *testing.T) {
 	}
 }
 
-// A caller may leave while its large request is being written: nothing of it is used any
-// more, and the server that does not read is let go of.
+// A caller may leave while its large request is being written: its bytes are not used any more, and the
+// connection to the slow server is closed.
 func TestLeavingWhileALargeRequestIsWritten(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)

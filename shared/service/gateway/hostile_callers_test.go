@@ -46,11 +46,10 @@ var richRequests = map[string]string{
 		`"client_metadata":{},"prompt_cache_key":"k","safety_identifier":"i","service_tier":"auto","user":"u","stream_options":{"include_obfuscation":false},"seed":5}`,
 }
 
-// wrongValues stand in the place of every value of a request.
+// wrongValues replace every value of a request.
 var wrongValues = []string{`null`, `true`, `-1`, `1e999`, `""`, `"\u0000"`, `"x"`, `[]`, `[null]`, `[[5]]`, `{}`, `{"type":5}`, `{"type":"text","text":null}`}
 
-// replaced calls yield with a request in which each value in turn is each of the wrong
-// ones.
+// replaced calls yield with requests in which each value is replaced by each wrong one in turn.
 func replaced(t *testing.T, body string, yield func(string)) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(body))

@@ -195,8 +195,7 @@ func TestHostileUpstreamsOfBothDialects(t *testing.T) {
 	}
 }
 
-// callAll makes the calls at once, checks each answer, and returns how many tokens the
-// answers say that they used.
+// callAll makes the calls at once, checks each answer, and returns the sum of the reported tokens.
 func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (told int64) {
 	w.t.Helper()
 	var all sync.WaitGroup

@@ -158,9 +158,8 @@ func hostile(s speech) map[string]func(*call) {
 	}
 }
 
-// Whatever an upstream answers, its caller gets an answer of the contract's
-// shape within the row's timeouts, and the gateway goes on: for calls of both kinds,
-// small and large.
+// Whatever an upstream answers, its caller gets an answer of the contract's shape within the row's
+// timeouts, and the gateway continues, for calls of both kinds, small and large.
 func TestHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}

@@ -25,8 +25,7 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// perByte and connection bound what may be allocated: for each byte that is received, and
-// for a call without any.
+// perByte and connection limit the allocations: for each received byte, and for a call without any.
 const perByte, connection = 20, 512 << 10
 
 // Bodies of the cheapest elements take little more memory than their bytes.

@@ -115,7 +115,7 @@ func (n *nameServer) serveTCP(life context.Context, listener net.Listener) {
 	}
 }
 
-// answer returns the answer to a query, nil for none.
+// answer returns the answer to a query, or nil.
 func (n *nameServer) answer(life context.Context, query []byte, tcp bool) []byte {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(query)
@@ -176,7 +176,7 @@ func (z zone) fill(reply *dnsmessage.Message, question dnsmessage.Question) {
 			Body: body,
 		})
 	}
-	for range 8 { // an alias may stand for itself
+	for range 8 { // an alias may point to itself
 		alias, ok := z.aliases[name]
 		if !ok {
 			break

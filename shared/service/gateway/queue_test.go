@@ -169,8 +169,8 @@ func TestQueueEnds(t *testing.T) {
 	})
 }
 
-// A gateway that stops tells calls that wait, in their own dialects, and lets those go
-// on that have a server.
+// A gateway that stops sends waiting calls an error, in their own dialects, and lets calls with a
+// server continue.
 func TestQueueDrains(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
@@ -215,7 +215,7 @@ func TestQueueDrains(t *testing.T) {
 	if got := patience.Receive(t, "inHand", inHand); got.status != 200 {
 		t.Errorf("the call in hand: got %+v", got)
 	}
-	w.gateway.Drain() // again, as a second signal does
+	w.gateway.Drain() // again, like a second signal
 	next := w.chatAs(t.Context(), studio, "a1")
 	g.open <- true
 	if got := patience.Receive(t, "next", next); got.status != 200 {

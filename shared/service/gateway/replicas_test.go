@@ -151,7 +151,7 @@ func TestALookupThatHangs(t *testing.T) {
 
 var errHang = errors.New("hang")
 
-// hanging hangs where the names say so.
+// hanging hangs if the names ask for it.
 type hanging struct{ *names }
 
 func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
@@ -163,7 +163,7 @@ func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (st
 	return cname, records, err
 }
 
-// The catalog says how servers are found, and refuses what cannot be looked up.
+// The catalog defines how servers are found, and refuses invalid names.
 func TestDiscoveryInTheCatalog(t *testing.T) {
 	for url, want := range map[string]string{
 		"dns+http://vllm.internal:8000":    "dns http://vllm.internal:8000/v1",

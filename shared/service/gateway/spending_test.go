@@ -34,7 +34,7 @@ func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	return store, machine
 }
 
-// standing returns a clock that stands still: midnight may pass while a test is running.
+// standing returns a stopped clock, because midnight may pass while a test is running.
 func standing() func() time.Time {
 	now := time.Now()
 	return func() time.Time { return now }

@@ -73,8 +73,8 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasBegun reports whether the caller has received anything. A nil writer stands for an answer that
-// is not streamed.
+// hasBegun reports whether the caller has received anything. A nil writer means an answer that is not
+// streamed.
 func (s *streamWriter) hasBegun() bool {
 	if s == nil {
 		return false

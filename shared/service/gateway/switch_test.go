@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// An upstream that switches protocols has failed: its connection is closed, and neither
-// what follows on it nor its end is awaited.
+// An upstream that switches protocols has failed: its connection is closed, without waiting for further
+// bytes or its end.
 func TestSwitchesOfProtocols(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -149,8 +149,7 @@ func TestWeights(t *testing.T) {
 	}
 }
 
-// An upstream with as many calls as it may have is passed over; if all are, the
-// caller is asked to come back.
+// A full upstream is skipped; if all are full, the caller is asked to come back.
 func TestConcurrency(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
@@ -236,9 +235,8 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 	}
 }
 
-// Of several upstreams, one that asks not to be called for a while is spared
-// while another takes the calls; if none does, the caller gets the shortest
-// wait.
+// An upstream that asks for a pause is spared while another takes the calls; if none does, the caller
+// gets the shortest wait.
 func TestUpstreamsThatBackOff(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
@@ -270,8 +268,7 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 	}
 }
 
-// An upstream that says that it is unavailable has this passed on, and its
-// breaker opens once it has said so often enough.
+// An unavailable upstream's answer is passed on, and its breaker opens after enough of them.
 func TestUnavailableUpstreams(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -525,8 +522,8 @@ func TestLongStreamIsNotTimedOut(t *testing.T) {
 	})
 }
 
-// An upstream gets the rewritten request and its own key, and nothing of the
-// caller's header, not even the request's id.
+// An upstream gets the rewritten request and its own key, and no field of the caller's header, not even
+// the request's id.
 func TestUpstreamRequest(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))

@@ -42,7 +42,7 @@ type usageBody struct {
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 	// Jobs is set only for models with accepted jobs.
 	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted counts those, or earlier ones, that ended with a result.
+	// JobsCompleted counts jobs, including earlier ones, that ended with a result.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
 	// Cost and Currency are set only if a price was set.
 	Cost     json.Number `json:"cost,omitempty"`

@@ -72,10 +72,10 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// setup says how a world differs from the default.
+// setup describes a world's differences from the default.
 type setup struct {
-	// rows are the catalog's inference models, in YAML; URL0, URL1 and so on
-	// stand for the upstreams.
+	// rows are the catalog's inference models, in YAML; URL0, URL1 and so on are the upstreams'
+	// placeholders.
 	rows      string
 	upstreams []*modelServer
 	tier      credential.Tier

@@ -14,7 +14,7 @@ import (
 
 // Probe checks one dependency of the service.
 type Probe struct {
-	// What names it in the log.
+	// The name in the log.
 	What string
 	// Reason is the message to clients if the probe fails. It must not contain paths.
 	Reason string

@@ -100,8 +100,8 @@ func (w *world) open(model, key string, header ...string) *client {
 // tryAgain refuses a session when the server could not ask its store in time.
 const tryAgain = "No session can be opened now. Try again."
 
-// first connects, and again if the machine stood still while the server asked its store. It
-// returns the client and its first message.
+// first connects, and again if the machine stalled while the server asked its store. It returns the
+// client and its first message.
 func first(connect func() *client) (c *client, m message) {
 	for range 10 {
 		c = connect()

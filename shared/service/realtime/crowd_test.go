@@ -48,7 +48,7 @@ func TestStrangersHoldFewConnections(t *testing.T) {
 	// A refused client that does not answer is held for this time, and at most this many at once.
 	const held, most = 5 * time.Second, 256
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
-	var told []time.Time // when those connected who were told a reason
+	var told []time.Time // connection times of clients that got a reason
 	for i := range 300 {
 		began := time.Now()
 		conn, err := net.Dial("tcp", w.address)

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A long text message that has nothing but the cheapest elements takes at most
-// 20 times as much memory as it has bytes.
+// A long text message that has only the cheapest elements takes at most 20 times its bytes of memory.
 func TestCheapMessages(t *testing.T) {
 	const size = 1 << 20 // the longest has 14 MB
 	repeated := func(element string) string { return strings.Repeat(element, size/len(element)) }

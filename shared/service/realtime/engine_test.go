@@ -39,7 +39,7 @@ func (e *remoteEditor) SetImage(context.Context, *engine.ReferenceImage) (engine
 // A full engine refuses no client for good, and the session's slot is released.
 func TestConnectsWhileTheEngineIsFull(t *testing.T) {
 	full := &remote{}
-	full.room.Store(1) // for the session by which the test sees that the server is ready
+	full.room.Store(1) // for the session that shows the test that the server is ready
 	w := newWorld(t, setup{engine: full})
 	full.room.Store(0)
 	w.dial("gen-2.5", studio).refused(websocket.StatusTryAgainLater, tryAgain)

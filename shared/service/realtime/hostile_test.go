@@ -85,7 +85,7 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
 	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
-	// A machine that stands still answers no ping in time.
+	// A stalled machine answers no ping in time.
 	eventually(t, "a session paints", w.paints)
 }
 

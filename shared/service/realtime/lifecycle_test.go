@@ -127,8 +127,7 @@ func TestAnExpiredKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// When the server stops, it tells all sessions, closes them and frees their
-// slots.
+// When the server stops, it notifies all sessions, closes them and frees their slots.
 func TestTheStopOfTheServer(t *testing.T) {
 	w := newWorld(t, setup{})
 	var all []*client
@@ -269,7 +268,7 @@ func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { r
 
 type glutton struct{ canvas }
 
-// Edit returns noise, of which a JPEG takes a byte and more a pixel.
+// Edit returns noise, which takes more than a byte a pixel as a JPEG.
 func (*glutton) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {
 	noise := filled(image.Rect(0, 0, 4500, 4500), red)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise.Y)

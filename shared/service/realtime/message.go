@@ -39,7 +39,7 @@ type clientMessage struct {
 		FrameTiming bool `json:"frame_timing"`
 	} `json:"client_capabilities"`
 
-	// Queue says whether a joining client waits if no session is free.
+	// Queue chooses whether a joining client waits if no session is free.
 	Queue json.RawMessage `json:"queue"`
 
 	// release frees the memory that was counted for the message.

@@ -299,7 +299,7 @@ func TestFramesOfOtherColours(t *testing.T) {
 	if err := jpeg.Encode(&encoded, grey, nil); err != nil {
 		t.Fatal(err)
 	}
-	// A marker of Adobe's says that the planes, white in luma and chroma, are colours.
+	// An Adobe marker declares that the planes, white in luma and chroma, are colours.
 	white := plain(64, 32, color.White)
 	labelled := slices.Concat(white[:2], []byte("\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"), white[2:])
 	for what, f := range map[string]struct {
@@ -333,8 +333,8 @@ func giant(frame []byte) []byte {
 	return frame
 }
 
-// layered is a frame followed by empty scans, for each of which a decoder of
-// progressive JPEG has to traverse the whole picture.
+// layered is a frame followed by empty scans. A decoder of progressive JPEG has to traverse the whole
+// picture for each.
 func layered(frame []byte, scans int) []byte {
 	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
 	body, end := frame[:len(frame)-2], frame[len(frame)-2:]

@@ -26,9 +26,8 @@ var (
 // of a session allows at once.
 const perSession = 20
 
-// Scores of pictures, each broken in a different way, end no session, and
-// another session goes on all the while. To send more: -run TestMutatedPictures
-// -mutated-frames 18000 -mutated-images 3000.
+// Scores of pictures, each broken in a different way, end no session, and another session continues. To
+// send more: -run TestMutatedPictures -mutated-frames 18000 -mutated-images 3000.
 func TestMutatedPictures(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})

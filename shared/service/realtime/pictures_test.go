@@ -146,8 +146,8 @@ func TestAPanicEndsItsSession(t *testing.T) {
 	})
 }
 
-// sometimes is an engine that panics when it opens its second session: the
-// first one tells the test that the server is ready.
+// sometimes is an engine that panics when it opens its second session: the first one shows the test
+// that the server is ready.
 type sometimes struct{ opened atomic.Int32 }
 
 func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// knocks connects and says whether it waits: "true", "false", or "" for nothing.
+// knocks connects with the wish to wait: "true", "false", or "" for none.
 func (w *world) knocks(key, waits string) *client {
 	w.t.Helper()
 	query := url.Values{"model": {"gen-2.5"}, "api_key": {key}}
@@ -129,7 +129,7 @@ func TestWhatIsSentWhileWaiting(t *testing.T) {
 	c.show([]byte("no JPEG at all"))
 	c.say(`{"type":"prompt","prompt":"red"}`)
 	c.say(`{"type":"set_image","image_data":null,"prompt":"blue"}`)
-	// Places go on after the messages.
+	// Places continue after the messages.
 	c.waits(1, 1)
 	c.waits(1, 1)
 	holder.leave()

@@ -19,8 +19,8 @@ const defaultTextMemory = 3 * maxText
 // accountsOfTexts is how many accounts may use their full memory at once.
 const accountsOfTexts = 3
 
-// returnedPeak is the number of bytes from which the memory of texts returns to the system as soon
-// as none is held. By default it would stay for minutes.
+// returnedPeak is the number of bytes from which the memory of texts returns to the system as soon as
+// all are released. By default it would stay for minutes.
 const returnedPeak = 32 << 20
 
 // errTexts means that the memory for text messages is used up.

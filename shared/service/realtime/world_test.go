@@ -96,7 +96,7 @@ type world struct {
 	stop func()
 }
 
-// machine is how long a machine has run that loses no session because it stood still.
+// machine measures how long a machine has run without a stall that loses a session.
 type machine struct {
 	clock  *patience.Clock
 	booted time.Time
@@ -152,7 +152,7 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.pictures == nil {
 		s.pictures = pictures(t)
 	}
-	// A busy machine may take long to start what decodes a picture, and to send.
+	// A busy machine may take long to start the decoder of a picture, and to send.
 	s.times.Image, s.times.Decode, s.times.Write = patience.Max, patience.Max, cmp.Or(s.times.Write, patience.Max)
 	if s.times.Ping == 0 {
 		// Clients of tests answer pings only while they read.

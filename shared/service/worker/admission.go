@@ -21,11 +21,11 @@ const guardRest = 5
 
 // admission admits receivers to the queue while the worker is protected.
 //
-// A worker is protected before it receives, because it does not know when a job comes. If an idle
-// worker were always protected, scaling in would never stop it. So it receives in rounds of
-// GuardEvery. After a round that left nothing in flight, it rests unprotected for a fifth of that
-// time and takes no job. A job may have to wait for that rest, but none is lost with a worker. (A
-// worker that is stopped anyway, by a spot interruption or a deploy, releases its jobs.)
+// A worker is protected before it receives, because a job may come at any time. If an idle worker were
+// always protected, scaling in would never stop it. So it receives in rounds of GuardEvery. After a
+// round that left nothing in flight, it rests unprotected for a fifth of that time and takes no job. A
+// job may have to wait for that rest, but none is lost with a worker. (A worker that is stopped anyway,
+// by a spot interruption or a deploy, releases its jobs.)
 type admission struct {
 	inflight *inflight
 

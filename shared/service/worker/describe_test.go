@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// header describes videos whose content says that they are plain.
+// header describes videos whose content is declared plain.
 type header struct{}
 
 func (header) DescribeVideo(path, _ string) (media.Info, bool, error) {

@@ -39,7 +39,7 @@ func TestPromptsAreEnhanced(t *testing.T) {
 	const expanded = "A loose watercolor of a bay at dusk, in warm light."
 	for _, c := range []struct {
 		says   string
-		model  http.HandlerFunc // nil for none
+		model  http.HandlerFunc // may be nil
 		prompt string
 		asked  bool
 		want   string

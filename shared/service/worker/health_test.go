@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A worker whose engine takes no runs leaves its jobs to others, which costs
-// the jobs no run, and goes on when the engine does.
+// A worker whose engine takes no runs leaves its jobs to others, which costs the jobs no attempt, and
+// resumes when the engine does.
 func TestAWorkerWithoutItsEngine(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

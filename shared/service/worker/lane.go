@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// lane runs the jobs of one lane. It has slots, in which jobs run, and as many receivers, which
-// feed them.
+// lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers,
+// which feed them.
 //
 // A slot requests each of its jobs, and a receiver takes one from the queue for each request.
 // Without Prefetch a slot requests a job when it is free; with it, when it is about to be. A

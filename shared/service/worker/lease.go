@@ -13,7 +13,7 @@ import (
 )
 
 // lease is a received job that is not settled yet. Its holder must stop it, settle its delivery and
-// remove it from those in flight.
+// remove it from the jobs in flight.
 type lease struct {
 	delivery Delivery
 	logger   *slog.Logger

@@ -67,8 +67,7 @@ func (r *faultyRuns) Progress(ctx context.Context, id, nonce string, fraction fl
 	return r.Runs.Progress(ctx, id, nonce, fraction)
 }
 
-// Whichever of the worker's goroutines panics, the worker goes on, and so does
-// the job.
+// Whichever of the worker's goroutines panics, the worker continues, and so does the job.
 func TestAPanicCostsARunAtMost(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(c *worker.Config, p *panics){

@@ -23,7 +23,7 @@ const (
 )
 
 // prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports
-// whether a slot took it. It starts no run, so a failure costs none: the run fetches the missing
+// whether a slot took it. It starts no run, so a failure costs no attempt: the run fetches the missing
 // inputs.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {

@@ -210,7 +210,7 @@ func TestADrainReleasesAPrefetchedJob(t *testing.T) {
 	}
 }
 
-// A job that ends while it waits for a slot is dropped, and the slot goes on.
+// A job that ends while it waits for a slot is dropped, and the slot continues.
 func TestAPrefetchedJobThatEnds(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
@@ -249,7 +249,7 @@ func TestAPrefetchedJobThatIsOverdue(t *testing.T) {
 		t.Errorf("%d runs", j.Runs)
 	}
 	next := s.submit("three", 0)
-	s.awaitFetched(next, "three") // prefetching goes on
+	s.awaitFetched(next, "three") // prefetching continues
 	s.wantClean(stop)
 }
 
@@ -267,8 +267,8 @@ func (f failing) Open(ctx context.Context, name string, offset, length int64) (i
 	return f.Store.Open(ctx, name, offset, length)
 }
 
-// What cannot be prefetched is fetched by the run; an input that cannot be
-// edited fails in a run, as always.
+// An input that cannot be prefetched is fetched by the run; an input that cannot be edited fails in a
+// run, as always.
 func TestAFailedPrefetch(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()

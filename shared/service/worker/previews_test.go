@@ -55,8 +55,7 @@ func previewing(every time.Duration) func(*worker.Config) {
 	return func(c *worker.Config) { c.PreviewEvery = every }
 }
 
-// An engine's latest preview is there while it works, and nothing of it afterwards, however
-// the run ends.
+// An engine's latest preview is available while it works, and deleted afterwards, however the run ends.
 func TestPreviews(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {

@@ -29,8 +29,7 @@ func (s slow) Put(ctx context.Context, name string, r io.Reader) (int64, error) 
 	return s.Store.Put(ctx, name, r)
 }
 
-// counting counts extensions, and closes enough after so many that the first
-// lease has ended.
+// counting counts extensions, and closes enough after as many as outlast the first lease.
 type counting struct {
 	worker.Queue
 	slow slow

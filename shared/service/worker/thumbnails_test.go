@@ -120,8 +120,7 @@ func TestThumbnails(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// depicting is an engine that can make the pictures of its result on the way, but is held
-// by the channel before it tells them.
+// depicting is an engine that makes the pictures of its result on the way, but the channel delays them.
 type depicting struct {
 	script
 	hold chan struct{}
@@ -165,7 +164,7 @@ func TestThumbnailsByTheEngine(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A picture that cannot be made costs nothing but itself.
+// A picture that cannot be made has no other effect.
 func TestThumbnailsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
 	for fails, want := range map[string]string{"clip": "small: edited: clip", "edited": ""} {
@@ -185,7 +184,7 @@ func TestThumbnailsThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// A job that fails has no pictures, and one that is lost in the end keeps none.
+// A failed job has no pictures, and a job that is lost in the end keeps none.
 func TestNoThumbnailsWithoutAResult(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -231,7 +230,7 @@ func TestAStopWaitsForThumbnails(t *testing.T) {
 	}
 }
 
-// A job that is deleted before its pictures are stored leaves none behind.
+// A job deleted before its pictures are stored leaves none behind.
 func TestNoThumbnailsOfADeletedJob(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)

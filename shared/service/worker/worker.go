@@ -69,7 +69,7 @@ type Config struct {
 	// Free returns how many more bytes the result of an engine's server may put on the disk; nil
 	// means no limit.
 	Free func() (int64, error)
-	// Folder is where runs get their scratch folders.
+	// Folder holds the runs' scratch folders.
 	Folder string
 	// Slots is how many jobs of a lane run at once.
 	Slots map[job.Lane]int
@@ -81,7 +81,7 @@ type Config struct {
 	// does not. GuardEvery is how often it is renewed.
 	Guard      Guard
 	GuardEvery time.Duration
-	// Tracer starts the spans of runs, as children of the submissions' spans; nil starts none.
+	// Tracer starts the spans of runs, as children of the submissions' spans; it may be nil.
 	Tracer trace.Tracer
 	// Observer receives every run; it may be nil.
 	Observer Observer
@@ -99,11 +99,11 @@ type Tools struct {
 	Prober Prober
 	// Describer replaces the probe of plain videos, unless a run fails. nil probes each.
 	Describer Describer
-	// Posters makes the thumbnails of results and inputs; nil makes none.
+	// Posters makes the thumbnails of results and inputs; it may be nil.
 	Posters Posters
 	// Signer puts Content Credentials into results; nil turns that off.
 	Signer Signer
-	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
+	// Enhancer expands the prompts of jobs that ask for it; it may be nil.
 	Enhancer Enhancer
 }
 

@@ -75,8 +75,8 @@ func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return p.ProbeVideo(ctx, path, mime)
 }
 
-// shortLease is a change for tests in which a lease runs out. Elsewhere a lease outlasts
-// whatever keeps a busy machine from extending it.
+// shortLease is a change for tests in which a lease runs out. Otherwise a lease outlasts the stalls of
+// a busy machine.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 
 // fixture is a worker's environment, with a real database and a real blob folder.
@@ -84,7 +84,7 @@ type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	budgets *sqlite.Budgets
-	// claims are what jobs take from budgets when they are submitted.
+	// claims are a job's claims on budgets at its submission.
 	claims  []budget.Claim
 	queue   worker.Queue
 	blobs   blob.Store
@@ -313,8 +313,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A clip that is longer than its header told, by which its cost was reserved of a budget,
-// fails and costs nothing; within a second of it, or without a budget, it is edited.
+// A clip that is longer than its header claimed, which determined its reserved cost, fails and costs
+// nothing. Within a second of it, or without a budget, it is edited.
 func TestAClipThatIsLongerThanItsHeaderSays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -381,7 +381,7 @@ func TestARunThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-// A drain hands the job back at once and costs it none of its runs.
+// A drain hands the job back at once and costs it no attempt.
 func TestADrainHandsTheJobBack(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
@@ -494,7 +494,7 @@ func TestAJobWhoseRunsAreLostFails(t *testing.T) {
 	s.wantFailure(id, job.WorkerLost, "three times")
 }
 
-// full is a blob store without room for results.
+// full is a blob store without space for results.
 type full struct{ blob.Store }
 
 func (full) Put(context.Context, string, io.Reader) (int64, error) {

@@ -40,7 +40,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search loads the library and measures what that needs.
+// search loads the library and measures its needs.
 func search(path string) Found {
 	library, err := libc2pa.Load(path)
 	if err != nil {

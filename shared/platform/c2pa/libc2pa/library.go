@@ -1,7 +1,7 @@
 // Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity Initiative, without
 // cgo. A file that it reads may take over the process, so package c2pa calls it in a sandbox.
 //
-// A process that calls it does one task and ends, so it frees nothing of the library.
+// A process that calls it does one task and ends, so it never frees the library's memory.
 package libc2pa
 
 import (
@@ -183,7 +183,7 @@ func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 
 // Ingredient is a file that another was made of.
 type Ingredient struct {
-	// JSON describes it, as the library's documentation says.
+	// JSON describes it, in the format of the library's documentation.
 	JSON string
 	MIME string
 	File *os.File
@@ -191,7 +191,7 @@ type Ingredient struct {
 
 // Signing is a file to write with Content Credentials.
 type Signing struct {
-	// Settings and Manifest are JSON objects, as the library's documentation says.
+	// Settings and Manifest are JSON objects, in the format of the library's documentation.
 	Settings, Manifest string
 	MIME               string
 	From, To           *os.File

@@ -20,7 +20,7 @@ func landlockVersion() (int, error) {
 
 // handled returns everything that a version of Landlock can restrict.
 func handled(version int) *rulesetAttr {
-	all := &rulesetAttr{files: accessRefer - 1} // what version 1 knows
+	all := &rulesetAttr{files: accessRefer - 1} // the rights of version 1
 	for _, since := range []struct {
 		version int
 		right   uint64

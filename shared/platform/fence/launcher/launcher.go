@@ -66,9 +66,9 @@ type Ability struct {
 	Seccomp, User bool
 }
 
-// A program that is run under the launcher's name is the launcher, even a test. It needs init: a
-// main that forgot to check would serve, or test, once more for every run of ffmpeg; and the
-// initialization of other packages would cost each run its time.
+// A program that is run under the launcher's name is the launcher, even a test. It needs init: a main
+// without the check would serve, or test, again for every run of ffmpeg, and each run would pay for the
+// initialization of other packages.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return

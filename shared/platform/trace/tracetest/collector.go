@@ -152,7 +152,7 @@ func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, nam
 	}
 }
 
-// Received returns everything that was received, as it came.
+// Received returns everything received, unchanged.
 func (c *Collector) Received() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

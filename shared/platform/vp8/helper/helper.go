@@ -44,7 +44,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search finds the library and measures what loading it needs.
+// search finds the library and measures the needs of loading it.
 func search() Found {
 	library, err := libvpx.Load("")
 	if err != nil {

@@ -10,8 +10,8 @@ const MaxFrame = 1 << 20
 // The memory that server and helper share. Each part has one writer: FrameIn and PictureIn are the
 // server's, the others the helper's.
 const (
-	// maxPicture limits the memory of a picture: one that is a pixel high or wide has as many bytes
-	// of chroma as of luma.
+	// maxPicture limits the memory of a picture. A picture one pixel high or wide has the same number
+	// of bytes of chroma as of luma.
 	maxPicture = (2*MaxPixels + 1<<12) &^ (1<<12 - 1)
 	// MaxOut limits an encoded frame, in bytes.
 	MaxOut = 4 << 20

@@ -138,9 +138,8 @@ func (l *Library) bind(handle uintptr) error {
 	return l.check()
 }
 
-// variadic returns a function that calls vpx_codec_control_, whose value is a
-// variable argument. Apple's ARM processors take those from the stack, where the
-// ninth argument of a plain call is.
+// variadic returns a function that calls vpx_codec_control_, whose value is a variable argument. On
+// Apple's ARM processors those are on the stack, in the place of a plain call's ninth argument.
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32

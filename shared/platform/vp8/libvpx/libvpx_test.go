@@ -38,7 +38,7 @@ func TestTheEncoderFollows(t *testing.T) {
 	for i, bitrate := range []int{2000, 200, 1000} {
 		size := 0
 		for frame := range 3 * second {
-			for y := range picture.Y { // moving noise, which takes what bits there are
+			for y := range picture.Y { // moving noise, which uses all available bits
 				picture.Y[y] = byte(60 + (y+frame*3)%320/4 + random.IntN(40))
 			}
 			at := time.Duration(i*3*second+frame) * time.Second / second
@@ -59,7 +59,7 @@ func TestTheEncoderFollows(t *testing.T) {
 	}
 }
 
-// A decoder that broke goes on with a key frame.
+// A decoder that broke continues with a key frame.
 func TestABrokenFrameIsForgotten(t *testing.T) {
 	l, err := libvpx.Load("")
 	if err != nil {

@@ -314,7 +314,7 @@ function operations(tag) {
 
 const plain = text => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
 
-// namesOf returns the names of all fields of a schema, which stands in those around.
+// namesOf returns the names of all fields of a schema inside the schemas around.
 function namesOf(schema, around = []) {
   schema = follow(schema) || {};
   if (around.includes(schema)) return [];

@@ -2,8 +2,8 @@
 // Samples that call an operation: with curl, in Python and in JavaScript. They are
 // made of one description of the request.
 
-// requestOf describes a sample call: {method, url, headers, form, json, bytes, save},
-// where form is a list of [name, value], and a file's value is {file}.
+// requestOf describes a sample call: {method, url, headers, form, json, bytes, save}, form is a
+// list of [name, value], and a file's value is {file}.
 function requestOf(path, method, operation) {
   const request = { method: method.toUpperCase(), url: serverOf(path), headers: credentialOf(operation, "") };
   const parameters = (operation.parameters || []).map(follow);

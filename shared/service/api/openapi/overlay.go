@@ -105,7 +105,7 @@ func forModel(operation object, m *catalog.Model, name string, form *catalog.For
 		operation = operation.set("deprecated", true)
 	}
 	if name == m.ID {
-		operation = operation.set("x-model", describe(m)) // what programs show of it in menus
+		operation = operation.set("x-model", describe(m)) // the texts for menus
 	}
 	id, _, _ := strings.Cut(operation.text("operationId"), "_example")
 	return operation.

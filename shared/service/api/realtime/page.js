@@ -9,7 +9,7 @@ const original = element("original").getContext("2d", { alpha: false, willReadFr
 const edited = element("edited").getContext("2d", { alpha: false });
 
 let session; // the connection, or undefined
-let watch; // what measures the session's pictures
+let watch; // the meter of the session's pictures
 let attempt = 0; // counts connection attempts, to notice one that was abandoned
 let camera; // the video element of the camera, undefined for the test pattern
 let image; // the stored reference image: its id and name
@@ -146,7 +146,7 @@ function count(latency) {
 // The transport
 
 const measured = "Latency is the time from drawing a picture to showing it edited, read off the stamp in its lower right corner.";
-let way; // by which video goes, "udp" or "tcp"
+let way; // the video's protocol, "udp" or "tcp"
 
 function showTransport() {
   const video = session !== undefined && session.byVideo();
@@ -321,7 +321,7 @@ function noteFrames(text) {
   else note("image-state", "No image.");
 }
 
-// While a prompt is typed, the page says what would be made of it.
+// While a prompt is typed, the page shows how it would be read.
 
 let asking = 0, askTimer;
 

@@ -1,7 +1,6 @@
 "use strict";
-// The room of a session: its pictures as video over WebRTC
-// (docs/contract/realtime.md#webrtc). Its signalling is a WebSocket with messages of
-// Protocol Buffers, of which few are needed.
+// The room of a session: its pictures as video over WebRTC (docs/contract/realtime.md#webrtc). Its
+// signalling is a WebSocket with a few messages of Protocol Buffers.
 
 // field returns a field of a message: an integer, a text, or a message.
 function field(number, value) {
@@ -84,8 +83,7 @@ class Room {
     this.send(outgoing.offer, [...field(description.type, type), ...field(description.sdp, sdp)]);
   }
 
-  // follow looks for another way when the one to the server is lost, such as TCP where UDP
-  // passes no longer.
+  // follow finds another path when the one to the server is lost, such as TCP if UDP is blocked.
   follow(state) {
     if (state === "connected") this.sought = false;
     if (state === "failed" && this.sought) return this.end();
@@ -110,7 +108,7 @@ class Room {
     this.peer.setRemoteDescription({ type: "answer", sdp }).catch(() => this.end());
   }
 
-  // way returns "udp" or "tcp", whichever the video goes by, undefined before it does.
+  // way returns the video's protocol, "udp" or "tcp", or undefined before it starts.
   async way() {
     const known = await this.peer.getStats();
     for (const one of known.values()) {

@@ -79,7 +79,7 @@ const stalled = 3000;
 // It calls on.started(), on.frame(blob, latency in ms), on.video(stream), on.message(object)
 // and, once, on.ended(text): why, or "" if it was closed here.
 class Session {
-  // The picture is a canvas. If video is false, it is sent as JPEGs alone.
+  // The picture is a canvas. If video is false, it is sent only as JPEGs.
   constructor(model, token, picture, video, on) {
     Object.assign(this, { picture, on, sent: [], started: false, closed: false, why: "" });
     if (!video) this.why = "the server has no WebRTC";

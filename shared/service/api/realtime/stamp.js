@@ -1,8 +1,8 @@
 "use strict";
-// Stamps: numbers in the pixels of pictures, which are read back off the edited ones. A
-// stamp is a strip of cells in the lower right corner of a picture of 640x360: a dark and
-// a bright one, then two for each bit, of which one is the brighter. So it can be read
-// where an edit has changed its colours.
+// Stamps: numbers in the pixels of pictures, which are read from the edited pictures. A stamp is a
+// strip of cells in the lower right corner of a picture of 640x360: a dark and a bright one, then
+// two for each bit, one brighter than the other. So it remains readable after an edit changed its
+// colours.
 
 const stampBits = 10, stampCells = 2 + 2 * stampBits, cellWidth = 10, cellHeight = 14;
 

@@ -67,7 +67,7 @@ type Error struct {
 	// Param is the wrong field, such as messages[0].role, or empty.
 	Param   string
 	Message string
-	// RetryAfter is the wait before trying again; 0 means none.
+	// RetryAfter is the wait before trying again, or 0.
 	RetryAfter time.Duration
 }
 

@@ -39,7 +39,7 @@ type request struct {
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-// content is a text: a string, null, an object with a text, or parts of which some have one.
+// content is a text: a string, null, an object with a text, or a list of parts with optional texts.
 type content string
 
 func (c *content) UnmarshalJSON(text []byte) error {

@@ -1,8 +1,8 @@
 // Package demomodel is a small model server for first runs and tests, with the interface of OpenAI.
 //
-// It has no language model. It makes each answer from the request and says so. The same
-// request always gets the same answer. Arguments of tools and structured output match their
-// JSON Schema, limits and stop sequences hold, and usage counts the tokenizer's tokens.
+// It has no language model. It makes each answer from the request and declares that. The same request
+// always gets the same answer. Arguments of tools and structured output match their JSON Schema, limits
+// and stop sequences apply, and usage counts the tokenizer's tokens.
 package demomodel
 
 import (

@@ -188,7 +188,7 @@ func TestBoundsOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A bound within a character cuts off all of it.
+// A limit within a character cuts off all of it.
 func TestNoHalfCharacters(t *testing.T) {
 	server := newServer(t)
 	for n := range 60 {

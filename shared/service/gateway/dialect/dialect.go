@@ -85,8 +85,8 @@ type walk struct {
 	ids    map[string]bool
 	// finish is why the completion ended, stop the stop sequence.
 	finish, stop string
-	// told means that the caller asked for the probabilities of tokens. logprobs are the
-	// probabilities of the next text, as elements of an array.
+	// told is true if the caller asked for the probabilities of tokens. logprobs are the probabilities
+	// of the next text, as elements of an array.
 	told     bool
 	logprobs []byte
 }

@@ -127,7 +127,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// What chat cannot carry is refused by its place.
+// A request that chat cannot express is refused, by the field's place.
 func TestRefusedRequests(t *testing.T) {
 	const messages = `{"model":"m","messages":[{"role":"user","content":[%s]}]}`
 	for _, c := range []struct {

@@ -34,7 +34,7 @@ func NewMessages(call Call) *Messages {
 	return m
 }
 
-// Held is how many bytes of a stream are kept: none.
+// Held is the number of stored bytes of a stream, always 0.
 func (m *Messages) Held() int { return 0 }
 
 // Answer appends the message for a whole completion.

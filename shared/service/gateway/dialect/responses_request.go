@@ -36,7 +36,7 @@ type responsesWriter struct {
 	// of namespaces the functions repeat.
 	spaces  map[string]function
 	spelled int
-	// customs has the names of tools that take a text. told means that the caller asks for
+	// customs has the names of tools that take a text. told is true if the caller asks for
 	// probabilities of tokens.
 	customs map[string]bool
 	told    bool

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// field is a top-level field that the gateway reads. Its order is the order in which errors are
-// reported.
+// field is a top-level field that the gateway reads. Errors are reported in the order of fields.
 type field uint8
 
 const (
@@ -248,7 +247,7 @@ type sentField struct {
 // present reports whether the field has a value; null counts as absent.
 func (m *sentField) present() bool { return m.kind != 0 }
 
-// object is an object in which a rule may set a member.
+// object is an object whose member a rule may set.
 type object struct {
 	// open is where the first member starts. last is where the last one ends, unless the object is
 	// empty.

@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid
-// JSON in which every field that the contract does not name keeps its bytes and
-// its place, and which no rule would change again.
+// FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid JSON. Fields that the
+// contract does not name keep their bytes and places, and no rule would change the result again.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		chat("plain", `"stream":true,"x":[1.0,{"y":null}]`),

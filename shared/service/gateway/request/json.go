@@ -160,7 +160,7 @@ func (r *jsonReader) end() error {
 // The body need not be JSON.
 func checkNesting(body []byte) *apierror.Error {
 	// First count brackets, colons and commas, including those within strings. That is many times
-	// faster than parsing, and mostly enough.
+	// faster than parsing, and usually suffices.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil

@@ -16,7 +16,7 @@ func prompt(value string) string { return `{"model":"plain","prompt":` + value +
 
 type ruling struct {
 	name, body string
-	// param is the field that is wrong; "ok" stands for a valid request.
+	// param is the invalid field; "ok" means a valid request.
 	param, code string
 }
 

@@ -17,7 +17,7 @@ type Caller struct {
 	// Row is set for a call that has fallen back to this row. Find and Refuses are then not called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
-	// Refuses returns why the caller may not use the model, or ""; nil refuses none.
+	// Refuses returns the reason why the caller may not use the model, or ""; it may be nil.
 	Refuses func(slug string) string
 	// MaxTokens is the tier's limit on tokens of one completion; 0 means no limit.
 	MaxTokens int

@@ -342,7 +342,7 @@ func TestFieldsAllowedByTheRow(t *testing.T) {
 // and no other is.
 func TestPromptsLongerThanTheContext(t *testing.T) {
 	who := caller(t)
-	const longest = 100 * 256 // bytes that 100 tokens can stand for
+	const longest = 100 * 256 // the most bytes of 100 tokens
 	text := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
 	ids := func(n int) string { return "[" + strings.Repeat("1,", n-1) + "1]" }
 	for _, c := range []struct {

@@ -119,7 +119,7 @@ func special(word uint64) uint64 {
 // check.
 func endOfText(body []byte, i int) (end int, valid bool) {
 	for {
-		for i+32 <= len(body) { // the processor looks at four words at once
+		for i+32 <= len(body) { // the processor handles four words at once
 			words := body[i : i+32]
 			if special(binary.LittleEndian.Uint64(words))|special(binary.LittleEndian.Uint64(words[8:]))|
 				special(binary.LittleEndian.Uint64(words[16:]))|special(binary.LittleEndian.Uint64(words[24:])) != 0 {

@@ -52,7 +52,7 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A body of which much is left is read whole, wherever its long text is.
+// A body with much remaining text is read whole, wherever its long text is.
 func TestManyShortTexts(t *testing.T) {
 	who := caller(t)
 	short := strings.Repeat(`{"role":"user","content":"short"},`, 10000)
@@ -83,8 +83,7 @@ func TestLongTextsThatAreWrong(t *testing.T) {
 			if problem == nil || problem.Code != "invalid_json" {
 				t.Fatalf("%q: %+v", wrong, problem)
 			}
-			// The same body, of which the reader cuts nothing out: an escape of four digits is
-			// left to the walk.
+			// The same body without cuts: the reader leaves an escape of four digits to the walk.
 			plain := strings.ReplaceAll(body, "Once", `\u004fnce`)
 			_, want := request.Parse(catalog.Chat, []byte(plain), who)
 			if want == nil || problem.Code != want.Code || problem.Param != want.Param ||
@@ -106,8 +105,8 @@ func TestLongTextsThatAreWrong(t *testing.T) {
 
 func itoa(n int) string { text, _ := json.Marshal(n); return string(text) }
 
-// FuzzSkeleton holds the reading of bodies of which texts are cut out against the
-// reading of whole ones: the same values at the same places, and the same errors.
+// FuzzSkeleton compares the reading of bodies with cut texts with the reading of whole ones: the same
+// values at the same places, and the same errors.
 func FuzzSkeleton(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"b","c":["d\n","e\\",{"f" : "g"}]}`, `{"aaaaaaaaaaaa":"bbbbbbbbbbbbbbbb\"c","dd":5}`, `["éééé",""]`, `{"a":"\ud83d\ude00"}`,

@@ -46,8 +46,8 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part is a part of a piece: where the next one starts, where the previous one starts, and the id
-// of the token that it makes with the next, or none.
+// part is a part of a piece: the starts of the next and the previous one, and the id of the token that
+// it makes with the next, or none.
 type part struct {
 	next, previous int
 	pair           uint32

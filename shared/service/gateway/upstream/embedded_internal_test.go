@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// newEmbeddedCalls returns an embedded server, and what calls it.
+// newEmbeddedCalls returns an embedded server, and a function that calls it.
 func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call func(context.Context) (Reply, error)) {
 	t.Helper()
 	e = newEmbedded(handle, slog.New(slog.DiscardHandler))

@@ -55,7 +55,8 @@ type h1Conn struct {
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written whole. It is nil if none is being written.
+	// sent receives whether a large request was written whole. It is nil if no request is being
+	// written.
 	sent chan bool
 	stop func() bool
 
@@ -68,7 +69,7 @@ func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	c := &h1Conn{conn: conn, transport: t, writer: bufio.NewWriter(conn)}
 	c.reader = bufio.NewReader(c)
 	if socket, ok := conn.(syscall.Conn); ok {
-		c.raw, _ = socket.SyscallConn() // it fails on a closed one, as the next call does
+		c.raw, _ = socket.SyscallConn() // it fails on a closed one, and so does the next call
 	}
 	return c
 }

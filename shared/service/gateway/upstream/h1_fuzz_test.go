@@ -39,7 +39,7 @@ type wireAnswer struct {
 	// connection serves the next call; ahead whether more than the answer was
 	// read by then.
 	broken, kept, ahead bool
-	// rest is what follows the answer, unless it is broken.
+	// rest is the rest after the answer, unless it is broken.
 	rest string
 }
 
@@ -136,8 +136,8 @@ func FuzzWire(f *testing.F) {
 		}
 		got.kept, got.ahead = want.kept, want.ahead
 		if got.broken {
-			// Where a body ends may be refused, too. How much of it is read until
-			// then depends on the buffers.
+			// The end of a body may be refused, too. The number of bytes read until then depends on the
+			// buffers.
 			want.broken, want.body, want.rest, got.body = true, "", "", ""
 		}
 		if got != want {

@@ -99,7 +99,7 @@ func (r *replicas) current(now time.Time) []member {
 	return r.members
 }
 
-// refresh starts a lookup if it is due and none is running.
+// refresh starts a lookup if it is due and no other is running.
 func (r *replicas) refresh(now time.Time) {
 	if r.looking != nil || now.Before(r.due) || !r.pools.lookups.begin() {
 		return
@@ -261,7 +261,7 @@ func (r *replicas) replace(places []place) {
 	gone := 0
 	for _, m := range before {
 		if find(r.members, m.upstream.address) == nil {
-			m.upstream.transport.closeIdle() // a call that it has goes on
+			m.upstream.transport.closeIdle() // a running call continues
 			gone++
 		}
 	}

@@ -12,9 +12,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A server that switches protocols has failed, as it has by the other transport, which the
-// gateway's tests have: its connection is closed, and neither what follows on it nor its end is
-// awaited.
+// A server that switches protocols has failed, as with the other transport, which the gateway's tests
+// use: its connection is closed, without waiting for further bytes or its end.
 func TestSwitchOfProtocols(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -62,7 +62,7 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	}
 	body.body = response.Body
 	if response.StatusCode == http.StatusSwitchingProtocols {
-		_ = body.Close() // nothing of it is used
+		_ = body.Close() // it is not used
 		return Reply{}, errSwitched
 	}
 	return Reply{

@@ -149,7 +149,7 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 // leftFree is the fraction of places, one of four, that yielding calls leave free.
 const leftFree = 4
 
-// take starts a call. ok is false if none may start now.
+// take starts a call. ok is false if no call may start now.
 func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -25,8 +25,8 @@ func nested(content []byte, numbers ...protowire.Number) []byte {
 	return content
 }
 
-// A message of the maximum size that has nothing but the cheapest elements takes at most 20
-// times as much memory as it has bytes.
+// A message of the maximum size that has only the cheapest elements takes at most 20 times its bytes of
+// memory.
 func TestCheapElements(t *testing.T) {
 	of := func(element string) []byte { return bytes.Repeat([]byte(element), maxSignal/len(element)) }
 	for name, content := range map[string][]byte{
@@ -55,7 +55,7 @@ func TestCheapElements(t *testing.T) {
 	}
 }
 
-// A list that has as many elements as it may is read, and one with one more is refused.
+// A list with the maximum number of elements is read, and a longer one is refused.
 func TestMaximumOfEachList(t *testing.T) {
 	for _, of := range []struct {
 		name    string

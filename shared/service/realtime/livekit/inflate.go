@@ -13,7 +13,7 @@ import (
 func gunzip(compressed []byte, most int) (content []byte, ok bool) {
 	const header, trailer = 10, 8
 	if len(compressed) < header+trailer || string(compressed[:3]) != "\x1f\x8b\x08" || compressed[3] != 0 {
-		return nil, false // clients send none of the optional fields
+		return nil, false // clients send no optional field
 	}
 	sum, size := compressed[len(compressed)-trailer:], binary.LittleEndian.Uint32(compressed[len(compressed)-4:])
 	if int64(size) > int64(most) {

@@ -116,7 +116,7 @@ func compared() (messages []livekit.Message, contents []string) {
 	return messages, contents
 }
 
-// What this package encodes, LiveKit's own package decodes, and the other way round.
+// LiveKit's own package decodes the messages that this package encodes, and the other way round.
 func TestMessagesAreThoseOfLiveKit(t *testing.T) {
 	python, err := filepath.Abs(filepath.Join("..", "..", "..", "..", ".tools", "python", "bin", "python"))
 	if err != nil {

@@ -43,7 +43,7 @@ func hostileQueries() map[string]string {
 	}
 }
 
-// nestedRequests returns a wrapped join request that has nothing but empty elements.
+// nestedRequests returns a wrapped join request that has only empty elements.
 func nestedRequests(count int) []byte {
 	return livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: bytes.Repeat([]byte("\x2a\x00"), count)})
 }

@@ -62,8 +62,7 @@ func TestFramesOfPacketsInAnyOrder(t *testing.T) {
 	}
 }
 
-// A packet that is lost is asked for, some times over, and then given up: what follows
-// says that something is missing.
+// A lost packet is requested several times, and then given up: later frames report the loss.
 func TestLostPacketsAreAskedFor(t *testing.T) {
 	packets := packetsOf(4, 10)
 	const lost = 5 // of the second frame
@@ -98,7 +97,7 @@ func TestLostPacketsAreAskedFor(t *testing.T) {
 	}
 }
 
-// Whatever comes, frames come out whole, in order and within bounds.
+// Whatever arrives, frames come out whole, in order and within limits.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})
 	f.Add(bytes.Repeat([]byte{1, 0, 16}, 100))

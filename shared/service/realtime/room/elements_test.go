@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A description that has nothing but the cheapest elements takes at most 20 times as much
-// memory as it has bytes, whether it is accepted or not.
+// A description that has only the cheapest elements takes at most 20 times its bytes of memory, whether
+// it is accepted or not.
 func TestCheapDescriptions(t *testing.T) {
 	const head = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n"
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n"
@@ -68,7 +68,7 @@ func TestCheapReports(t *testing.T) {
 			reports[fmt.Sprintf("empty ones of %d/%d", kind, format)] = small
 		}
 	}
-	// One run says that 8,000 packets arrived.
+	// One run reports 8,000 arrived packets.
 	reports["a run"] = []byte{
 		128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 31, 64, 0, 0, 0, 0, 0x3f, 255, 0, 0,
 	}

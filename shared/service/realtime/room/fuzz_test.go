@@ -72,7 +72,7 @@ func FuzzOffers(f *testing.F) {
 	})
 }
 
-// Whatever a client says, the server goes on.
+// Whatever a client sends, the server continues.
 func FuzzSignals(f *testing.F) {
 	logger := slog.New(slog.DiscardHandler)
 	ports, err := Listen(PortsConfig{Address: "127.0.0.1:0", Logger: logger})

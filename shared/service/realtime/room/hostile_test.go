@@ -116,7 +116,7 @@ func TestNobodyElseIsCalled(t *testing.T) {
 			fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate))
 		c.Write(protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), trickle))
 	}
-	// One more, who is no such liar, has long seen more than it takes to call.
+	// An honest client has long seen more pictures than it needs to connect.
 	w.join(r, livekit.Version1, false)
 	other, _ := w.mirror()
 	w.join(other, livekit.Version1, true).Sees(50)
@@ -131,7 +131,7 @@ func TestNobodyElseIsCalled(t *testing.T) {
 	}
 }
 
-// credentials are the server's in a description: who has them may connect.
+// credentials are the server's credentials in a description: a client with them may connect.
 func credentials(description string) (name, password string) {
 	find := func(key string) string {
 		return regexp.MustCompile(`a=` + key + `:(\S+)`).FindStringSubmatch(description)[1]
@@ -240,7 +240,7 @@ func TestHalfOpenConnections(t *testing.T) {
 		case 0: // says nothing
 		case 1: // begins to say something
 			_, _ = conn.Write(framed[:1])
-		case 2: // says that a packet comes that is too long
+		case 2: // announces a packet that is too long
 			_, _ = conn.Write([]byte{255, 255, 0})
 		case 3: // names an absent participant
 			_, _ = conn.Write(framed)
@@ -257,8 +257,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
-// Connections from one address leave room for those from others, and each that ends for
-// another.
+// Connections from one address leave capacity for other addresses, and each that ends lets another in.
 func TestConnectionsFromOneAddress(t *testing.T) {
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -476,8 +475,8 @@ func TestATokenAtManyPlaces(t *testing.T) {
 	livekittest.Join(t, config).Sees(5)
 }
 
-// A client may send as many bytes of messages as it needs to negotiate. One that sends more
-// has to leave.
+// A client may send the bytes of messages that negotiating needs. A client that sends more is
+// disconnected.
 func TestLongMessages(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

@@ -169,8 +169,8 @@ func hasTimes(report []byte) bool {
 	return times <= len(report)
 }
 
-// told returns how many packets reports cover or request. It reads only their heads, because
-// reading them whole takes time.
+// told returns how many packets reports cover or request. It reads only their heads, because whole
+// reports take time.
 func told(reports []byte) (packets int) {
 	for len(reports) >= 4 {
 		packets++

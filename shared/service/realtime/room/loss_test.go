@@ -75,7 +75,7 @@ func TestALossyNetwork(t *testing.T) {
 	}
 }
 
-// Where UDP is blocked, media goes by TCP.
+// If UDP is blocked, media uses TCP.
 func TestABlockedPort(t *testing.T) {
 	w, _ := behind(t, lossytest.Faults{Block: true})
 	r, _ := w.mirror()

@@ -17,11 +17,11 @@ import (
 // relayHost is the address that a test's relay sends media from.
 const relayHost = "127.0.0.2"
 
-// relaySecret is what relay and server share.
+// relaySecret is shared by relay and server.
 const relaySecret = "a secret of the relay"
 
-// newRelay starts a TURN server that is reached by TLS alone. It returns its URL, and what
-// clients trust its certificate by.
+// newRelay starts a TURN server that accepts only TLS. It returns its URL, and the pool that trusts its
+// certificate.
 func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
 	t.Helper()
 	// The certificate of the library's tests is good for 127.0.0.1.

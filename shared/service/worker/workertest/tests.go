@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// received is what Receive returned.
+// received is the result of Receive.
 type received struct {
 	delivery worker.Delivery
 	err      error

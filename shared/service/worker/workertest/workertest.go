@@ -133,8 +133,8 @@ func (s *suite) start(id, nonce string) {
 	conformance.OK(s, err)
 }
 
-// ended returns the job once it has ended, which can take a moment where a
-// report passes through another queue.
+// ended returns the job once it has ended, which can take a moment if a report passes through another
+// queue.
 func (s *suite) ended(id string) job.Job {
 	s.Helper()
 	for {

@@ -57,8 +57,8 @@ type Client struct {
 	Seen, Heard chan []byte
 	Leaves      chan *livekit.LeaveRequest
 	Updates     chan *livekit.ParticipantUpdate
-	// Resumed has an element for each time that the server let the client go on, Answered one
-	// for each answer that was taken.
+	// Resumed has an element for each time that the server let the client resume, Answered one for each
+	// accepted answer.
 	Resumed, Answered chan struct{}
 	// Sent counts the frames of the camera.
 	Sent atomic.Int64
@@ -347,7 +347,7 @@ func (c *Client) Say(m *livekit.SignalRequest) {
 	c.Write(livekit.Marshal(m))
 }
 
-// Write sends what may be a message.
+// Write sends bytes, valid or not.
 func (c *Client) Write(content []byte) {
 	_ = c.socket.Write(c.life, websocket.MessageBinary, content)
 }
@@ -406,7 +406,7 @@ func (c *Client) Sees(frames int) {
 	}
 }
 
-// Left waits until the server says that the client is to leave.
+// Left waits until the server asks the client to leave.
 func (c *Client) Left() *livekit.LeaveRequest {
 	c.Helper()
 	return Await(c, "the server says that it is over", c.Leaves)
