@@ -6,5 +6,5 @@
 // interface that it implements. Adapters import platform and domain packages and, rarely, each
 // other. No service imports an adapter.
 //
-// To add a store, add a package here and a line where programs choose one.
+// To add a store, add a package here and a line in the programs' choice.
 package adapter

@@ -53,7 +53,7 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 }
 
 // parts returns the items of a partition from one part to another, both included, in ascending or
-// descending order of their parts. A page has at most page items; 0 means as many as fit into a megabyte.
+// descending order of their parts. A page has at most page items; 0 fills a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{
@@ -192,7 +192,7 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	return nil
 }
 
-// forget deletes the record of a batch, and what lists it.
+// forget deletes the record of a batch, and its entries in lists.
 func (s *Batches) forget(ctx context.Context, account, id, part string) error {
 	var writes []types.TransactWriteItem
 	for _, key := range []item{batchKey(id), listKey(account, id), indexKey(part)} {

@@ -196,7 +196,7 @@ func (b *Budgets) endLease(ctx context.Context, c budget.Counter, l shareLease, 
 // isSeen is the condition that a lease has not changed since it was read.
 const isSeen = "taken = :share AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
 
-// counted is the content of a counter. ended says that leases on it had to be ended, so the number has
+// counted is the content of a counter. ended means that leases on it were ended, so the number has
 // changed since.
 type counted struct {
 	used  int64

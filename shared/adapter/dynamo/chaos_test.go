@@ -40,7 +40,7 @@ type pausedCall struct {
 	fate chan fate
 }
 
-// fate is what becomes of a request.
+// fate is the outcome of a request.
 type fate int
 
 const (
@@ -94,7 +94,7 @@ func (c *courier) HandleInitialize(ctx context.Context, in middleware.Initialize
 	return out, metadata, nil
 }
 
-// order returns the order in which n items are read.
+// order returns a random reading order of n items.
 func (c *courier) order(n int) []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -48,9 +48,9 @@ type storageCall struct {
 	bytes, limit int64
 	// ended are the entries that had ended when it began, which are not in its way.
 	ended map[string]bool
-	// promise says that the call adds a pending file, of which there may be mostPromises.
+	// promise means that the call adds a pending file, of which mostPromises are allowed.
 	promise bool
-	// may says that a refusal is right: at some time of the call too little remained.
+	// may means that a refusal is right: at some time of the call too little remained.
 	may bool
 }
 
@@ -114,7 +114,7 @@ func (c *storageChaos) fail(format string, args ...any) {
 	c.failed = true
 }
 
-// do makes a call while others go on, and passes its error to done.
+// do makes a call while others run, and passes its error to done.
 func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -41,7 +41,7 @@ type fileItem struct {
 	ID        string `dynamodbav:"id"`
 	// EndsAt has a fixed width, so it sorts as text. Only entries have it.
 	EndsAt string `dynamodbav:"ends_at,omitempty"`
-	// TTL is in seconds; entries have none.
+	// TTL is in seconds; entries lack it.
 	TTL int64 `dynamodbav:"ttl,omitempty"`
 
 	File        string `dynamodbav:"file_id"`
@@ -64,7 +64,7 @@ type fileItem struct {
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
 
-// fields returns what all items of a file have in common.
+// fields returns the common fields of all items of a file.
 func fields(f file.File) fileItem {
 	return fileItem{
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5,

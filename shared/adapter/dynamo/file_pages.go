@@ -71,7 +71,7 @@ type pages struct {
 	// size is how many items the next call reads. It doubles with each call, so a long row of expired
 	// items takes few calls.
 	size int
-	// start is the item before the next page. ended says that no page follows.
+	// start is the item before the next page. ended means that no page follows.
 	start item
 	ended bool
 }

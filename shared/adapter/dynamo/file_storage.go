@@ -27,7 +27,7 @@ type tally struct {
 	most         int
 }
 
-// full says which limits of an account refused a change.
+// full marks the limits of an account that refused a change.
 type full struct{ bytes, promises bool }
 
 func (f full) any() bool { return f.bytes || f.promises }

@@ -194,7 +194,7 @@ func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 	s.wantStorageLeft(0, files)
 }
 
-// A page of a list among very many expired files ends after a bounded number of them.
+// A page of a list among very many expired files ends after a limited number of them.
 func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	oldest := s.new(0, 1)

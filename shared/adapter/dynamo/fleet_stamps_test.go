@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A wake and a look write the same stamp at the same time: neither undoes the other.
+// A wake and a check write the same stamp at the same time: neither undoes the other.
 func TestFleetStamps(t *testing.T) {
 	cloud := local.Cloud(t)
 	stamps := dynamo.NewFleetStamps(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))

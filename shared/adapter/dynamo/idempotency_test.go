@@ -36,8 +36,8 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 	})
 }
 
-// Of many requests with one key exactly one is the first, whatever faults their calls
-// meet; all others receive what that one settled.
+// Of many requests with one key exactly one is the first, whatever faults their calls meet; all others
+// receive its settled answer.
 func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	const keys, requests = 8, 6
 	proxy := cloud.Proxy(t, 11, trouble)

@@ -17,7 +17,7 @@ const isRun = "#nonce = :nonce AND " + isOpen
 // JobEnd is a conditional update that ends a job. Runs makes it by a call. The state machine of package
 // stepfn has the updates of failures in its definition, so both end jobs on the same conditions.
 type JobEnd struct {
-	// Update and Condition are expressions, in which Names are the placeholders of attributes.
+	// Update and Condition are expressions. Names are their placeholders of attributes.
 	Update, Condition string
 	Names             map[string]string
 	// Values are the placeholders' values that are the same for every job. The writer adds ":now", the time

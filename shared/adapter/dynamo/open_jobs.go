@@ -34,7 +34,7 @@ const (
 	compareEvery = 10 * time.Second
 )
 
-// OpenEntry is where a job is in the sets of its account's open jobs.
+// OpenEntry is a job's place in the sets of its account's open jobs.
 type OpenEntry struct {
 	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element of the
 	// set.
@@ -83,7 +83,7 @@ func openID(account string, set int) string {
 	return fmt.Sprintf("account#%s#%d", account, set)
 }
 
-// openLimit returns how many open jobs an account may have under the limit of its tier, 0 for none.
+// openLimit returns the limit of an account's open jobs under its tier's limit, or 0.
 func openLimit(limit int) int {
 	if limit <= 0 {
 		return maxOpen
@@ -200,9 +200,9 @@ func (c *comparisons) due(now time.Time) bool {
 	return true
 }
 
-// dropEnded removes ended jobs from sets if the age of their ids says that they should have ended.
-// An id is drawn when an upload begins, so an open job can be older than job.MaxAge: the record
-// decides. A process makes one comparison of at most itemsAtOnce jobs in compareEvery.
+// dropEnded removes ended jobs from sets if the age of their ids shows that they should have ended. An
+// id is drawn when an upload begins, so an open job can be older than job.MaxAge: the record decides. A
+// process makes one comparison of at most itemsAtOnce jobs in compareEvery.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}

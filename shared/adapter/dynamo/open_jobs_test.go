@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// processes are several processes over the same records with one clock. Calls of all are counted and may
-// meet faults. Calls of calm are not counted and meet none.
+// processes are several processes over the same records with one clock. Calls of all are counted and
+// may meet faults. Calls of calm are not counted and meet no faults.
 type processes struct {
 	*testing.T
 	proxy *awstest.Proxy
@@ -125,8 +125,8 @@ func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	}
 }
 
-// Keys of an account with different limits, or none, share its count, and each limit is exact however
-// many jobs are submitted at once under it.
+// Keys of an account with different limits, or no limit, share its count, and each limit is exact
+// however many jobs are submitted at once under it.
 func TestDifferentLimitsShareTheCount(t *testing.T) {
 	for _, c := range []struct{ first, open, limit int }{{300, 60, 80}, {0, 60, 90}, {30, 30, 45}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
@@ -179,8 +179,8 @@ func TestAnOpenJobWithAnOldIDCounts(t *testing.T) {
 	conformance.OK(t, p.next().Accept(ctx, p.job(0), 1))
 }
 
-// Whatever calls fail or lose their answers, there are never more open jobs than the limit, and once
-// all have ended there is capacity for exactly as many.
+// Whatever calls fail or lose their answers, open jobs never exceed the limit, and after all have ended
+// the capacity equals the limit.
 func TestOpenJobsThroughTrouble(t *testing.T) {
 	for _, limit := range []int{7, 40} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {

@@ -96,7 +96,7 @@ func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 
 func (c *count) key() item { return item{"id": text(c.partition), "part": text(ratePart)} }
 
-// lastSeen returns the time of the item that this process saw last, 0 if it saw none that counts.
+// lastSeen returns the time of the item that this process saw last, or 0.
 func (c *count) lastSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -29,8 +29,7 @@ func known(err error) bool {
 	return fault.Is(err, fault.Limited) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
-// until repeats a call until its outcome is known, as a caller does that needs to know
-// it.
+// until repeats a call until its outcome is known, like a caller that needs to know it.
 func until(ctx context.Context, call func() error) error {
 	for {
 		err := call()

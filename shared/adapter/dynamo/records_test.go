@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// client returns a client of the local AWS, as the programs make it.
+// client returns a client of the local AWS, made like the programs'.
 func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
 
 func TestKeys(t *testing.T) {
@@ -86,8 +86,7 @@ func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
 	conformance.Fails(t, store.Take(ctx, session.Slot{ID: "d", Account: "acme", Epoch: "epoch"}, 3), fault.Limited)
 }
 
-// storeClock is the time in a store's answers. It stands still unless a test advances
-// it.
+// storeClock is the time in a store's answers. It stops unless a test advances it.
 type storeClock struct {
 	mu  sync.Mutex
 	now time.Time

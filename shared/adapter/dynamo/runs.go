@@ -253,7 +253,7 @@ func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	return storeError("fail a job", err)
 }
 
-// writeFailure writes the end of a job, as the state machine does.
+// writeFailure writes the end of a job, like the state machine.
 func (r *Runs) writeFailure(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	body, err := encoded(failure)
 	if err != nil {

@@ -229,8 +229,8 @@ func (c *sessionChaos) serve(s *session.Session) {
 	s.Close(c.Context())
 }
 
-// run lets clients connect through faults for some minutes. Then nothing of them may be left, and a slot
-// that is freed goes to the first waiting client within a second.
+// run lets clients connect through faults for some minutes. Then none of their records may remain, and
+// a slot that is freed goes to the first waiting client within a second.
 func (c *sessionChaos) run() {
 	ctx, stop := context.WithCancel(c.Context())
 	var running, clients sync.WaitGroup

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// gate delays calls on their way to the store, as a network or a stopped process does.
+// gate delays calls on their way to the store, like a network or a stopped process.
 type gate struct {
 	next http.RoundTripper
 	// operation is the operation whose first call is delayed.
@@ -64,7 +64,7 @@ func (c *heldCall) arrive(t *testing.T) {
 	answer.Body.Close()
 }
 
-// rivals are two instances on one store, of which the first can make late calls.
+// rivals are two instances on one store. The first can make late calls.
 type rivals struct {
 	*gate
 	clock           *storeClock

@@ -187,7 +187,7 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types
 	}}
 }
 
-// slotsWithin returns how many slots an account may have under a limit, 0 for none.
+// slotsWithin returns an account's most slots under a limit, or 0.
 func slotsWithin(limit int) int64 {
 	if limit <= 0 {
 		return mostSlots

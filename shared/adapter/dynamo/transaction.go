@@ -98,8 +98,8 @@ func code(reason types.CancellationReason) string {
 
 // refusal is a transaction that was cancelled by conditions.
 type refusal struct {
-	// failed says for each write whether its condition was false. items are the previous items of
-	// the writes that asked for them.
+	// failed has for each write whether its condition was false. items are the previous items of the
+	// writes that asked for them.
 	failed []bool
 	items  []item
 	err    error

@@ -232,7 +232,7 @@ var (
 	}
 )
 
-// wantMore fails unless what fixtures have since v0.1.0 is there, and goes on.
+// wantMore fails unless the additional items since v0.1.0 are present and continue.
 func (k kept) wantMore(t *testing.T) {
 	t.Helper()
 	ctx := t.Context()

@@ -35,7 +35,7 @@ const (
 	longestInterfaces = 1 << 20
 )
 
-// errNoPublic says that a task's interface has no public address, or none yet.
+// errNoPublic means that a task's interface has no public address, or not yet.
 var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
 	"its subnet has to be public, and its service has to assign one")
 

@@ -63,7 +63,7 @@ func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ec2
 		if asked++; asked == 2 {
 			again()
 		}
-		_, _ = io.WriteString(w, told) // fails if the caller has gone
+		_, _ = io.WriteString(w, told) // fails if the caller is gone
 	})
 	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -123,7 +123,7 @@ func TestATaskFindsItsPublicAddresses(t *testing.T) {
 	}
 }
 
-// A subnet of IPv6 alone takes no call.
+// A subnet with only IPv6 takes no call.
 func TestATaskWithoutIPv4(t *testing.T) {
 	told := `{"Networks": [{"IPv6Addresses": ["2001:db8::7"], "MACAddress": "0a:de:f6:10:51:e5"}]}`
 	found, err := inTask(t, told).Find(t.Context())

@@ -8,8 +8,7 @@ import (
 
 var descName = regexp.MustCompile(`fqName: "([^"]+)"`)
 
-// Names returns the names of all metrics, including those without an observation, which
-// a scrape leaves out.
+// Names returns the names of all metrics, also without an observation, which a scrape leaves out.
 func (m *Metrics) Names() []string {
 	described := make(chan *prometheus.Desc)
 	go func() {

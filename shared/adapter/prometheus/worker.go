@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// stageBuckets are the upper bounds of the buckets for a run's stages, in seconds. A fetch takes
-// parts of a second, an engine up to the whole time of a job.
+// stageBuckets are the upper limits of the buckets for a run's stages, in seconds. A fetch takes parts
+// of a second, an engine up to the whole time of a job.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
 // Worker is a worker.Observer. Its labels are lanes, catalog models, and stages; an engine adds at

@@ -1,6 +1,6 @@
-// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key, so the layout
-// is nearly the same as on one machine: "files/FILE" and "jobs/JOB/...", or "files/NN/FILE" and
-// "jobs/NN/JOB/..." with two random digits of the id, by which S3 divides busy prefixes.
+// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key, so the layout is
+// nearly the same as on one machine: "files/FILE" and "jobs/JOB/...", or "files/NN/FILE" and
+// "jobs/NN/JOB/..." with two random digits of the id, so that S3 can divide busy prefixes.
 //
 // # Bucket requirements
 //

@@ -71,7 +71,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	return r.RoundTripper.RoundTrip(request)
 }
 
-// calls returns the operations, as the docs write them, and resets the counts.
+// calls returns the operations in the docs' notation, and resets the counts.
 func (r *requests) calls() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -196,7 +196,7 @@ func promise(content string, now time.Time) file.File {
 	}
 }
 
-// put sends bytes to a signed URL, as a client does.
+// put sends bytes to a signed URL, like a client.
 func put(t *testing.T, signed file.SignedUpload, content string) int {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, signed.URL, strings.NewReader(content))

@@ -32,7 +32,7 @@ const (
 	endedBatches   = "select " + batchColumns + " from batch where ended_at is not null and kept = 1 order by ended_at limit ?"
 	openBatchCount = "select count(*) from batch indexed by batch_open where ended_at is null and account = ?"
 	afterBatches   = "batch`" // sorts after every id
-	// oldBatches are those before an account's newest ones.
+	// oldBatches are the batches before an account's newest ones.
 	oldBatches = "delete from batch where account = ?1 and kept = 0 and id <= " +
 		"(select id from batch indexed by batch_by_account where account = ?1 order by id desc limit 1 offset ?2)"
 	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"

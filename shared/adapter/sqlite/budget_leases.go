@@ -50,7 +50,7 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	})
 }
 
-// tell renews a lease, enlarges its share and returns the new share.
+// tell renews a lease, enlarges its allocation and returns the new allocation.
 func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Lease, more int64) (share int64, err error) {
 	err = tx.QueryRowContext(ctx, tellLease, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
 		l.ID).Scan(&share)

@@ -18,8 +18,8 @@ func TestBudgets(t *testing.T) {
 	})
 }
 
-// The holds of a job are taken all or none, together with the leases of processes, and
-// settled in the windows that they were taken in.
+// All holds of a job are taken or none, together with the leases of processes, and they are settled in
+// the windows of their start.
 func TestHoldsOfBudgets(t *testing.T) {
 	clock, ctx := &machine{boot: "first"}, t.Context()
 	budgets := open(t).Budgets(clock)

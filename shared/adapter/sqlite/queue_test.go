@@ -245,8 +245,8 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	}
 }
 
-// TestNoAccountHasAllLeases checks that a job of another account is received at once while
-// the account with the most jobs has as many leases as it may, also of suspected jobs.
+// TestNoAccountHasAllLeases checks that a job of another account is received at once while the account
+// with the most jobs is at its limit of leases, also with suspected jobs.
 func TestNoAccountHasAllLeases(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
 	if err != nil {

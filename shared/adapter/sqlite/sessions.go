@@ -98,7 +98,7 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 
 // slotState is the state of a slot and its account.
 type slotState struct {
-	// alive says that the lease of the slot is alive, own that the slot is taken already.
+	// alive means that the lease of the slot is alive, own that the slot is taken already.
 	alive, own bool
 	taken      int
 	queue      session.Queue

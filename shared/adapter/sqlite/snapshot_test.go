@@ -83,7 +83,7 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// Only what Snapshot has written becomes the database.
+// Only files that Snapshot has written become the database.
 func TestPlace(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()

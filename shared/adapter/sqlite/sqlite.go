@@ -42,7 +42,7 @@ type Options struct {
 	Now func() time.Time
 	// Settled reports whether the clock can be trusted for expiry. nil means always.
 	Settled func() bool
-	// Reserve holds disk space for writes that must succeed on a full disk. nil holds none.
+	// Reserve holds disk space for writes that must succeed on a full disk; it may be nil.
 	Reserve Reserve
 	// AccountLeases is how many jobs of a lane one account may have leased at once. 0 means no
 	// limit.

@@ -5,9 +5,8 @@ import (
 	"database/sql"
 )
 
-// transaction is a write transaction. It prepares each statement once, and reuses those known from
-// earlier transactions: parsing a statement with the triggers of its table takes longer than
-// running it.
+// transaction is a write transaction. It prepares each statement once, and reuses statements of earlier
+// transactions: parsing a statement with the triggers of its table takes longer than running it.
 type transaction struct {
 	tx    *sql.Tx
 	known *statements

@@ -18,7 +18,7 @@ type watches struct {
 // Watch reports only changes that this process makes.
 func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
 	w := &s.db.watches
-	// One buffered value stands for all changes since the last read.
+	// One buffered value represents all changes since the last read.
 	watch := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -55,7 +55,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 			CreatedAt: now, Deadline: now.Add(job.MaxAge),
 		}
 	}
-	// Each is the first of a container, which remembers nothing of the lane.
+	// Each is the first call of a container, which has no cached record of the queue.
 	backlog := func() error {
 		jobs := dynamo.NewJobs(h.runs, nil, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
 		_, err := jobs.Backlog(ctx, job.VideoLane, "acme")

@@ -27,8 +27,8 @@ var keepVersion = flag.String("keep-version", "", "keep the executions of this v
 // executionsFolder has the executions of each version.
 var executionsFolder = filepath.Join("testdata", "versions")
 
-// keptExecution is how a version runs jobs: the state machine, and what starts an execution.
-// They say TABLE, QUEUE and JOB where a deploy has names.
+// keptExecution is a version's way to run jobs: the state machine, and the input of an execution. They
+// contain TABLE, QUEUE and JOB in place of a deploy's names.
 type keptExecution struct {
 	Definition string          `json:"definition"`
 	Input      json.RawMessage `json:"input"`

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// write is an UpdateItem, as a program sends it and as a definition describes it.
+// write is an UpdateItem, both from a program and in a definition.
 type write struct {
 	TableName                 string
 	Key                       map[string]map[string]any

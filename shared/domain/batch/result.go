@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// CheckResult refuses a file with the results of another key's batch to a caller who is limited to
-// models, because the batch may have used any model.
+// CheckResult refuses a file with the results of another key's batch to a caller limited to models,
+// because the batch may have used any model.
 //
 // Errors: fault.Forbidden.
 func CheckResult(who credential.Principal, f file.File) error {

@@ -52,7 +52,7 @@ type Budget struct {
 	ID
 	// Limit is in the unit, at most MaxLimit.
 	Limit int64
-	// WarnURL receives warnings, as the webhook of a job receives its end. Empty means no receiver.
+	// WarnURL receives warnings, like the webhook of a job. Empty means no receiver.
 	WarnURL string
 }
 

@@ -34,9 +34,9 @@ type KeeperConfig struct {
 	Now func() time.Time
 	// NewID returns a unique id for a lease.
 	NewID func() string
-	// MayFreeze is true if the process may be frozen or killed without notice between two calls, as
-	// a function may. Each call then reports its use when it ends, and unused amounts return when
-	// the lease expires.
+	// MayFreeze is true if the process may be frozen or killed without notice between two calls, like a
+	// function. Each call then reports its use when it ends, and unused amounts return when the lease
+	// expires.
 	MayFreeze bool
 	// Warn is called when WarnAt and 100 percent of a counter are used, once for each across all
 	// processes. It may be nil. It must not block.

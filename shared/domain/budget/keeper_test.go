@@ -149,7 +149,7 @@ func TestKeeperDrawsInMemory(t *testing.T) {
 	})
 }
 
-// Accounts without a budget cost nothing but a look-up, twice a minute.
+// Accounts without a budget cost only a look-up, twice a minute.
 func TestKeeperWithoutBudgets(t *testing.T) {
 	inBubble(t, func(w *world) {
 		p := w.start(nil)
@@ -255,12 +255,11 @@ func TestKeeperAtMidnight(t *testing.T) {
 	})
 }
 
-// A process that was stopped for so long that its lease was ended draws nothing of it.
+// A process that was stopped until its lease was ended draws nothing from it.
 func TestKeeperThatWasFrozen(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
-		// want is what stays used of a lease that had 70, of which 10 were spent and 30
-		// reserved.
+		// want is the remaining use of a lease that had 70, of which 10 were spent and 30 reserved.
 		want int64
 	}{"a server": {false, 70}, "a function": {true, 40}} {
 		t.Run(name, func(t *testing.T) {
@@ -322,7 +321,7 @@ func TestKeeperRenews(t *testing.T) {
 	})
 }
 
-// A stop gives back what no call has reserved.
+// A stop returns all amounts that no call has reserved.
 func TestKeeperStops(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1000), w.start(nil)
@@ -340,7 +339,7 @@ func TestKeeperOfAFunction(t *testing.T) {
 		const calls = 1000
 		c := w.of(10_000_000)
 		p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = true })
-		p.stop() // it is frozen: nothing but calls goes on
+		p.stop() // it is frozen: only calls continue
 		for range calls {
 			settle(p.must(100), 7)
 			time.Sleep(10 * time.Millisecond)
@@ -396,7 +395,7 @@ func TestKeeperCountsExcess(t *testing.T) {
 	})
 }
 
-// A call that goes to another row reserves what that can cost.
+// A call that moves to another row reserves that row's possible cost.
 func TestReservationChanges(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -412,7 +411,7 @@ func TestReservationChanges(t *testing.T) {
 	})
 }
 
-// A call counts against every budget that applies, or none.
+// A call counts against every budget that applies, or against none.
 func TestKeeperReservesAllOrNothing(t *testing.T) {
 	inBubble(t, func(w *world) {
 		account, p := w.of(1000), w.start(nil)

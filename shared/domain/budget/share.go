@@ -137,9 +137,9 @@ func (s *share) finish(began time.Duration, err error) {
 	}
 }
 
-// told returns the lease as reported to the store. The lock must be held. In a process that is
-// never frozen, the whole share counts as in flight, because a killed process does not report what
-// its calls drew.
+// told returns the lease as reported to the store. The lock must be held. In a process that is never
+// frozen, the whole allocation counts as in flight, because a killed process does not report its calls'
+// use.
 func (s *share) told() Lease {
 	l := s.lease
 	l.Flight = MaxLimit
@@ -215,7 +215,7 @@ func (s *share) put(amount int64) { s.settle(amount, 0) }
 
 // drawUpTo reserves up to an amount and returns the reserved amount.
 func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
-	for range 3 { // others may take what remained
+	for range 3 { // others may take the rest
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
 		if err == nil {
 			return amount
@@ -230,8 +230,8 @@ func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
 	return 0
 }
 
-// tell reports how much was spent. If other calls are in flight, the last one reports for all. If
-// the share is large compared to the remaining amount, it returns at once.
+// tell reports how much was spent. If other calls are in flight, the last one reports for all. If the
+// allocation is large compared to the remaining amount, it returns at once.
 func (s *share) tell(ctx context.Context) {
 	s.mu.Lock()
 	if s.busy != nil || s.closed || s.reserved > 0 || s.lease.Share == 0 {

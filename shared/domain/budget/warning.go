@@ -12,8 +12,7 @@ import (
 
 const WarnAt = 80
 
-// Warning says how much of a budget is used in a window
-// (docs/contract/budgets.md#warnings).
+// Warning reports the used percentage of a budget in a window (docs/contract/budgets.md#warnings).
 type Warning struct {
 	// State is the state when the warning was recorded.
 	State

@@ -41,7 +41,7 @@ const (
 // Catalog is an immutable set of models, by name.
 type Catalog struct {
 	Limits Limits
-	// Currency is the currency of all prices, as a code of ISO 4217.
+	// Currency is the currency of all prices, an ISO 4217 code.
 	Currency string
 	models   []*Model
 	byName   map[string]*Model
@@ -135,7 +135,7 @@ func ParseJSON(source []byte, family string) (*Catalog, error) {
 	return file.catalog()
 }
 
-// familyPlace stands for the family in a file.
+// familyPlace is the placeholder of the family in a file.
 const familyPlace = "$family"
 
 func checkFamily(family string) error {

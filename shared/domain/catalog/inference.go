@@ -84,7 +84,7 @@ type Inference struct {
 	// ContextLength limits the tokens of prompt and completion together. MaxOutputLength limits the
 	// completion; it is 0 for a row that generates no text.
 	ContextLength, MaxOutputLength int
-	// DefaultMaxTokens is forwarded if the caller sets no limit; 0 forwards none.
+	// DefaultMaxTokens is forwarded if the caller sets no limit, unless it is 0.
 	DefaultMaxTokens int
 	// MaxTokensField is the upstream's field for the limit.
 	MaxTokensField string
@@ -100,7 +100,7 @@ type Inference struct {
 	// forwarded.
 	AnyField bool
 	Fields   []string
-	// Price is nil if the operator set none.
+	// Price is nil if the operator set no price.
 	Price    *TokenPrice
 	Timeouts Timeouts
 	// Affinity sends calls with the same beginning to the same upstream, which has it in its cache.

@@ -29,7 +29,7 @@ func isVersion(text string) bool { return len(text) <= 64 && ascii.Only(text, ".
 // Servers with x-api-key also require a version.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
-// anyField stands for all fields in a row's list of fields.
+// anyField means all fields in a row's list of fields.
 const anyField = "*"
 
 const (

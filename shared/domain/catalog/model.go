@@ -53,10 +53,9 @@ type Model struct {
 	// Title is a short name for people. Examples are prompts to try. Both may be empty.
 	Title    string
 	Examples []string
-	// Price is nil if the operator set none.
+	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is the price of a second of a realtime session, in millionths of the currency.
-	// It is 0 if the operator set none.
+	// SessionPrice is the price of a second of a realtime session, in millionths of the currency, or 0.
 	SessionPrice int64
 	// Workflow is the model's ComfyUI workflow, or nil.
 	Workflow *Workflow
@@ -172,8 +171,7 @@ const (
 	WebhookField = "webhook_url"
 )
 
-// Form lists the fields of a model's requests, in the order in which errors are reported
-// (docs/contract/media.md#forms).
+// Form lists the fields of a model's requests, in the order of errors (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
 	Fields []Field

@@ -34,7 +34,7 @@ const (
 	maxJWT = 16 << 10
 )
 
-// jwtClaims are the claims of a client token's JWT. Their names are those in the response that
+// jwtClaims are the claims of a client token's JWT. They have the same names as in the response that
 // issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims

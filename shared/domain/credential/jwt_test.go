@@ -112,7 +112,7 @@ func TestTheClaimsOfAJWT(t *testing.T) {
 	}
 }
 
-// Revoking the permanent key ends a JWT, as it ends the secret.
+// Revoking the permanent key ends a JWT like the secret.
 func TestARevocationEndsAJWT(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)
@@ -263,9 +263,9 @@ func TestMemoryOfForgedJWTs(t *testing.T) {
 	}
 }
 
-// A secret that does not work takes at most one read of the records, and none if it is tried
-// again soon. While as many failures of a caller wait as may, short secrets, which can be
-// guessed, take none.
+// An invalid secret takes at most one read of the records, and no read if it is tried again soon. While
+// the number of a caller's waiting failures is at its limit, short secrets, which can be guessed, take
+// no read.
 func TestReadsForInvalidSecrets(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)
@@ -305,7 +305,7 @@ func TestReadsForInvalidSecrets(t *testing.T) {
 	}
 }
 
-// full is a guard at which as many failures wait as may.
+// full is a guard with the limit of waiting failures.
 type full struct{}
 
 func (full) Admit(string) error                   { return fault.New(fault.Limited, "too many") }

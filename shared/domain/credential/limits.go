@@ -35,8 +35,8 @@ const MaxKeyModels = 20
 // Limits are the limits of a permanent key and of its client tokens. The zero value allows
 // everything.
 type Limits struct {
-	// Models are ids or aliases of models; empty allows all. An alias stands for the
-	// model that has it when the key is used.
+	// Models are ids or aliases of models; empty allows all. An alias means the model that has it when
+	// the key is used.
 	Models []string `json:"models,omitempty"`
 	// Routes are groups of calls; empty allows all.
 	Routes []RouteGroup `json:"routes,omitempty"`

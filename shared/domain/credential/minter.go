@@ -42,7 +42,7 @@ const (
 	keptExpired = time.Hour
 )
 
-// TokenSweeper deletes expired tokens on one machine, as a TTL does in AWS.
+// TokenSweeper deletes expired tokens on one machine, like a TTL in AWS.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time

@@ -8,7 +8,7 @@ var (
 	ErrTokenNotFound = fault.New(fault.NotFound, "Token not found.")
 	// ErrKeyExists is returned for a new key whose secret or id is taken.
 	ErrKeyExists = fault.New(fault.Conflict, "The key exists already.")
-	// ErrKeyRequired is returned to a client token where only a key is accepted.
+	// ErrKeyRequired is returned to a client token if only a key is accepted.
 	ErrKeyRequired = fault.New(fault.Forbidden, "A client token cannot be used here; a permanent key is required.")
 	// ErrOriginNotAllowed is returned to a client token from an origin outside its scope.
 	ErrOriginNotAllowed = fault.New(fault.Forbidden, "The client token does not allow this origin.")

@@ -50,14 +50,14 @@ type Tier struct {
 	MaxTokens int `yaml:"max_tokens"`
 }
 
-// DefaultUploads is the limit on uploads in progress of a tier that sets none.
+// DefaultUploads is a tier's default limit of uploads in progress.
 const DefaultUploads = 64
 
 // DefaultLine is the number of clients that may wait for a realtime session in a tier without
 // realtime_line.
 const DefaultLine = 20
 
-// DefaultEventStreams is the limit on event streams of a tier that sets none.
+// DefaultEventStreams is a tier's default limit of event streams.
 const DefaultEventStreams = 200
 
 func (t *Tier) UnmarshalYAML(read func(any) error) error {

@@ -1,6 +1,5 @@
-// Package cursor implements the cursors of pages (docs/contract/media.md#pages):
-// opaque, tamper-evident, bound to a list and an account, and valid for any page
-// size.
+// Package cursor implements the cursors of pages (docs/contract/media.md#pages): opaque,
+// tamper-evident, valid only for a list and an account, and valid for any page size.
 package cursor
 
 import (

@@ -100,7 +100,7 @@ func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
 	}
 }
 
-// Bytes that belong to no file are deleted, and create none.
+// Bytes without a file's record are deleted, and create no file.
 func TestBytesThatAreNoFiles(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })

@@ -79,9 +79,8 @@ func IsReference(text string) bool {
 // MaxReference is the length of the longest reference, in bytes.
 const MaxReference = len("file_") + 64
 
-// Store keeps the records of files. The suite in filetest specifies it. It never
-// returns expired files, and returns pending ones only from PendingUpload and the
-// methods that say so.
+// Store keeps the records of files. The suite in filetest specifies it. It never returns expired files,
+// and returns pending ones only from PendingUpload and documented methods.
 type Store interface {
 	// Create records a file whose bytes are stored, or pending. The file replaces its Room.
 	//
@@ -163,7 +162,7 @@ type Reservation struct {
 }
 
 // Ample is how many times the size of an early reservation must remain free for the account's other
-// uploads, so that reserved but missing bytes refuse none of them.
+// uploads, so that reserved but missing bytes refuse no upload.
 const Ample = 128
 
 // ErrTooManyPending means that the account has reached its limit of pending files.

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Ids sort by creation time, even within one millisecond, and even while the clock
-// stands still or goes back (docs/contract/media.md#file-reference).
+// Ids sort by creation time, even within one millisecond, and even while the clock stops or goes back
+// (docs/contract/media.md#file-reference).
 func TestIDsSortByCreation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ids := file.NewIDs(func() time.Time { return now }, rand.Reader)

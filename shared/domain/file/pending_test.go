@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// overtaken extends pending files, after running what another request does.
+// overtaken extends pending files, after running another request's work.
 type overtaken struct {
 	file.Retention
 	first func()

@@ -12,9 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Sweeper deletes expired files and pending files past their time on one machine, as a TTL and its
-// stream do in AWS. It only sets aside blobs without a record, because the record may have been
-// lost.
+// Sweeper deletes expired files and pending files past their time on one machine, like a TTL and its
+// stream in AWS. It only sets aside blobs without a record, because the record may have been lost.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {

@@ -1,9 +1,9 @@
 // Package fleet decides how many workers run in a deployment that scales to zero.
 //
-// A wake raises the number as soon as work is accepted. A look, once a minute, compares the queued
-// jobs with the workers; only a look lowers the number. After a raise, more checks follow within
-// the minute. Nothing else may change the number: queue metrics lag by minutes, and by a quarter of
-// an hour after hours of silence, so autoscaling on them stops workers that have just started.
+// A wake raises the number as soon as work is accepted. A check, once a minute, compares the queued
+// jobs with the workers; only a check lowers the number. After a raise, more checks follow within the
+// minute. Nothing else may change the number: queue metrics lag by minutes, and by a quarter of an hour
+// after hours of silence, so autoscaling on them stops workers that have just started.
 package fleet
 
 import (
@@ -180,7 +180,7 @@ type Fleet struct {
 	awakeAt time.Time
 }
 
-// Look is the result of a look or a wake.
+// Look is the result of a check or a wake.
 type Look struct {
 	// Jobs counts waiting and running jobs. From and To are the desired numbers of workers before
 	// and after.

@@ -79,7 +79,7 @@ type parts struct {
 	running int
 	saw     int
 	fails   string
-	// stopping is called before the service is set to none.
+	// stopping is called before the service is set to 0.
 	stopping func()
 }
 
@@ -137,7 +137,7 @@ func newFleet(p *parts, now *time.Time) *fleet.Fleet {
 	return &fleet.Fleet{Rules: rules, Stamps: p, Lengths: p, Service: p, Now: func() time.Time { return *now }}
 }
 
-// A worker is stopped only by a look that has read everything.
+// A worker is stopped only by a check that has read everything.
 func TestALookThatFailsChangesNothing(t *testing.T) {
 	for _, fails := range []string{"read", "video", "image", "desired", "excess", "set"} {
 		t.Run(fails, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestALookThatFailsChangesNothing(t *testing.T) {
 	}
 }
 
-// A wake that comes between a look and the stop that follows from it is not lost.
+// A wake between a check and its stop is not lost.
 func TestAWakeDuringAStop(t *testing.T) {
 	now := start
 	p := &parts{desired: 1, stamp: fleet.Stamp{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}

@@ -50,8 +50,7 @@ func TestAReplacedWorkerIsNoLongStart(t *testing.T) {
 	}
 }
 
-// A fleet whose workers begin to take longer learns that, though it was thought that none
-// would come.
+// A fleet learns that its workers take longer to start, even after it expected no start.
 func TestAFleetThatBecomesSlowIsLearned(t *testing.T) {
 	now := start
 	p := &parts{}

@@ -23,8 +23,7 @@ type cloud struct {
 
 	// startTime is how long a worker takes from being asked for to taking jobs.
 	startTime time.Duration
-	// nextLook is when the schedule starts the next look; lookLost says whether it
-	// is lost.
+	// nextLook is the time of the next scheduled check; lookLost means that it is lost.
 	nextLook time.Time
 	// rises are the rises after the number was raised.
 	rises []simRise
@@ -37,7 +36,7 @@ type cloud struct {
 	changes int
 }
 
-// simRise is a look that a run of a function takes after it has raised the number.
+// simRise is a check that a run of a function makes after it has raised the number.
 type simRise struct {
 	at   time.Time
 	left int
@@ -101,7 +100,7 @@ func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
 	return desired, running, err
 }
 
-// rise looks again for those runs whose time has come.
+// rise makes the follow-up checks that are due.
 func (c *cloud) rise() {
 	due := c.rises
 	c.rises = nil
@@ -159,7 +158,7 @@ func (c *cloud) work() {
 	}
 }
 
-// pass lets time go by.
+// pass lets time pass.
 func (c *cloud) pass(d time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(time.Second) {
 		if !c.now.Before(c.nextLook) {

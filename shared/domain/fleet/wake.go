@@ -16,11 +16,11 @@ const wakeEvery = time.Minute
 // still kept after both times.
 const awakeFor = 30 * time.Second
 
-// Wake ensures that a worker runs, and as many as the queued jobs need. It may be called at any
-// time and concurrently. Within awakeFor of a successful wake it does nothing.
+// Wake ensures that a worker runs, and as many as the queued jobs need. It may be called at any time
+// and concurrently. Within awakeFor of a successful wake it does nothing.
 //
-// It records the wake first: a look that stops the last worker at the same time then finds the
-// record and starts one again.
+// It records the wake first: a check that stops the last worker at the same time then finds the record
+// and starts one again.
 func (f *Fleet) Wake(ctx context.Context) (look Look, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -59,9 +59,9 @@ type Record struct {
 // Store keeps claims. The suite in idempotencytest, which every adapter runs,
 // specifies its behaviour.
 type Store interface {
-	// Claim records the claim if its key has no record, or one older than Age, or an unsettled one
-	// of the resource instead (empty for none). It returns the key's record after that: the claim
-	// won if the resources are equal. It is exact under any concurrency.
+	// Claim records the claim if its key has no record, or one older than Age, or an unsettled one of
+	// the resource instead, which may be empty. It returns the key's record after that: the claim won
+	// if the resources are equal. It is exact under any concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
 	// Settle records that the claim's resource was created. It does nothing if another claim has
 	// replaced it, or it is settled.

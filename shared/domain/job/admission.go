@@ -32,7 +32,8 @@ type Fleet struct {
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose, zero if workers were lost since.
 	WantedSince time.Time
-	// ShortSince is since when fewer run than are wanted and none has started, or zero.
+	// ShortSince is the time since which fewer workers run than are wanted and none has started, or
+	// zero.
 	ShortSince time.Time
 	// StartTime is how long workers took to start, or 0 if unknown.
 	StartTime time.Duration
@@ -63,7 +64,7 @@ const (
 	// seenFor is how long the state of workers is valid. Looks renew it more often. A state without
 	// wanted workers stays valid until a wake.
 	seenFor = 15 * time.Minute
-	// noWorkerRetry is the Retry-After without workers: a look comes once a minute.
+	// noWorkerRetry is the Retry-After without workers: checks run once a minute.
 	noWorkerRetry = 30 * time.Second
 )
 
@@ -85,8 +86,8 @@ func (f Fleet) Starts() time.Duration {
 	return f.StartTime
 }
 
-// Stuck reports whether workers have been wanted for too long without starting that none is
-// expected. Hardware may be scarce.
+// Stuck reports whether wanted workers have not started for so long that none is expected. Hardware may
+// be scarce.
 func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, leastPatience)
 }

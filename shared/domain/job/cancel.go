@@ -6,7 +6,7 @@ import (
 )
 
 type Orchestrator interface {
-	// Stop stops the orchestration of a job that has ended. It succeeds if none is running.
+	// Stop stops the orchestration of an ended job. It succeeds if no orchestration is running.
 	Stop(ctx context.Context, id string) error
 }
 

@@ -73,8 +73,8 @@ func (b *broken) Stop(_ context.Context, id string) error {
 	return errors.New("no answer")
 }
 
-// A cancellation stands when the orchestrator cannot be reached, and the
-// orchestrator is not told of a cancellation that failed.
+// A cancellation remains valid when the orchestrator cannot be reached, and a failed cancellation is
+// not passed on to the orchestrator.
 func TestCancelWithoutItsOrchestrator(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

@@ -15,7 +15,7 @@ type EstimateStore interface {
 }
 
 type EstimateReader interface {
-	// Estimates returns the latest published estimates, or none. A read may miss estimates of the
+	// Estimates returns the latest published estimates, possibly none. A read may miss estimates of the
 	// last second.
 	Estimates(ctx context.Context) (Estimates, error)
 }
@@ -53,7 +53,7 @@ type Estimate struct {
 	// Points are edits of known length, at least one, in the order of lengths. For an image the
 	// length is 0.
 	Points []EstimatePoint `json:"points"`
-	// Slack is by which factor an estimate may exceed the available time before the edit is
+	// Slack is the factor by which an estimate may exceed the available time before the edit is
 	// refused, because estimates are inexact.
 	Slack float64 `json:"slack"`
 }
@@ -126,8 +126,8 @@ const (
 	noneFor      = time.Second
 )
 
-// Estimate returns the engine's latest estimate for the kind. known is false if the engine gives
-// none or it cannot be read.
+// Estimate returns the engine's latest estimate for the kind. known is false if it is missing or cannot
+// be read.
 func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) {
 	if s.config.Estimates == nil {
 		return Estimate{}, false

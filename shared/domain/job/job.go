@@ -161,8 +161,8 @@ type Result struct {
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 	// Engine names the engine that made the result. It is empty for old results.
 	Engine string `json:"engine,omitempty"`
-	// Understood lists the parts of the prompt that the engine followed: nil if unknown, empty for
-	// none.
+	// Understood lists the parts of the prompt that the engine followed: nil if unknown, empty if it
+	// followed none.
 	Understood []string `json:"understood,omitzero"`
 	// Notice is a message of the engine about the result, or empty.
 	Notice string `json:"notice,omitempty"`

@@ -34,8 +34,7 @@ func worded(text string) string {
 	}), "-")
 }
 
-// cut returns as many whole words as fit into most bytes, or the start of a first word that is
-// longer.
+// cut returns the whole words that fit into most bytes, or the start of a first word that is longer.
 func cut(words string, most int) string {
 	if len(words) <= most {
 		return words

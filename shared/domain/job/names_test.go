@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job without inputs says itself where its blobs are, from its acceptance on.
+// A job without inputs records the place of its blobs, from its acceptance on.
 func TestNamesOfJobsWithoutInputs(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	for spread, want := range map[bool]string{true: "jobs/7X/" + id + "/", false: "jobs/" + id + "/"} {

@@ -41,7 +41,7 @@ type Own struct{ Before, After int }
 // Span is a likely earliest and latest time.
 type Span struct{ Earliest, Latest time.Time }
 
-// Outlook is what can be expected of a pending job (docs/contract/jobs.md#outlook).
+// Outlook is the forecast of a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
 	// Position is about how many jobs are served until this one is, including itself: 1 is the
 	// next. It may grow if others arrive, and fall because accounts take turns.

@@ -12,10 +12,10 @@ import (
 // Every write is conditional on the current record, so a late, repeated or stale write changes
 // nothing. Times come from the caller and are kept to the millisecond.
 type Store interface {
-	// Accept records a pending job and hands it to the queue of its lane, as one commit: after nil
-	// both survive a crash, after an error neither is seen. It adds Usage to the usage of the
-	// account. It takes all claims from the counters of budgets, or none; they become the Holds of
-	// the job. A second Accept of the same id succeeds and changes nothing.
+	// Accept records a pending job and hands it to the queue of its lane, as one commit: after nil both
+	// survive a crash, after an error neither is seen. It adds Usage to the usage of the account. It
+	// takes either all claims from the counters of budgets or none; they become the Holds of the job. A
+	// second Accept of the same id succeeds and changes nothing.
 	//
 	// Errors: fault.Limited if the account has limit or more jobs pending or processing (0 means no
 	// limit); fault.Exhausted if a counter has too little left for its claim. Both are exact under
@@ -55,8 +55,8 @@ type Store interface {
 
 // Failer ends jobs with a failure, from within a run and from outside.
 type Failer interface {
-	// Fail ends the job with a failure. An empty nonce ends it in any run, as a cancellation and
-	// the reaper do. The job's holds return to their budgets. A repeated Fail succeeds.
+	// Fail ends the job with a failure. An empty nonce ends it in any run, for a cancellation and the
+	// reaper. The job's holds return to their budgets. A repeated Fail succeeds.
 	//
 	// Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no longer current.
 	Fail(ctx context.Context, id, nonce string, failure Failure, now time.Time) error

@@ -86,7 +86,7 @@ func readUsability(b *bitReader, info *Info) bool {
 		return false
 	}
 	if info.Transfer, known = ordinaryColours[transfer]; !known || transfer == 5 {
-		return false // which FFmpeg calls by another name, as a curve
+		return false // FFmpeg calls it by another name, as a curve
 	}
 	info.Matrix, known = ordinaryColours[matrix]
 	return known

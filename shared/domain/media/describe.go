@@ -105,7 +105,7 @@ type track struct {
 	seen map[string]bool
 }
 
-// once records a box that a track may have only once. Programs differ in which of two they read.
+// once records a box that a track may have only once. Programs differ in which of two boxes they read.
 func (t *track) once(kind string) {
 	t.plain = t.plain && !t.seen[kind]
 	t.seen[kind] = true

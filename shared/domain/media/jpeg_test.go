@@ -62,7 +62,7 @@ func TestInspectJPEG(t *testing.T) {
 	}
 }
 
-// What two decoders may read differently is refused.
+// Pictures that two decoders may read differently are refused.
 func TestInspectJPEGRefuses(t *testing.T) {
 	good := encoded(t, image.NewRGBA(image.Rect(0, 0, 32, 16)))
 	at := frameHeader(t, good)

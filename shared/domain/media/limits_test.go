@@ -73,8 +73,8 @@ func checkFault(t *testing.T, err error, want string) {
 	}
 }
 
-// TestVideosOfPhonesPass checks the rates that cameras record, and refuses those whose frames
-// no machine decodes in time.
+// TestVideosOfPhonesPass checks the rates that cameras record, and refuses rates whose frames no
+// machine decodes in time.
 func TestVideosOfPhonesPass(t *testing.T) {
 	for _, c := range []struct {
 		width, height int

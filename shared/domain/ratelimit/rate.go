@@ -15,7 +15,7 @@ type Rate struct {
 	Burst     int
 }
 
-// PerMinute returns a rate of n a minute, all of which may come at once. 0 means no limit.
+// PerMinute returns a rate of n a minute, which may come all at once. 0 means no limit.
 func PerMinute(n int) Rate { return Rate{PerSecond: float64(n) / 60, Burst: n} }
 
 type State struct {

@@ -49,8 +49,8 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// The kept turns go to accounts that have none, and the account with the most turns gets no
-// other while another account waits.
+// The kept turns go to accounts without one, and the account with the most turns gets no other while
+// another account waits.
 func TestTurnsThatAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(16, 4)

@@ -45,7 +45,7 @@ type Instance struct {
 	// owed are slots that the store must still free.
 	owed    []debt
 	counted int
-	// queues are the queues in which clients of this instance wait, by account.
+	// queues are the queues of this instance's waiting clients, by account.
 	queues map[string]*queue
 }
 
@@ -89,7 +89,7 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// begin starts a lease with as many attempts as needed. It returns nil if the context has ended.
+// begin starts a lease, and retries as needed. It returns nil if the context has ended.
 func (i *Instance) begin(ctx context.Context) *lease {
 	epoch := i.config.NewID()
 	for {
@@ -311,7 +311,7 @@ type Session struct {
 
 func (s *Session) ID() string { return s.slot.ID }
 
-// Epoch returns the session's lease, by which other instances find this one.
+// Epoch returns the session's lease. Other instances use it to find this one.
 func (s *Session) Epoch() string { return s.slot.Epoch }
 
 // Alive reports whether the session may be served now. Call it before every frame: this is how a

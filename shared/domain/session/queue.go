@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// LookEvery is how often an instance reads a queue in which its clients wait. With the time
-	// of the call, it takes a slot that another instance frees within a second.
+	// LookEvery is the interval at which an instance reads a queue of its waiting clients. With the
+	// time of the call, it takes a slot that another instance frees within a second.
 	LookEvery = 750 * time.Millisecond
 	// TicketLife is how long after its last renewal a ticket counts, by the store's time.
 	TicketLife = 6 * time.Second

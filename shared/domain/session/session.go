@@ -48,8 +48,8 @@ type Slot struct {
 
 // Store keeps leases and slots. The suite in sessiontest specifies it.
 type Store interface {
-	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch is a
-	// renewal. The address is where other instances reach this one; it may be empty.
+	// Begin starts a lease under a new, unique epoch. A repeated Begin for a live epoch is a renewal.
+	// The address is this instance's for other instances; it may be empty.
 	//
 	// Errors: fault.Conflict if the epoch is dead.
 	Begin(ctx context.Context, epoch, address string) error

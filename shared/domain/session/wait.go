@@ -192,7 +192,7 @@ func (i *Instance) look(q *queue) bool {
 	}
 	for _, w := range next {
 		if i.redeem(q, l, w) != nil {
-			break // so it is not the turn of those behind it
+			break // so later ones must wait
 		}
 	}
 	i.mu.Lock()
@@ -204,8 +204,8 @@ func (i *Instance) look(q *queue) bool {
 	return false
 }
 
-// renew renews the tickets of the waiters, notes their places, and returns those whose turn it
-// is. It ends the waits for which the queue has no place.
+// renew renews the tickets of the waiters, notes their places, and returns the waiters whose turn it
+// is. It ends waits for which the queue has no place.
 func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	own := make([]Ticket, len(waiters))
 	for n, w := range waiters {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// stubborn is a store that takes a record, but says so only at a later attempt.
+// stubborn is a store that takes a record, but reports success only at a later attempt.
 type stubborn struct {
 	usage.Store
 	failures int

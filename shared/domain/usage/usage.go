@@ -24,7 +24,7 @@ type Counts struct {
 	// report them.
 	Estimated      int64
 	SessionSeconds int64
-	// Jobs counts accepted jobs, JobsCompleted those with a result.
+	// Jobs counts accepted jobs, JobsCompleted jobs with a result.
 	Jobs, JobsCompleted int64
 	// Cost is the total cost in billionths of the catalog's currency, as far as prices were set
 	// (docs/contract/gateway.md#costs).
@@ -52,7 +52,7 @@ func (c *Counts) Add(more Counts) {
 // overflow.
 const MaxCost = 1e18
 
-// Amount writes a cost, which is in billionths, as a decimal such as 0.00012.
+// Amount formats a cost in billionths as a decimal such as 0.00012.
 func Amount(billionths int64) string {
 	whole := strconv.FormatInt(billionths/1e9, 10)
 	fraction := strings.TrimRight(strconv.FormatInt(1e9+billionths%1e9, 10)[1:], "0")

@@ -16,13 +16,13 @@ import (
 
 const day usage.Day = "2026-02-03"
 
-// store keeps records by id, as the suite in usagetest says.
+// store keeps records by id, as specified by usagetest.
 type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail returns the error of a call, numbered from 1; added says whether its
-	// records were added all the same.
+	// fail returns the error of a call, numbered from 1; added is true if its records were added
+	// anyway.
 	fail  func(call int) error
 	added bool
 	// held, if it is not nil, blocks every call until it is closed.
@@ -213,8 +213,8 @@ func TestWriterTotalsHoldWhatWasAdded(t *testing.T) {
 	})
 }
 
-// While the store takes no records, callers wait rather than let memory grow
-// without bound, and give up when their contexts end.
+// While the store takes no records, callers wait rather than let memory grow without limit, and give up
+// when their contexts end.
 func TestWriterHasABound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Secrets derives the signing secret of each account from the service's own secret, so that none is
-// stored. A new secret of the service changes them all.
+// Secrets derives the signing secret of each account from the service's own secret, so that no such
+// secret is stored. A new secret of the service changes them all.
 type Secrets struct {
 	service func(context.Context) ([]byte, error)
 }

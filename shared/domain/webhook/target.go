@@ -16,7 +16,7 @@ const MaxURL = 2048
 // mailPort is refused because a mail server would read much of a message as commands.
 const mailPort = 25
 
-// Targets says where messages may be sent. The zero Targets allow the public internet, by https.
+// Targets limits the targets of messages. The zero Targets allow the public internet, by https.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix

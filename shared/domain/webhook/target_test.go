@@ -16,8 +16,7 @@ func TestAllowedURLs(t *testing.T) {
 	}
 	for _, c := range []struct {
 		url string
-		// public and allowed are whether the zero targets allow the URL, and
-		// whether those with a list do.
+		// public means that the zero targets allow the URL, allowed that targets with a list do.
 		public, allowed bool
 	}{
 		{"https://example.com", true, true},

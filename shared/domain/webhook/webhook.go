@@ -31,8 +31,8 @@ func EventOf(j job.Job) EventType {
 	return JobFailed
 }
 
-// MessageID returns the id of the message about an event. Each event happens once, so every
-// repetition has the same id, by which receivers recognize it.
+// MessageID returns the id of the message about an event. Each event happens once, so every repetition
+// has the same id, which receivers use to recognize it.
 func MessageID(event string) string { return "msg_" + event[strings.IndexByte(event, '_')+1:] }
 
 // Message is one sending.

@@ -28,7 +28,7 @@ type Harness struct {
 	Batches Store
 	// Usage is the store that Save adds to.
 	Usage usage.Store
-	// Files is the store in which the blobs of batches count.
+	// Files is the store that counts the blobs of batches.
 	Files file.Store
 }
 
@@ -117,7 +117,7 @@ func (s *suite) are(got []batch.Batch, err error, want ...batch.Batch) {
 	}
 }
 
-// save keeps chunks that used so much.
+// save keeps chunks with the usage.
 func (s *suite) save(id string, used []usage.Record, chunks ...batch.Chunk) {
 	s.Helper()
 	if err := s.Save(s.ctx, id, chunks, used); err != nil {

@@ -108,7 +108,7 @@ func (s *suite) absent(name string) {
 	conformance.Fails(s, err, fault.NotFound)
 }
 
-// clean checks that the store keeps nothing but its blobs.
+// clean checks that the store keeps only its blobs.
 func (s *suite) clean() {
 	s.Helper()
 	if s.Leftovers == nil {

@@ -47,7 +47,7 @@ type suite struct {
 	made int
 }
 
-// moment is the least by which the times of stores differ.
+// moment is the smallest difference between times of stores.
 const moment = time.Second
 
 // daily is the budget of most tests: an account's daily cost.

@@ -12,7 +12,7 @@ import (
 // hook is the receiver of warnings.
 const hook = "https://example.com/budgets"
 
-// limited sets the limit of the daily budget, which tells the hook.
+// limited sets the limit of the daily budget, with hook as receiver.
 func (s *suite) limited(limit int64) budget.Budget {
 	s.Helper()
 	b := budget.Budget{ID: daily, Limit: limit, WarnURL: hook}
@@ -20,8 +20,7 @@ func (s *suite) limited(limit int64) budget.Budget {
 	return b
 }
 
-// warns looks whether a warning is due for today, and asserts which was noted by that, 0 for
-// none.
+// warns checks whether a warning is due for today, and asserts its percentage, 0 for no warning.
 func (s *suite) warns(missed int64, want int) budget.Warning {
 	s.Helper()
 	noted, err := s.Warn(s.ctx, today, missed, now)

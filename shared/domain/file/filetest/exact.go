@@ -168,7 +168,7 @@ func (a *accounts) play(turns int) {
 				f := a.sized(a.name, size)
 				f.Room = a.rooms[0]
 				if size <= f.Room.Bytes {
-					limit = 0 // what adds nothing may or may not be refused where others were let in beyond
+					limit = 0 // a change that adds nothing may be refused or not if others have exceeded the limit
 				}
 				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Room.Bytes, limit) {
 					f.Room = file.Reservation{}

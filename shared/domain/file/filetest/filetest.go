@@ -68,8 +68,8 @@ func (s *suite) at(seconds float64) time.Time {
 // lifetime is the lifetime of files that do not set another.
 const lifetime = time.Hour
 
-// new returns the record of a file of one byte, ready to be created. Ids sort by
-// the order of their creation, as the service's do; every file has its own MD5.
+// new returns the record of a file of one byte, ready to be created. Ids sort in order of creation,
+// like the service's; every file has its own MD5.
 func (s *suite) new(account string) file.File {
 	number := s.ids.Add(1)
 	id := fmt.Sprintf("file_%027d", number)
@@ -171,7 +171,7 @@ func (s *suite) list(account string, limit int, now time.Time) []file.File {
 	return nil
 }
 
-// page reads one page, and checks what holds for every page.
+// page reads one page, and checks the invariants of pages.
 func (s *suite) page(account, after string, limit int, now time.Time) (page []file.File, next string) {
 	s.Helper()
 	page, next, err := s.Store.List(s.ctx, account, after, limit, now)

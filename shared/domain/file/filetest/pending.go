@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// pending checks what PendingUpload returns.
+// pending checks the result of PendingUpload.
 func (s *suite) pending(want file.File) {
 	s.Helper()
 	got, err := s.Store.PendingUpload(s.ctx, want.ID)

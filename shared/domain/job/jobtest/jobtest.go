@@ -22,9 +22,9 @@ type Harness struct {
 	// Retention is nil where the platform does the sweeper's work; its tests are
 	// then skipped.
 	Retention job.Retention
-	// Usage is where Accept counts and Complete bills.
+	// Usage is the store for counts of Accept and bills of Complete.
 	Usage usage.Store
-	// Budgets are what Accept takes from. They have nothing used.
+	// Budgets are the unused budgets that Accept takes from.
 	Budgets budget.Budgets
 	// Estimates are empty.
 	Estimates job.EstimateStore

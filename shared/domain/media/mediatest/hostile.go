@@ -47,7 +47,7 @@ func SVG(t testing.TB, uri string) string {
 `, uri))
 }
 
-// SessionDescription creates an SDP, which tells a player to receive a stream.
+// SessionDescription creates an SDP, which asks a player to receive a stream.
 func SessionDescription(t testing.TB) string {
 	return write(
 		t, "session.mp4",
@@ -62,7 +62,7 @@ func TextFile(t testing.TB) string {
 	return write(t, "text.mp4", []byte(strings.Repeat("This is no video. ", 500)))
 }
 
-// Noise creates a file that begins with head and goes on with noise.
+// Noise creates a file that starts with head and continues with noise.
 func Noise(t testing.TB, head []byte, size int) string {
 	content := append([]byte{}, head...)
 	for state := uint32(1); len(content) < size; {

@@ -11,7 +11,7 @@ type HostileFile struct {
 	Name, Path string
 	// MIME is the type that it passes for.
 	MIME string
-	// Refused is true if nothing of it may be decoded.
+	// Refused is true if no part of it may be decoded.
 	Refused bool
 }
 

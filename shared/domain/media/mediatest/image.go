@@ -21,7 +21,7 @@ type Image struct {
 	// PixelFormat is FFmpeg's name, such as "rgb48be" or "rgba"; the default
 	// suits the format.
 	PixelFormat string
-	// Orientation is the value in the Exif data of a JPEG, 1 to 8; 0 writes none.
+	// Orientation is the value in the Exif data of a JPEG, 1 to 8; 0 writes no Exif data.
 	Orientation int
 	// Args are more options of ffmpeg for the output.
 	Args []string

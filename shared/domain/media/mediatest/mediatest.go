@@ -185,11 +185,10 @@ func source(filter string, width, height int, fps float64) string {
 		":r=" + strconv.FormatFloat(fps, 'f', -1, 64) + ",format=yuv444p"
 }
 
-// draw runs ffmpeg to create the file at path, whose name tells its container.
-// Where the variable TEST_MEDIA names a folder, ffmpeg draws each file once for
-// all packages that share the folder: starting it takes longer than encoding a
-// second of small pictures. Another ffmpeg needs another folder: see
-// scripts/test.sh.
+// draw runs ffmpeg to create the file at path, whose name determines its container. If the variable
+// TEST_MEDIA names a folder, ffmpeg draws each file once for all packages that share the folder:
+// starting it takes longer than encoding a second of small pictures. Another ffmpeg needs another
+// folder: see scripts/test.sh.
 func draw(t testing.TB, path string, args []string) {
 	t.Helper()
 	folder := os.Getenv("TEST_MEDIA")

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// rotate writes a rotation into the header of an MP4's or MOV's first track, as
-// a phone does.
+// rotate writes a rotation into the header of an MP4's or MOV's first track, like a phone.
 func rotate(t testing.TB, path string, degrees int) {
 	t.Helper()
 	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30

@@ -23,7 +23,7 @@ func Mutate(random *rand.Rand, files [][]byte) []byte {
 		if len(data) < 2 {
 			break
 		}
-		// Headers are where changes do damage: half of all changes go there.
+		// Changes to headers do damage: half of all changes go there.
 		reach := len(data)
 		if random.IntN(2) == 0 {
 			reach = min(reach, 256)

@@ -31,9 +31,8 @@ func WebPBomb() []byte {
 	const side = 16384
 	picture := []byte{0x2f}
 	picture = binary.LittleEndian.AppendUint32(picture, (side-1)|(side-1)<<14)
-	// No transform, no colour cache, no groups of codes; then five codes of one
-	// symbol each (1: simple, 0: one symbol, 0: of one bit, 0: its value), by which
-	// a pixel takes no bits at all.
+	// No transform, no colour cache, no groups of codes; then five codes of one symbol each (1: simple,
+	// 0: one symbol, 0: of one bit, 0: its value), so that a pixel takes no bits at all.
 	bits := []int{0, 0, 0}
 	for range 5 {
 		bits = append(bits, 1, 0, 0, 0)

@@ -34,8 +34,8 @@ func Media(head []byte) (media.Type, bool) {
 	return media.Find(mime)
 }
 
-// Any returns the type of any file from its first bytes, without parameters. told is false for text
-// and unknown bytes, which many types share.
+// Any returns the type of any file from its first bytes, without parameters. told is false for text and
+// unknown bytes, which many types share.
 func Any(head []byte) (mime string, told bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true

@@ -22,7 +22,7 @@ type Limiter interface {
 // Harness is a limiter under test.
 type Harness struct {
 	Limiter Limiter
-	// Pass lets time pass for the limiter. It stands still otherwise.
+	// Pass lets time pass for the limiter. It stops otherwise.
 	Pass func(time.Duration)
 }
 

@@ -15,7 +15,7 @@ import (
 // Harness is an adapter's input to the suite.
 type Harness struct {
 	Store session.Store
-	// Pass advances the store's time, by which leases age.
+	// Pass advances the store's time, which ages leases.
 	Pass func(time.Duration)
 }
 
