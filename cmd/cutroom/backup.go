@@ -36,7 +36,6 @@ type backupCommand struct {
 	Reread bool   `help:"Read what earlier backups have stored there again, and save anew what is damaged."`
 }
 
-// Run makes a backup.
 func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
@@ -102,14 +101,12 @@ func removeLeftWork(data string) {
 	}
 }
 
-// restoreCommand makes a data folder from a backup.
 type restoreCommand struct {
 	dataFlag
 	From  string `arg:"" placeholder:"FOLDER" help:"The backup: a folder, or s3://BUCKET/PREFIX."`
 	Check bool   `help:"Only read all of the backup, and say whether it is whole."`
 }
 
-// Run restores a backup.
 func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
 	store, err := openBackup(ctx, c.From)
 	if err != nil {
@@ -227,7 +224,6 @@ func checkNotRestoring(data string) error {
 	return fmt.Errorf("%s was not restored to the end: run \"cutroom restore\" again with the same backup", data)
 }
 
-// openBackup opens a backup to read it.
 func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		return openBucket(ctx, name)

@@ -28,7 +28,6 @@ type budgetsCommand struct {
 	Delete budgetsDelete `cmd:"" help:"Delete a budget, which then limits nothing."`
 }
 
-// budgetFlags name a budget.
 type budgetFlags struct {
 	keysFlags
 	Account string `required:"" help:"Account (organisation) that the budget is of."`
@@ -44,11 +43,10 @@ func (f budgetFlags) id() budget.ID {
 type budgetsSet struct {
 	budgetFlags
 	Limit   string  `required:"" placeholder:"AMOUNT" help:"How much: of cost in the currency of the catalog, such as 12.50, of anything else an integer."`
-	WarnURL *string `placeholder:"URL" help:"URL that is told by a signed POST when 80 and 100 percent are used, as the webhook of a job is: https, of the public internet; empty for nobody. Without it, whom the budget tells now."`
+	WarnURL *string `placeholder:"URL" help:"URL that receives a signed POST when 80 and 100 percent are used, like the webhook of a job: https, of the public internet; empty for no warnings. Without it, the URL of the budget stays."`
 	webhookFlags
 }
 
-// Run sets a budget.
 func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
 	id := c.id()
 	limit, err := id.Unit.ParseAmount(c.Limit)
@@ -96,7 +94,6 @@ type budgetsList struct {
 	Account string `required:"" help:"Account (organisation) whose budgets to list."`
 }
 
-// Run lists budgets.
 func (c *budgetsList) Run(ctx context.Context, out *command.Session) error {
 	return c.withRecords(ctx, func(r managed) error {
 		budgets, err := r.budgets.Budgets(ctx, c.Account)
@@ -113,7 +110,6 @@ func (c *budgetsList) Run(ctx context.Context, out *command.Session) error {
 
 type budgetsDelete struct{ budgetFlags }
 
-// Run deletes a budget.
 func (c *budgetsDelete) Run(ctx context.Context, out *command.Session) error {
 	return c.withRecords(ctx, func(r managed) error {
 		err := r.budgets.Delete(ctx, audit.Operator(time.Now()), c.id())
@@ -142,7 +138,6 @@ func (r managed) checkKey(ctx context.Context, id budget.ID) error {
 	return nil
 }
 
-// budgetView is a budget as the command line shows it.
 type budgetView struct {
 	Account   string      `json:"account"`
 	Key       string      `json:"key,omitempty"`
@@ -155,7 +150,6 @@ type budgetView struct {
 	WarnURL   string      `json:"warn_url,omitempty"`
 }
 
-// printBudgets prints budgets with their current use.
 func printBudgets(out *command.Session, states []budget.State) error {
 	table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
 	if !out.JSON {

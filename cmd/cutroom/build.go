@@ -79,15 +79,14 @@ const scratchName = "scratch"
 type parts struct {
 	live        *catalog.Live
 	catalogFile catalog.File
-	// catalog is read once at the start.
-	catalog    *catalog.Catalog
-	tiers      credential.Tiers
-	enhancer   worker.Enhancer
-	tools      *ffmpeg.Tools
-	engine     engine.Engine
-	liveEngine engine.LiveEngine
-	signing    *signing.Plan
-	callers    callers
+	catalog     *catalog.Catalog
+	tiers       credential.Tiers
+	enhancer    worker.Enhancer
+	tools       *ffmpeg.Tools
+	engine      engine.Engine
+	liveEngine  engine.LiveEngine
+	signing     *signing.Plan
+	callers     callers
 
 	// openData sets these.
 	secret []byte
@@ -257,7 +256,6 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	return err
 }
 
-// buildGateway makes the inference gateway, which listens from then on.
 func (s *server) buildGateway(c *devCommand, p *parts) error {
 	metricsKey, err := ensureMetricsKey(c)
 	if err != nil {
@@ -287,7 +285,6 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 	return nil
 }
 
-// buildSessions makes the server of realtime sessions.
 func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) error {
 	transport, err := webrtc.Open(ctx, webrtc.Config{
 		Addr: c.RTCAddr, Public: c.RTCPublic, Relays: c.RTCTURN, RelaySecret: c.RTCSecret,
@@ -308,7 +305,6 @@ func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) err
 	return nil
 }
 
-// buildWorker makes the worker.
 func (s *server) buildWorker(c *devCommand, p *parts) {
 	runs := s.gateway.metrics.Worker()
 	able := engine.CapabilitiesOf(p.engine)
@@ -349,7 +345,6 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	return nil
 }
 
-// apiConfig returns the configuration of the media API.
 func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 	now, keys := s.clock.Now, s.records.Keys()
 	uploads := api.NewUploadURLs(p.secret, now)

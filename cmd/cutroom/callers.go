@@ -21,8 +21,6 @@ type callers struct {
 }
 
 // newCallers parses the setting: addresses, and blocks of addresses.
-//
-// Errors: an item is neither.
 func newCallers(proxies []string) (callers, error) {
 	var c callers
 	for _, proxy := range proxies {

@@ -17,7 +17,6 @@ type machineClocks struct {
 	boot    string
 }
 
-// clocksOfMachine returns the clocks of this machine.
 func clocksOfMachine() (machineClocks, error) {
 	started, err := boottime.Open()
 	if err != nil {

@@ -28,9 +28,9 @@ type devCommand struct {
 	webhookFlags
 	signingFlags
 	Addr        string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
-	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto is that one, if its port is free and libvpx is there, and off is none (${env})."`
-	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"IP addresses that clients of live video are told in place of this machine's own, with commas between them, or stun:HOST:PORT, a STUN server that is asked for it (${env})."`
-	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers that clients of live video are told of, such as turns:turn.example.com:443?transport=tcp, with commas between them (${env})."`
+	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto is that one, if its port is free and libvpx is there, and off disables it (${env})."`
+	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"IP addresses that clients of live video use in place of this machine's own, with commas between them, or stun:HOST:PORT, a STUN server that is asked for it (${env})."`
+	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, with commas between them (${env})."`
 	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret that they share with this server, 16 bytes or more (${env})."`
 	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
@@ -93,7 +93,6 @@ func (c *devCommand) Validate() error {
 	return nil
 }
 
-// Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	httpserver.SpareProcessor()
 	c.readAlong = out.ShowsErr()

@@ -16,7 +16,6 @@ type doctorCommand struct {
 	repairFlags
 }
 
-// Help is the help text beyond the flags.
 func (doctorCommand) Help() string {
 	return "Settings are those of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 where " +
 		"something fails."
@@ -56,7 +55,6 @@ var checks = []check{
 	checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
 }
 
-// Run checks everything, or repairs.
 func (c *doctorCommand) Run(ctx context.Context, s *command.Session) error {
 	if c.Repair {
 		return c.repairWith(ctx, s)

@@ -141,7 +141,7 @@ func checkData(_ context.Context, e examination) []finding {
 	findings := []finding{{Check: "data", State: fine, Detail: detail}}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
-		return append(findings, finding{"disk", warning, fmt.Sprintf("how much room there is cannot be told: %v", err), ""})
+		return append(findings, finding{"disk", warning, fmt.Sprintf("the free space is unknown: %v", err), ""})
 	}
 	room := uint64(disk.Bavail) * uint64(disk.Bsize)
 	found := finding{Check: "disk", State: fine, Detail: humanize.IBytes(room) + " are free"}

@@ -72,7 +72,6 @@ type inference struct {
 
 // inferenceParts are shared by the gateway and the rest of the server.
 type inferenceParts struct {
-	// now is the server's clock.
 	now func() time.Time
 	// ready reports why requests cannot be served.
 	ready         func(context.Context) error
@@ -133,7 +132,6 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	return i, nil
 }
 
-// url returns the gateway's URL for clients on this machine.
 func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
 
 // chatModel returns the slug of the first model that serves chat completions, if

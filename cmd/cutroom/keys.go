@@ -128,7 +128,6 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	return at.UTC().Truncate(time.Millisecond), nil
 }
 
-// Run makes a key.
 func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 	tiers, err := c.table()
 	if err != nil {
@@ -189,7 +188,6 @@ type keysList struct {
 	Account string `help:"Only this account's."`
 }
 
-// Run lists keys.
 func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		keys, err := store.ListKeys(ctx, c.Account)
@@ -229,7 +227,6 @@ type keysRevoke struct {
 	ID string `arg:"" help:"Id of the key, as keys list shows it."`
 }
 
-// Run revokes a key.
 func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		key, err := store.RevokeKey(ctx, audit.Operator(time.Now().UTC()), c.ID)
@@ -327,7 +324,6 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	return use(managed{keys: opened.Keys(), budgets: opened.Budgets(machine)})
 }
 
-// keyView is a key as the command line shows it.
 type keyView struct {
 	ID      string `json:"id"`
 	Key     string `json:"key,omitempty"`

@@ -45,13 +45,11 @@ type keysExport struct {
 	Account string `help:"Only this account's."`
 }
 
-// Help is the help text beyond the flags.
 func (keysExport) Help() string {
 	return "Prints one JSON object per key: its hash, account, tier and limits. Revoked and expired keys are left out. " +
 		"Clients keep their keys when another data folder or deploy imports this list."
 }
 
-// Run prints the keys that work.
 func (c *keysExport) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		keys, err := store.ListKeys(ctx, c.Account)
@@ -81,7 +79,6 @@ type keysImport struct {
 	File string `arg:"" help:"File that keys export wrote."`
 }
 
-// Help is the help text beyond the flags.
 func (keysImport) Help() string {
 	return "Adds the keys that keys export has written. Nothing is added unless every line is valid. Keys that are " +
 		"there already stay unchanged, so the command can be repeated."

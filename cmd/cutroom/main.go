@@ -21,7 +21,6 @@ import (
 	_ "cutroom/shared/platform/ulimit" // ends the program before main
 )
 
-// commandLine is the command line: its flags and commands.
 type commandLine struct {
 	command.Flags
 	Version kong.VersionFlag `help:"Print the version."`
@@ -63,7 +62,6 @@ func version() string {
 	return "devel"
 }
 
-// newParser makes the parser of the command line.
 func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(options, kong.Vars{
 		"family": catalog.DefaultFamily, "route_groups": routeGroups(),

@@ -33,7 +33,6 @@ type sessions struct {
 
 // sessionParts are shared by sessions and the rest of the server.
 type sessionParts struct {
-	// now is the server's clock.
 	now           func() time.Time
 	records       *sqlite.DB
 	catalog       *catalog.Catalog

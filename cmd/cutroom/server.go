@@ -66,8 +66,7 @@ type server struct {
 	sessions *sessions
 	webhooks webhooks
 	traces   otlp.Traces
-	// devKey is the development key.
-	devKey string
+	devKey   string
 	// keepUnknown is how long blobs without a record are kept.
 	keepUnknown time.Duration
 	// stopping ends when the server stops, before its requests do.
@@ -161,7 +160,6 @@ func (s *server) ready(ctx context.Context) error {
 	return s.checker.Check(ctx)
 }
 
-// url returns the media service's URL for clients on this machine.
 func (s *server) url() string { return "http://" + reachable(s.listener.Addr()) }
 
 // close closes newServer's resources.

@@ -37,12 +37,10 @@ type signingFlags struct {
 	C2PAKey          string `name:"c2pa-key" env:"CUTROOM_C2PA_KEY" help:"File with the signer's private key, in PEM (${env})."`
 }
 
-// settings returns the settings.
 func (f signingFlags) settings() signing.Settings {
 	return signing.Settings{Mode: f.C2PA, Library: f.C2PALibrary, Certificates: f.C2PACertificates, Key: f.C2PAKey}
 }
 
-// catalogFlags choose the models.
 type catalogFlags struct {
 	Family  string `env:"CUTROOM_FAMILY" default:"${family}" help:"Name of the model family in paths and ids (${env})."`
 	Catalog string `env:"CUTROOM_CATALOG" help:"File of the catalog, in place of the built-in one (${env})."`

@@ -84,7 +84,6 @@ func (s storage) close() error {
 
 // refusal is the error that records and blobs do not belong together, with advice.
 type refusal struct {
-	// database is the path of the database.
 	database string
 	// flaw is the second half of the message, after the path.
 	flaw string

@@ -149,7 +149,6 @@ func (c *devCommand) metricsWords() string {
 	return "in " + metricsKeyFile(c.Data)
 }
 
-// networkWords says who can reach the addresses.
 func networkWords(addresses ...net.Addr) string {
 	for _, address := range addresses {
 		if !isLoopback(address) {

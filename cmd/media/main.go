@@ -41,7 +41,6 @@ import (
 // upload of several hundred megabytes.
 const shutdownTime = 100 * time.Second
 
-// defaultAddress is used if CUTROOM_ADDR is not set.
 const defaultAddress = ":8080"
 
 func main() {

@@ -25,11 +25,9 @@ const (
 	readerMemory = 1 << 30
 )
 
-// newSurface configures every route of the media service except signed uploads, which go directly to
-// the bucket. Calls that wait for a job continue to wait during a stop, because the workers run
+// newSurface configures every route of the media service except signed uploads, which go directly
+// to the bucket. Calls that wait for a job continue to wait during a stop, because the workers run
 // elsewhere.
-//
-// Errors: the first setting that is missing or wrong.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))

@@ -45,7 +45,6 @@ import (
 // ended.
 const shutdownTime = 5 * time.Second
 
-// defaultAddress is used if CUTROOM_ADDR is not set.
 const defaultAddress = ":8080"
 
 func main() {
@@ -65,7 +64,6 @@ func main() {
 	}
 }
 
-// run serves until the context ends.
 func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) error {
 	httpserver.SpareProcessor()
 	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())

@@ -25,7 +25,6 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// stores are the records that sessions need.
 type stores struct {
 	keys interface {
 		credential.Store

@@ -44,11 +44,9 @@ type smokeCheck struct {
 	try  func(context.Context) error
 }
 
-// smoke checks that a worker with these settings could work, and takes no job: that its
-// engine edits, that it can write its scratch folder, and that it reaches the queues, the
-// records and the blobs with its role.
-//
-// Errors: the first check that does not hold.
+// smoke checks that a worker with these settings could work, and takes no job: that its engine
+// edits, that it can write its scratch folder, and that it reaches the queues, the records and the
+// blobs with its role.
 func smoke(ctx context.Context, logger *slog.Logger) error {
 	s, err := readSettings(setting.NewEnvironment(os.Getenv))
 	if err != nil {
@@ -84,7 +82,7 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 	return nil
 }
 
-// hold tries the check until it holds, or cannot hold later either.
+// hold repeats the check until it succeeds or cannot succeed later.
 func (c smokeCheck) hold(ctx context.Context) error {
 	bounded, cancel := context.WithTimeout(ctx, smokeTime)
 	defer cancel()
@@ -106,8 +104,8 @@ func (c smokeCheck) hold(ctx context.Context) error {
 	}
 }
 
-// mayHoldLater reports whether a check that has failed may hold a little later: not if AWS
-// says anything but that the role may not, or the engine that it failed.
+// mayHoldLater reports whether a failed check may succeed a little later. It may not after
+// a failure of the engine, or an AWS error other than a missing right.
 func mayHoldLater(err error) bool {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {

@@ -57,7 +57,6 @@ const (
 	shareEvery = time.Minute
 )
 
-// settings are the worker's settings.
 type settings struct {
 	*setting.Environment
 	table, usage, bucket, engine string
@@ -68,8 +67,6 @@ type settings struct {
 }
 
 // readSettings reads the settings.
-//
-// Errors: the first that is missing or wrong.
 func readSettings(env *setting.Environment) (settings, error) {
 	s := settings{
 		Environment: env, table: env.Required("CUTROOM_JOBS_TABLE"), usage: env.Required("CUTROOM_USAGE_TABLE"),
@@ -93,7 +90,6 @@ func (s settings) lanes() map[job.Lane]int {
 	return map[job.Lane]int{job.VideoLane: s.slots, job.ImageLane: s.slots}
 }
 
-// editing is the engine and its tools.
 type editing struct {
 	tools    *ffmpeg.Tools
 	engine   engine.Engine
@@ -291,7 +287,7 @@ func newSigner(
 	}
 	if err != nil {
 		// Results are signed all the same.
-		logger.Warn("who verifies results will not know that this service signed them", "error", err)
+		logger.Warn("verifiers of results will not know that this service signed them", "error", err)
 	}
 	return signer, nil
 }

@@ -10,10 +10,8 @@ import (
 	"cutroom/shared/client"
 )
 
-// Quota shows the account's quota of realtime sessions.
 type Quota struct{}
 
-// Run shows the quota.
 func (Quota) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		quota, err := service.Quota(ctx)
@@ -29,7 +27,6 @@ func (Quota) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// Usage shows an account's usage.
 type Usage struct {
 	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
 	To   string   `placeholder:"DAY" help:"Last day."`
@@ -37,7 +34,6 @@ type Usage struct {
 	CSV  bool     `name:"csv" help:"Print a table for other programs, with all columns (RFC 4180)."`
 }
 
-// Run shows the usage.
 func (c *Usage) Run(ctx context.Context, s *Session) error {
 	if c.CSV && s.JSON {
 		return &UsageError{"--csv: a table is no JSON"}
@@ -90,14 +86,12 @@ func (s *Session) printUsageTable(ctx context.Context, service *client.Client, q
 	return nil
 }
 
-// Token makes a client token.
 type Token struct {
 	Expires int      `placeholder:"SECONDS" help:"How long it lives, 1 to 3600; without it, 60."`
 	Model   []string `short:"m" predictor:"model" placeholder:"MODEL" help:"A model that it may use, by id or alias; may be said again. Without it, all."`
 	Origin  []string `placeholder:"ORIGIN" help:"An origin that it may be used from, such as https://app.example.com; may be said again. Without it, any."`
 }
 
-// Run makes the token.
 func (c *Token) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		token, err := service.CreateToken(ctx, client.TokenRequest{ExpiresIn: c.Expires, AllowedModels: c.Model,
@@ -113,10 +107,8 @@ func (c *Token) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// Models lists the models of both services.
 type Models struct{}
 
-// modelView is a model as the command line shows it.
 type modelView struct {
 	ID string `json:"id"`
 	// Service is "media" or "inference".
@@ -133,7 +125,6 @@ type modelView struct {
 	MaxOutputLength int           `json:"max_output_length,omitempty"`
 }
 
-// Run lists the models.
 func (Models) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		media, err := service.MediaModels(ctx)

@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// Chat asks a model, once or in a conversation.
 type Chat struct {
 	Text        []string `arg:"" optional:"" help:"What to say. Without it stdin is read, and on a terminal the chat goes on in turns."`
 	Model       string   `short:"m" placeholder:"MODEL" help:"Model of the inference gateway; without it the first that chats."`
@@ -22,7 +21,6 @@ type Chat struct {
 // maxPrompt limits a prompt from stdin, in bytes. No model accepts more.
 const maxPrompt = 16 << 20
 
-// Run chats.
 func (c *Chat) Run(ctx context.Context, s *Session) error {
 	text := strings.Join(c.Text, " ")
 	if text == "" {

@@ -20,7 +20,6 @@ const chatHelp = `/reset        forget what was said
 /exit         end, as Ctrl-D does
 Ctrl-C stops an answer.`
 
-// converse holds a conversation on a terminal.
 func (c *Chat) converse(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		chat, err := c.begin(ctx, service)
@@ -54,7 +53,6 @@ func (c *Chat) converse(ctx context.Context, s *Session) error {
 	})
 }
 
-// talk is a conversation.
 type talk struct {
 	session *Session
 	client  *client.Client
@@ -87,7 +85,6 @@ func (t *talk) turn(ctx context.Context, line string) error {
 	return t.tell(t.say(ctx, line))
 }
 
-// say sends a line and prints the answer.
 func (t *talk) say(ctx context.Context, line string) error {
 	before := len(t.chat.Messages)
 	t.chat.Messages = append(t.chat.Messages, client.Message{Role: "user", Content: line})
@@ -119,7 +116,6 @@ func (t *talk) say(ctx context.Context, line string) error {
 	return err
 }
 
-// chooseModel switches to another model, or lists the models.
 func (t *talk) chooseModel(ctx context.Context, name string) error {
 	models, err := t.client.InferenceModels(ctx)
 	if err != nil {
@@ -152,7 +148,6 @@ func (t *talk) tell(err error) error {
 	return nil
 }
 
-// lineReader reads lines from a terminal, with editing and history.
 type lineReader struct {
 	input    *os.File
 	terminal *term.Terminal

@@ -13,7 +13,6 @@ type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
 
-// Help is the help text beyond the flags.
 func (Completion) Help() string {
 	return `Bash: echo 'source <(cutroom completion bash)' >> ~/.bashrc
 
@@ -22,7 +21,6 @@ Zsh: echo 'source <(cutroom completion zsh)' >> ~/.zshrc
 Fish: cutroom completion fish > ~/.config/fish/completions/cutroom.fish`
 }
 
-// Run prints the script.
 func (c *Completion) Run(ctx *kong.Context) error {
 	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
 }

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// order has the flags of all edits.
 type order struct {
 	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model to use, by id or alias; without it the latest of its kind."`
 	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it one is drawn."`
@@ -36,7 +35,7 @@ func (o order) fields(prompt string) (map[string]string, error) {
 	}
 	if o.Seed != "" {
 		if _, err := strconv.ParseUint(o.Seed, 10, 32); err != nil {
-			return nil, &UsageError{fmt.Sprintf("--seed: %q is no whole number from 0 to 4294967295", o.Seed)}
+			return nil, &UsageError{fmt.Sprintf("--seed: %q is not a whole number from 0 to 4294967295", o.Seed)}
 		}
 		fields["seed"] = o.Seed
 	}
@@ -49,7 +48,6 @@ func (o order) fields(prompt string) (map[string]string, error) {
 	return fields, nil
 }
 
-// Edit edits videos, or images: one, or a folder of them.
 type Edit struct {
 	order      `set:"beside=Without it, beside the input, named after it and the prompt."`
 	Inputs     []string `arg:"" predictor:"file" help:"Videos or images, a folder of them, or ids of stored files."`
@@ -60,13 +58,11 @@ type Edit struct {
 	Jobs       int      `default:"4" placeholder:"N" help:"How many of a batch are under way at once."`
 }
 
-// Help is the help text beyond the flags.
 func (Edit) Help() string {
 	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch goes on after a " +
 		"failure, and skips results that are there, so that the same command again does the rest."
 }
 
-// Run edits.
 func (c *Edit) Run(ctx context.Context, s *Session) error {
 	return c.run(ctx, s, "")
 }
@@ -217,7 +213,6 @@ func isFileID(text string) bool {
 	return found && rest != "" && !strings.ContainsAny(rest, `./\`)
 }
 
-// Image edits an image.
 type Image struct {
 	order      `set:"beside=Without it, beside the input, named after it and the prompt."`
 	Input      string `arg:"" predictor:"file" help:"Image to edit, or the id of a stored one."`
@@ -226,7 +221,6 @@ type Image struct {
 	Resolution string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
 }
 
-// Run edits the image.
 func (c *Image) Run(ctx context.Context, s *Session) error {
 	edit := Edit{
 		order: c.order, Inputs: []string{c.Input}, Prompt: c.Prompt, Reference: c.Reference, Resolution: c.Resolution,
@@ -238,7 +232,6 @@ func (c *Image) Run(ctx context.Context, s *Session) error {
 	return edit.run(ctx, s, catalog.Image)
 }
 
-// T2V makes a video from a text.
 type T2V struct {
 	order       `set:"beside=Without it, into this folder, named after the prompt."`
 	Prompt      string `arg:"" help:"What the video should show."`
@@ -246,7 +239,6 @@ type T2V struct {
 	Orientation string `placeholder:"landscape" help:"Which side is the longer one: landscape or portrait."`
 }
 
-// Run makes the video.
 func (c *T2V) Run(ctx context.Context, s *Session) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {

@@ -21,7 +21,6 @@ type editor struct {
 	order   order
 }
 
-// result is the outcome of an edit.
 type result struct {
 	Input string `json:"input,omitempty"`
 	// Output is the path of the result, or "".
@@ -40,7 +39,6 @@ type result struct {
 	Bill *client.Cost `json:"cost,omitempty"`
 }
 
-// single does one edit and prints its outcome.
 func (e *editor) single(ctx context.Context, edit client.Edit, input string) error {
 	edit, err := e.resolve(ctx, edit, input)
 	if err != nil {
@@ -99,7 +97,7 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 		return edit, err
 	}
 	if !modelForm.MatchString(id) {
-		return edit, fmt.Errorf("the server says that the model %s is %q, which is no model's id", edit.Model, id)
+		return edit, fmt.Errorf("the server says that the model %s is %q, which is not the id of a model", edit.Model, id)
 	}
 	edit.Model = id
 	return edit, nil
@@ -127,7 +125,6 @@ func beside(input string, edit client.Edit) string {
 	return filepath.Join(folder, named(edit.Model, source, prompt)+kindOf(input))
 }
 
-// kindOf returns the extension of the result of an input.
 func kindOf(input string) string {
 	if isImage(input) {
 		return ".png"
@@ -160,8 +157,6 @@ func (e *editor) free(output string) error {
 }
 
 // edit does one edit.
-//
-// Errors: client errors; [*JobError]; [*InterruptedError]; disk errors.
 func (e *editor) edit(ctx context.Context, edit client.Edit, input, output string, tracker *tracker) (result, error) {
 	done := result{Input: input, Model: edit.Model, Status: client.Failed}
 	job, err := e.client.CreateJob(ctx, edit, tracker.uploading)
@@ -224,8 +219,6 @@ func (e *editor) tellCost(results []result) {
 }
 
 // fetch writes a job's result to a path, or to stdout.
-//
-// Errors: client and disk errors; [*InterruptedError].
 func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
 	if output == "-" {
 		return e.client.CopyContent(ctx, id, e.session.Out, tracker.downloading)

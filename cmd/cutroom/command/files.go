@@ -15,12 +15,10 @@ type Files struct {
 	Rm   FilesRm   `cmd:"" help:"Delete stored files."`
 }
 
-// FilesList lists files.
 type FilesList struct {
 	Limit int `default:"100" placeholder:"N" help:"How many at most (${default})."`
 }
 
-// Run lists the files.
 func (c *FilesList) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		list := s.newList("FILE", "NAME", "TYPE", "SIZE", "EXPIRES")
@@ -37,13 +35,11 @@ func (c *FilesList) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// FilesPut stores files.
 type FilesPut struct {
 	Paths []string `arg:"" predictor:"file" help:"Files to store."`
 	TTL   string   `name:"ttl" placeholder:"SECONDS" help:"How long they are kept, 60 to 2592000, or persistent; without it a day."`
 }
 
-// Run stores the files.
 func (c *FilesPut) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		for _, path := range c.Paths {
@@ -74,14 +70,12 @@ func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, 
 	return s.printLine(stored.ID)
 }
 
-// FilesGet shows a file's reference, or fetches its bytes.
 type FilesGet struct {
 	ID     string `arg:"" help:"Id of the file."`
 	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where its bytes go; - is stdout."`
 	Force  bool   `short:"f" help:"Replace what is there."`
 }
 
-// Run shows the reference, or fetches the bytes.
 func (c *FilesGet) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		if c.Output != "" {
@@ -117,12 +111,10 @@ func (c *FilesGet) fetch(ctx context.Context, s *Session, service *client.Client
 	})
 }
 
-// FilesRm deletes files.
 type FilesRm struct {
 	IDs []string `arg:"" name:"id" help:"Ids of the files."`
 }
 
-// Run deletes the files.
 func (c *FilesRm) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		for _, id := range c.IDs {

@@ -20,7 +20,6 @@ type Inspect struct {
 	Library string `env:"CUTROOM_C2PA_LIBRARY" placeholder:"FILE" help:"The library libc2pa_c; beside this program or the system's if absent (${env})."`
 }
 
-// Help is the help text beyond the flags.
 func (Inspect) Help() string {
 	return "It works on this machine alone and asks no server. The exit code is 0 if the file is as it was signed, and 1 " +
 		"if it has no credentials, was changed, or its credentials cannot be believed."
@@ -29,7 +28,6 @@ func (Inspect) Help() string {
 // errInvalid means that a file's credentials do not hold. They were printed.
 var errInvalid = errors.New("the Content Credentials are not valid")
 
-// Run prints the file's Content Credentials.
 func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	anchors := ""
 	if c.Trust != "" {
@@ -80,7 +78,6 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-// showReport prints a report for people.
 func (s *Session) showReport(report origin.Report) error {
 	list := s.newList("CREDENTIALS", report.State)
 	rows := recordRows(report.Record)

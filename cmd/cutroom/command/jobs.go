@@ -29,7 +29,6 @@ type Jobs struct {
 	Deliveries JobsDeliveries `cmd:"" help:"List the tries to tell a job's webhook."`
 }
 
-// JobsList lists jobs.
 type JobsList struct {
 	Search string `short:"q" placeholder:"WORDS" help:"Only jobs with each of these words in the prompt, an input's name or the id."`
 	Status string `predictor:"status" enum:"pending,processing,completed,failed,cancelled," default:"" placeholder:"STATUS" help:"Only jobs in this state: pending, processing, completed, failed or cancelled. Cancelled jobs are failed ones, too."`
@@ -37,7 +36,6 @@ type JobsList struct {
 	Limit  int    `default:"20" placeholder:"N" help:"How many at most (${default})."`
 }
 
-// Run lists the jobs.
 func (c *JobsList) Run(ctx context.Context, s *Session) error {
 	filter, most := client.JobFilter{Status: c.Status, Model: c.Model, Search: c.Search}, c.Limit
 	if c.Status == client.Cancelled {
@@ -142,7 +140,6 @@ func shortened(text string) string {
 	return text
 }
 
-// showJob prints a job.
 func (s *Session) showJob(job client.Job) error {
 	if s.JSON {
 		return s.Print(job.Raw)
@@ -217,7 +214,6 @@ func within(s client.Span, now time.Time) string {
 	return fmt.Sprintf("%v to %v", earliest, latest)
 }
 
-// costOf returns the cost of a job as text, or "-" if it is unknown.
 func costOf(job client.Job) string {
 	switch {
 	case job.Bill != nil:
@@ -228,7 +224,6 @@ func costOf(job client.Job) string {
 	return fmt.Sprintf("about %g %s", job.Cost.Amount, job.Cost.Currency)
 }
 
-// resultRows describe a result.
 func resultRows(result *client.JobResult) [][]string {
 	about := []string{result.MIME, size(result.Size)}
 	if result.Width > 0 {
@@ -245,12 +240,10 @@ func resultRows(result *client.JobResult) [][]string {
 	return rows
 }
 
-// JobsGet shows a job.
 type JobsGet struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-// Run shows the job.
 func (c *JobsGet) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		job, err := service.Job(ctx, c.ID)
@@ -261,14 +254,12 @@ func (c *JobsGet) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// JobsWatch waits for a job.
 type JobsWatch struct {
 	ID     string `arg:"" help:"Id of the job."`
 	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; without it, it stays at the service."`
 	Force  bool   `short:"f" help:"Replace what is there."`
 }
 
-// Run waits for the job.
 func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		// A job that does not exist is reported before anything is shown.
@@ -325,12 +316,10 @@ func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (cli
 	return job, e.fetch(ctx, c.ID, c.Output, tracker)
 }
 
-// JobsCancel cancels a job.
 type JobsCancel struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-// Run cancels the job.
 func (c *JobsCancel) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		job, err := service.CancelJob(ctx, c.ID)
@@ -341,14 +330,12 @@ func (c *JobsCancel) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// JobsDownload fetches a result.
 type JobsDownload struct {
 	ID     string `arg:"" help:"Id of the job."`
 	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes, a file or a folder; - is stdout. Without it, into this folder, named after the source and the prompt."`
 	Force  bool   `short:"f" help:"Replace what is there."`
 }
 
-// Run fetches the result.
 func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		output := c.Output
@@ -358,7 +345,7 @@ func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 				return err
 			}
 			if !modelForm.MatchString(job.ID) {
-				return fmt.Errorf("the server says that the job is %q, which is no job's id", job.ID)
+				return fmt.Errorf("the server says that the job is %q, which is not the id of a job", job.ID)
 			}
 			output = filepath.Join(output, downloadName(job))
 		}
@@ -387,13 +374,11 @@ func named(otherwise, source, prompt string) string {
 	return job.Job{ID: otherwise, Request: request}.ResultName()
 }
 
-// JobsShare makes a link to a result.
 type JobsShare struct {
 	ID  string        `arg:"" help:"Id of the job."`
 	For time.Duration `placeholder:"TIME" help:"How long the link lasts, such as 30m or 2h. Without it, as long as the result."`
 }
 
-// Run makes the link.
 func (c *JobsShare) Run(ctx context.Context, s *Session) error {
 	if c.For < 0 || c.For > 0 && c.For < time.Second {
 		return &UsageError{"--for: a link lasts a second at least"}
@@ -411,12 +396,10 @@ func (c *JobsShare) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// JobsRemove deletes jobs.
 type JobsRemove struct {
 	IDs []string `arg:"" name:"id" help:"Ids of the jobs."`
 }
 
-// Run deletes the jobs.
 func (c *JobsRemove) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		for _, id := range c.IDs {

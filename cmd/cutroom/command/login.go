@@ -22,7 +22,6 @@ type Login struct {
 	InferenceURL string `name:"inference-url" placeholder:"URL" help:"Base URL of the inference gateway; without it, that of the profile, or the one of the media service."`
 }
 
-// Help is the help text beyond the flags.
 func (Login) Help() string {
 	return "The key is asked for without showing it, or read from stdin where that is no terminal. It is kept in " +
 		"~/.config/cutroom/config.yaml, which you alone can read."
@@ -74,7 +73,6 @@ func check(ctx context.Context, s *Session, server Server) error {
 	return err
 }
 
-// readKey reads a key from stdin, without echo from a terminal.
 func (s *Session) readKey() (string, error) {
 	var key string
 	if file, ok := s.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
@@ -113,16 +111,13 @@ func (s *Session) readHidden(input *os.File) (string, error) {
 	return typed, err
 }
 
-// readWriter joins the two directions of a terminal.
 type readWriter struct {
 	io.Reader
 	io.Writer
 }
 
-// Logout deletes a profile and its key.
 type Logout struct{}
 
-// Run deletes the profile.
 func (Logout) Run(s *Session) error {
 	path, kept, err := s.profiles()
 	if err != nil {
@@ -149,7 +144,6 @@ type profileView struct {
 	HasKey       bool   `json:"has_key"`
 }
 
-// Run lists the profiles.
 func (Profiles) Run(s *Session) error {
 	_, kept, err := s.profiles()
 	if err != nil {

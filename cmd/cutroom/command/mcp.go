@@ -10,12 +10,10 @@ import (
 	"cutroom/shared/client"
 )
 
-// MCP serves an agent.
 type MCP struct {
 	Folder string `default:"." predictor:"dir" placeholder:"FOLDER" help:"The one folder whose files the agent may read and write; without it, the one where the program runs."`
 }
 
-// Help is the help text beyond the flags.
 func (MCP) Help() string {
 	return "It speaks the Model Context Protocol on stdin and stdout: an agent's program starts it. The server and the key " +
 		"are those of the other commands. See docs/mcp.md."

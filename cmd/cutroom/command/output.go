@@ -109,7 +109,6 @@ func local(t *time.Time) string {
 	return t.Local().Format("2006-01-02 15:04:05")
 }
 
-// size formats a number of bytes.
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
 
 // printLine prints a value from a service, such as an id, on one line.

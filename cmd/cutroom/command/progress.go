@@ -55,13 +55,12 @@ func (d *display) end() {
 	d.session.Err = d.before
 }
 
-// tracker shows one edit: its upload, its job, and the download.
 type tracker struct {
 	display *display
 	name    string
 	phase   string
 	bar     *mpb.Bar
-	// place is where the job is in the line, in words.
+	// place is the position of the job in the queue, in words.
 	place atomic.Pointer[string]
 }
 
@@ -119,7 +118,6 @@ func (t *tracker) newBar(phase string) *mpb.Bar {
 	return t.display.bars.AddBar(0, options...)
 }
 
-// complete fills the bar.
 func (t *tracker) complete() {
 	if t.bar != nil {
 		t.bar.SetTotal(-1, true)

@@ -22,7 +22,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Commands are the commands of a client.
 type Commands struct {
 	Edit     Edit          `cmd:"" group:"Media" help:"Edit videos or images."`
 	Image    Image         `cmd:"" group:"Media" help:"Edit an image."`
@@ -42,7 +41,6 @@ type Commands struct {
 	Profiles Profiles      `cmd:"" group:"Account" help:"List the servers whose keys are kept."`
 }
 
-// Flags are the flags of every command.
 type Flags struct {
 	JSON    bool   `name:"json" help:"Print JSON: one document, or a line an item of a list; errors too."`
 	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Server to use, of those that login keeps (${env})."`
@@ -53,8 +51,7 @@ type Session struct {
 	Flags
 	In       io.Reader
 	Out, Err io.Writer
-	// Getenv returns an environment variable.
-	Getenv func(string) string
+	Getenv   func(string) string
 	// Version is this program's version. It is sent to the services.
 	Version string
 }
@@ -71,10 +68,8 @@ type Server struct {
 // Server returns the services to use. They come from the environment, else the profile, else this
 // machine.
 //
-// A key is sent only to its own servers: a profile's key to the profile's servers, the key of `cutroom
-// dev` to this machine.
-//
-// Errors: the profile does not exist or cannot be read.
+// A key is sent only to its own servers: a profile's key to the profile's servers, the key of
+// `cutroom dev` to this machine.
 func (s *Session) Server() (Server, error) {
 	kept, err := s.profile()
 	if err != nil {
@@ -161,7 +156,6 @@ func (s *Session) clientOf(server Server) (*client.Client, error) {
 	return c, nil
 }
 
-// with calls a function with a client.
 func (s *Session) with(ctx context.Context, use func(context.Context, *client.Client) error) error {
 	c, err := s.Client()
 	if err != nil {

@@ -7,12 +7,10 @@ import (
 	"cutroom/shared/client"
 )
 
-// JobsDeliveries lists the attempts to call a job's webhook.
 type JobsDeliveries struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-// Run lists the attempts.
 func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		deliveries, err := service.Deliveries(ctx, c.ID)
@@ -36,10 +34,8 @@ func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// WebhookSecret shows the secret that webhooks are signed with.
 type WebhookSecret struct{}
 
-// Run shows the secret.
 func (WebhookSecret) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		secret, err := service.WebhookSecret(ctx)

@@ -42,7 +42,6 @@ type jobOutput struct {
 	Next string         `json:"next" jsonschema:"What to do with it."`
 }
 
-// jobOf returns a job for an agent.
 func jobOf(job client.Job) (jobOutput, error) {
 	out := jobOutput{Next: "Call get_job to wait for it."}
 	switch job.Status {
@@ -131,7 +130,6 @@ func (t tools) submit(ctx context.Context, c *call, edit client.Edit, model stri
 	return jobOf(job)
 }
 
-// fields returns the fields of a form that are not empty.
 func fields(texts map[string]string, seed *int64) map[string]string {
 	set := map[string]string{}
 	for name, text := range texts {

@@ -42,10 +42,8 @@ func OpenFolder(path string) (*Folder, error) {
 	return &Folder{root, []string{named, real}}, nil
 }
 
-// Close closes the folder.
 func (f *Folder) Close() error { return f.root.Close() }
 
-// Path returns the folder's absolute path.
 func (f *Folder) Path() string { return f.paths[0] }
 
 // OutsideError means that a path is not one of the folder's.
@@ -134,7 +132,7 @@ func typeOf(source client.Source) (media.Type, error) {
 		return media.Type{}, errors.New("is a HEIC picture, which the service does not read: save it as JPEG or PNG")
 	}
 	names := media.Names(func(media.Type) bool { return true })
-	return media.Type{}, fmt.Errorf("is no video or picture that the service reads (%s)", strings.Join(names, ", "))
+	return media.Type{}, fmt.Errorf("is not a video or picture that the service reads (%s)", strings.Join(names, ", "))
 }
 
 // plain returns an error of the folder with the path as the agent wrote it.

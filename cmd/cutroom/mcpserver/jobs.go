@@ -156,7 +156,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 			}
 		}
 	} else if !jobID.MatchString(in.JobID) {
-		return fetchOutput{}, fmt.Errorf("%q is no id of a job", in.JobID)
+		return fetchOutput{}, fmt.Errorf("%q is not the id of a job", in.JobID)
 	}
 	written, err := t.Folder.draft(filepath.Dir(name), t.NewID())
 	if err != nil {
@@ -206,7 +206,7 @@ func (d *draft) inspect() (media.Type, int64, error) {
 	}
 	kind, known := sniff.Media(head)
 	if !known {
-		return media.Type{}, 0, errors.New("what the server sent is no video or picture, and was not kept")
+		return media.Type{}, 0, errors.New("the server sent neither a video nor a picture; it was not kept")
 	}
 	return kind, info.Size(), nil
 }

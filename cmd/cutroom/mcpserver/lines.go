@@ -57,7 +57,6 @@ func (l *lines) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Close does nothing: the reader's opener closes it.
 func (*lines) Close() error { return nil }
 
 // errLongLine is returned for a line of more than maxLine bytes.
@@ -129,5 +128,4 @@ func (s *shared) Write(p []byte) (int, error) {
 	return s.to.Write(p)
 }
 
-// Close does nothing.
 func (*shared) Close() error { return nil }

@@ -95,7 +95,7 @@ func (t tools) look(ctx context.Context, c *call, in lookInput) (lookOutput, err
 	}
 	kind, known := sniff.Media(picture)
 	if !known || !kind.Image {
-		return lookOutput{}, errors.New("what the server sent is no picture")
+		return lookOutput{}, errors.New("the server did not send a picture")
 	}
 	c.shown = append(c.shown, &mcp.ImageContent{Data: picture, MIMEType: kind.MIME})
 	return lookOutput{len(picture), kind.MIME}, nil

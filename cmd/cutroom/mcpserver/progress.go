@@ -32,7 +32,7 @@ func (p *progress) tell(ctx context.Context, done, total float64, message string
 		return
 	}
 	p.last, p.told = done, true
-	// A caller that has gone is noticed by the next read.
+	// The next read notices a caller that has gone.
 	_ = p.request.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{
 		ProgressToken: token, Progress: done, Total: total, Message: message,
 	})

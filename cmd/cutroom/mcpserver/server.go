@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Config configures the tools. All fields are required.
 type Config struct {
 	// Connect returns a client of the services, which the tool closes. It is called for
 	// every call, so that a key that its user changes is used from then on.
@@ -28,8 +27,7 @@ type Config struct {
 	// Folder is the tools' folder for reading and writing.
 	Folder *Folder
 	// NewID makes names of files that are being written.
-	NewID func() string
-	// Version is this program's version.
+	NewID   func() string
 	Version string
 }
 
@@ -42,10 +40,8 @@ const instructions = "Cutroom edits videos and pictures, makes videos from text,
 	"pass on what the job's record says about how the prompt was understood."
 
 // Serve serves an agent that writes to in and reads from out, until in or the context ends. It then
-// cancels the calls in flight. A line that is not a message is answered with an error, and the session
-// continues.
-//
-// Errors: the context's; read and write errors of in and out.
+// cancels the calls in flight. A line that is not a message is answered with an error, and the
+// session continues.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -77,18 +73,14 @@ func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// tools are the handlers of the tools.
 type tools struct {
 	Config
 	// calls ends when the session does.
 	calls context.Context
 }
 
-// call is a call of a tool.
 type call struct {
-	// Client calls the services.
 	*client.Client
-	// progress is reported to the caller.
 	progress *progress
 	// shown is the answer's unstructured content.
 	shown []mcp.Content
