@@ -19,7 +19,7 @@ type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
 	above       float64
-	// periods is for how many periods of the metric.
+	// periods is the number of periods of the metric.
 	periods int
 	// second marks an alarm that only repeats a first alarm, later or less exactly. It is made only if
 	// the options ask for all alarms.
@@ -82,7 +82,6 @@ func (s *stack) publishAlarms(topic awssns.Topic) awsiam.PolicyStatement {
 	})
 }
 
-// jobAlarms are about jobs once they are accepted.
 func (s *stack) jobAlarms() []alarm {
 	alarms := []alarm{
 		{name: "failed-executions",

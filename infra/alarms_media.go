@@ -111,5 +111,4 @@ func (s *stack) counted(metric string) awscloudwatch.IMetric {
 	})
 }
 
-// metricNamespace is where the metrics of logs are kept, by stage.
 func (s *stack) metricNamespace() string { return "Cutroom/" + s.Stage }

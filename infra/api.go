@@ -12,7 +12,6 @@ import (
 	"cutroom/functions"
 )
 
-// api describes a REST API.
 type api struct {
 	name, description string
 	domain            domain
@@ -29,7 +28,6 @@ type endpoint struct {
 	path, function string
 }
 
-// stageName is the last part of the URL that API Gateway assigns to an API.
 const stageName = "live"
 
 func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {

@@ -10,7 +10,6 @@ import (
 	"cutroom/functions"
 )
 
-// newInferenceAPI creates the API of the inference gateway.
 func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	return s.newAPI(api{
 		name: "inference", domain: s.Inference, shape: inferenceErrors, tooLarge: inferenceTooLarge,

@@ -2,7 +2,6 @@ package main
 
 import "github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 
-// newMediaAPI creates the API of the media service.
 func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 	return s.newAPI(api{
 		name: "media", domain: s.Media, shape: mediaErrors, tooLarge: mediaTooLarge,

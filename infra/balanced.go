@@ -8,14 +8,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// balanced is a container service behind its own load balancer.
 type balanced struct {
 	container
 	domain domain
 	// idle is the time without a byte after which the balancer ends a connection, in
 	// seconds.
-	idle int
-	// tasks is the number of tasks that run.
+	idle  int
 	tasks int
 }
 

@@ -44,7 +44,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	return bucket
 }
 
-// tellArrivals starts a function by each signed upload.
+// tellArrivals starts a function for each signed upload.
 func (s *stack) tellArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
 	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
 	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{

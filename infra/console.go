@@ -88,8 +88,6 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	return nil
 }
 
-// globalName returns a name for a resource whose name all regions of an account
-// share.
 func (s *stack) globalName(what string) *string { return jsii.String(s.name(what) + "-" + *s.Region()) }
 
 // consoleAccess gives only the distribution access to the bucket of the page.
@@ -194,7 +192,6 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	return nil
 }
 
-// catalog returns the catalog of the deploy.
 func (s *stack) catalog() (*catalog.Catalog, error) {
 	if s.Catalog == "" {
 		return catalog.Default(s.Family)

@@ -21,8 +21,6 @@ const (
 	whyAnyLogin = "ECR's login is for the whole account. CDK names every other resource."
 )
 
-// containers is the network and the cluster of the container services, created with
-// the first of them.
 type containers struct {
 	vpc     awsec2.IVpc
 	cluster awsecs.Cluster
@@ -42,7 +40,6 @@ func (s *stack) newContainers() *containers {
 	return s.cluster
 }
 
-// container describes a container service.
 type container struct {
 	name string
 	// program is its name below cmd.
@@ -59,7 +56,7 @@ type container struct {
 	live bool
 	// grace is the time that it may take to stop, in seconds.
 	grace int
-	// tried has a task tried before the service gets it.
+	// tried makes a deploy try a task before the service gets it.
 	tried bool
 }
 
@@ -186,5 +183,4 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	return service
 }
 
-// logGroup returns the name of a container's log group.
 func (s *stack) logGroup(container string) string { return "/cutroom/" + s.Stage + "/" + container }

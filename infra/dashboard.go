@@ -88,7 +88,6 @@ func (s *stack) ofFunctions(metric, statistic string, names ...string) []awsclou
 	return metrics
 }
 
-// ofTables returns the sum of a metric of each table.
 func (s *stack) ofTables(metric string) []awscloudwatch.IMetric {
 	var metrics []awscloudwatch.IMetric
 	for _, name := range sortedKeys(s.tables) {
@@ -97,7 +96,6 @@ func (s *stack) ofTables(metric string) []awscloudwatch.IMetric {
 	return metrics
 }
 
-// ofQueues returns a metric of each lane's queue.
 func (s *stack) ofQueues(metric, statistic string) []awscloudwatch.IMetric {
 	var metrics []awscloudwatch.IMetric
 	for _, name := range sortedKeys(s.lanes) {
@@ -106,7 +104,6 @@ func (s *stack) ofQueues(metric, statistic string) []awscloudwatch.IMetric {
 	return metrics
 }
 
-// labelled returns the options of a metric with the label that a graph shows.
 func labelled(statistic, name string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{
 		Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),

@@ -21,14 +21,11 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// function describes a deployed Lambda function.
 type function struct {
 	functions.Function
-	// called is its name in the stage, if that is not the one of its folder.
 	called string
 	// memory is in MB. The share of a processor grows with it.
-	memory int
-	// timeout is in seconds.
+	memory  int
 	timeout int
 	// may lists the additional permissions of its role; writing its log is always allowed.
 	may []permission
@@ -74,7 +71,8 @@ func (s *stack) describeFunctions() []function {
 	deployed := map[string]function{
 		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		// Reading a file gets its own processor, and the reader 1 GiB in addition to this program.
+		// Reading a file gets a processor of its own. The reader gets 1 GiB in addition to this
+		// program.
 		"c2pa":      callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
 		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
@@ -200,7 +198,6 @@ func (s *stack) common(files string) map[string]*string {
 	return variables
 }
 
-// newFunctions creates the functions and returns them by name.
 func (s *stack) newFunctions() map[string]awslambda.Function {
 	made := map[string]awslambda.Function{}
 	for _, f := range s.describeFunctions() {
@@ -249,7 +246,6 @@ func (s *stack) newFunction(f function) awslambda.Function {
 	return awslambda.NewFunction(s.Stack, jsii.String(title(f.Name)+"Function"), props)
 }
 
-// architecture returns the functions' architecture.
 func (o options) architecture() awslambda.Architecture {
 	if o.Arm64 {
 		return awslambda.Architecture_ARM_64()
@@ -257,7 +253,6 @@ func (o options) architecture() awslambda.Architecture {
 	return awslambda.Architecture_X86_64()
 }
 
-// functionVariables returns the environment of a function.
 func (s *stack) functionVariables(f function) *map[string]*string {
 	variables := s.variables(functionFiles, f.Variables)
 	if s.Endpoint != "" {

@@ -78,7 +78,6 @@ func (s *gpuStack) findRecords() {
 	}
 }
 
-// newGPUCluster creates the cluster.
 func (s *gpuStack) newGPUCluster() *containers {
 	vpc := s.newGPUNetwork()
 	return &containers{vpc, awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{

@@ -29,7 +29,6 @@ func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	return vpc
 }
 
-// privateSubnets returns the selection of the subnets of instances and tasks.
 func privateSubnets() *awsec2.SubnetSelection {
 	return &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
 }

@@ -32,27 +32,24 @@ type gpu struct {
 	// Models is the model map that the engine's image is built with: a path within
 	// the repository.
 	Models string
-	// Weights is the prefix in S3 that replaces the map's folder /models; without a
-	// bucket it is a prefix in the stage's own bucket.
+	// Weights is the prefix in S3 that replaces the map's folder /models. Without a bucket it is a
+	// prefix in the stage's own bucket.
 	Weights s3Prefix
 	// EngineImage is the image of the engine server; empty builds it from the
 	// repository.
 	EngineImage string
 }
 
-// made reports whether there is a stack of GPUs.
 func (g gpu) made() bool { return g.On || g.Prepared }
 
 // weightsInS3 reports whether engine servers read weights from S3: a deployer's own
 // image contains them, unless a prefix is given.
 func (g gpu) weightsInS3() bool { return g.EngineImage == "" || g.Weights.Bucket != "" }
 
-// s3Prefix is a prefix in a bucket.
 type s3Prefix struct{ Bucket, Prefix string }
 
 var s3URL = regexp.MustCompile(`^s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9!_.'()/-]*))?$`)
 
-// gpu reads the GPU options.
 func (r *reader) gpu() gpu {
 	g := gpu{
 		On:          r.oneOf("gpu", "false", "false", "prepare", "true") == "true",
@@ -81,7 +78,6 @@ func (r *reader) gpu() gpu {
 	return g
 }
 
-// gpuRelations checks GPU options against each other.
 func (r *reader) gpuRelations(g gpu) {
 	for _, name := range g.Instances {
 		// G5g has Arm processors, which the engine image does not support.

@@ -12,10 +12,10 @@ const (
 	gpuSmokeCPU, gpuSmokeMemory, gpuSmokeDisk = 2048, 8192, 60
 )
 
-// tryGPUImages tries the images of the GPUs' tasks before the service gets them. A GPU instance might
-// have to be started, so they are tried on Fargate: the engine server starts on the processor and loads
-// nothing, and the worker checks that it answers. The GPU itself is first tried when a task starts on
-// an instance.
+// tryGPUImages tries the images of the GPUs' tasks before the service gets them. A GPU instance
+// might have to be started, so they are tried on Fargate: the engine server starts on the processor
+// and loads nothing, and the worker checks that it answers. The first task on an instance is the
+// first use of the GPU.
 func (s *gpuStack) tryGPUImages(images gpuImages, role awsiam.IRole) {
 	if !s.Smoke {
 		return

@@ -28,10 +28,8 @@ const (
 	engineStart = 600
 )
 
-// gpuImages are the images of a task.
 type gpuImages struct{ engine, worker awsecs.ContainerImage }
 
-// newGPUImages returns the images of the tasks.
 func (s *gpuStack) newGPUImages() gpuImages {
 	return gpuImages{s.engineImage(), s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage})}
 }
@@ -166,7 +164,6 @@ func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 	})
 }
 
-// gpuLogGroup returns the name of a container's log group.
 func (s *gpuStack) gpuLogGroup(container string) string { return s.logGroup("gpu-" + container) }
 
 // engineImage returns the image of the engine server, which the deploy builds with
@@ -217,5 +214,4 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 	return service
 }
 
-// engineURL returns the URL of the engine server in the worker's task.
 func engineURL() string { return "http://127.0.0.1:" + strconv.Itoa(enginePort) }

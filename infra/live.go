@@ -25,7 +25,6 @@ type live struct {
 // livePort is the port of the media.
 const livePort = 8082
 
-// live reads the options of live video.
 func (r *reader) live() live {
 	return live{
 		On:   r.oneOf("webrtc", "false", "false", "true") == "true",
@@ -38,7 +37,6 @@ func (r *reader) live() live {
 
 var turnURL = regexp.MustCompile(`^turns?:[A-Za-z0-9.-]+(:[0-9]{1,5})?(\?transport=(udp|tcp))?$`)
 
-// liveRelations checks the options of live video against each other.
 func (r *reader) liveRelations(o options) {
 	for _, url := range o.Live.TURN {
 		if !turnURL.MatchString(url) {
@@ -56,7 +54,6 @@ func (r *reader) liveRelations(o options) {
 	}
 }
 
-// environment adds the settings of live video to the stack's.
 func (l live) environment(values map[string]*string) {
 	if !l.On {
 		return

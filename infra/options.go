@@ -29,7 +29,6 @@ type options struct {
 	// Streaming makes content, images and inference stream their answers. If it is off API Gateway
 	// buffers them, for environments that cannot stream.
 	Streaming bool
-	// Functions is the folder of the built functions, with one folder for each.
 	Functions string
 	// Root is the folder of the repository, from which images are built.
 	Root string
@@ -41,8 +40,7 @@ type options struct {
 	PublicEndpoint string
 	// Catalog and Tiers are files that replace the built-in ones; empty keeps those.
 	Catalog, Tiers string
-	// Family is the name of the model family.
-	Family string
+	Family         string
 	// MaxUpload is the maximum size of a file in a form, in bytes.
 	MaxUpload int
 	// ContentRedirect redirects callers of the content route to signed URLs.
@@ -74,8 +72,7 @@ type workerOptions struct {
 	Smoke bool
 	// C2PA chooses whether workers sign results, like CUTROOM_C2PA.
 	C2PA string
-	// GPU describes the engine servers on GPUs.
-	GPU gpu
+	GPU  gpu
 }
 
 // containerOptions describe the services that run as containers, and their network.
@@ -94,19 +91,16 @@ type containerOptions struct {
 	// ContainerNetwork is the network of the container services, by its VPC and its public
 	// subnets, one in each of Zones; empty makes one.
 	ContainerNetwork network
-	// Zones are the availability zones of the container services' network.
-	Zones zones
+	Zones            zones
 }
 
 // addressOptions describe the domains and the public APIs, and their callers.
 type addressOptions struct {
-	// Origins are the origins that browsers may call from.
 	Origins []string
 	// WebhookAllow are hosts and address blocks that webhooks may go to although they
 	// are not on the public internet.
 	WebhookAllow []string
-	// Console serves the console from a bucket through CloudFront.
-	Console bool
+	Console      bool
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
@@ -153,10 +147,8 @@ type network struct {
 
 func (n network) set() bool { return n.VPC != "" }
 
-// prefix returns the prefix of the names of the stage's resources.
 func (o options) prefix() string { return "cutroom-" + o.Stage }
 
-// name returns the name of a resource of the stage.
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
 // boundedName returns a name of at most that many characters. A longer one is cut and
@@ -171,13 +163,12 @@ func (o options) boundedName(what string, most int) string {
 	return strings.TrimRight(name[:most-kept-1], "-") + "-" + hex.EncodeToString(digest[:])[:kept]
 }
 
-// contextOf returns the CDK context that the deployer set.
 func contextOf(app awscdk.App) map[string]any {
 	values, _ := app.Node().GetAllContext(nil).(map[string]any)
 	return values
 }
 
-// defaultWorkerMax is how many workers may run unless the deployer says otherwise.
+// defaultWorkerMax is the maximum number of workers if the deployer sets none.
 const defaultWorkerMax = 4
 
 // logDays are the retention times that CloudWatch Logs accepts, in days.
@@ -278,7 +269,6 @@ func (r *reader) dependent(o *options) {
 	}
 }
 
-// relations checks options against each other.
 func (r *reader) relations(o options) {
 	if !slices.Contains(logDays, o.LogDays) {
 		r.fail("logDays", "one of %v", logDays)
@@ -349,7 +339,6 @@ type reader struct {
 	wrong  []string
 }
 
-// fail reports an invalid value of an option.
 func (r *reader) fail(key, format string, args ...any) { r.conflict(key, "must be "+format, args...) }
 
 // conflict reports an option that does not go with the others.

@@ -11,8 +11,7 @@ import (
 type permission struct {
 	actions   []string
 	resources []*string
-	// when are the conditions of the statement; nil means always.
-	when map[string]any
+	when      map[string]any
 	// why is the reason for a resource that ends with a wildcard.
 	why string
 }
@@ -113,8 +112,8 @@ func (s *stack) wakeUp() []permission {
 	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
-// readContent is for programs that send the results of jobs and the bytes of files. The
-// secret checks the links to shared results.
+// readContent is for programs that send the results of jobs and the bytes of files. The secret
+// verifies the links to shared results.
 func (s *stack) readContent() []permission {
 	return []permission{
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
@@ -157,7 +156,6 @@ func (s *stack) keepKeys() []permission {
 		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}
 }
 
-// readSessions is for programs that report how many sessions an account has.
 func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
@@ -236,7 +234,6 @@ func (s *stack) workJobs() []permission {
 	)
 }
 
-// arn returns the ARN of a resource in this account and region.
 func (s *stack) arn(service, resource string) *string {
 	return jsii.String(strings.Join([]string{"arn", *s.Partition(), service, *s.Region(), *s.Account(), resource}, ":"))
 }

@@ -6,7 +6,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// lane is a queue of jobs with its dead-letter queue.
 type lane struct{ queue, dead awssqs.IQueue }
 
 // maxReceives is the number of receives after which a message goes to the dead-letter

@@ -26,8 +26,8 @@ func (s *stack) newReactions() {
 		s.onExecutions("ExecutionsBegun", "executions-begun", "Work for workers that may be asleep", wake, "RUNNING")
 	}
 
-	// Only deletions matter. The filter keeps all other changes from starting the
-	// function, and from costing anything.
+	// Only deletions matter. The filter stops all other changes, so they do not start the function
+	// and cost nothing.
 	s.functions["expiry"].AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
 			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,

@@ -31,7 +31,6 @@ func (s *stack) newScaling() {
 		RuleName: jsii.String(s.name("scale")), Description: jsii.String("Sets how many workers there are to be"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(scale, &awseventstargets.LambdaFunctionProps{
-			// The next run is in a minute.
 			RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
 		})},
 	})

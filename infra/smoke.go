@@ -21,7 +21,6 @@ const (
 	smokeAnswer = 20
 )
 
-// smokeTask is a task that is tried before a service gets it.
 type smokeTask struct {
 	definition awsecs.TaskDefinition
 	// container is the name of the worker's container, logGroup its log group.
@@ -29,16 +28,15 @@ type smokeTask struct {
 	subnets             *awsec2.SubnetSelection
 	group               awsec2.ISecurityGroup
 	// public gives the task a public address.
-	public bool
-	// function is the function's name in the stage.
+	public   bool
 	function string
 	// needs lists the task's dependencies that its definition does not refer to.
 	needs []constructs.IDependable
 }
 
-// trySmoke adds a custom resource that runs the task once whenever its definition changes, and fails
-// the deploy unless it succeeds. Users of the task must depend on the resource. It returns nil if the
-// options leave it out.
+// trySmoke adds a custom resource that runs the task once whenever its definition changes, and
+// fails the deploy unless it succeeds. Users of the task must depend on the resource. It returns
+// nil if the options leave it out.
 //
 // No worker runs at first. Otherwise a deploy of a broken image would be green, and its first job would
 // fail.

@@ -15,7 +15,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// stack is the service of one stage.
 type stack struct {
 	awscdk.Stack
 	options
@@ -29,10 +28,8 @@ type stack struct {
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
-	// built is the functions' architecture.
-	built awslambda.Architecture
-	// bucket is the bucket of all blobs.
-	bucket awss3.Bucket
+	built        awslambda.Architecture
+	bucket       awss3.Bucket
 	// mediaURL is the URL of the media API for the page of realtime sessions, or nil.
 	mediaURL *string
 	// gatewayURL is the URL of the inference gateway; nil until its API has been
@@ -44,7 +41,6 @@ type stack struct {
 	logs      map[string]awslogs.LogGroup
 }
 
-// newStack describes all resources of a stage.
 func newStack(app awscdk.App, o options) (*stack, error) {
 	s := &stack{
 		Stack: awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), &awscdk.StackProps{

@@ -63,8 +63,7 @@ func (s *stack) newWebhooks() {
 	})
 }
 
-// streamTo starts a function with the changes of a table after which an item is as the
-// filter says.
+// streamTo starts a function for the changes of a table after which an item matches the filter.
 func (s *stack) streamTo(f awslambda.Function, table string, image map[string]any) {
 	f.AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables[table], &awslambdaeventsources.DynamoEventSourceProps{

@@ -9,7 +9,6 @@ import (
 // of its processors.
 const jobsOfWorker = 1
 
-// hasWorker reports whether the deploy has workers of any kind.
 func (o options) hasWorker() bool { return o.Worker != "none" }
 
 // workerCluster, workerService and workersMax describe the workers that take the jobs: workers with

@@ -9,8 +9,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// zones are the availability zones of a network: named zones, or the first Count that CloudFormation
-// lists for the account.
 type zones struct {
 	Names []string
 	Count int
@@ -43,8 +41,8 @@ func (r *reader) zones(key string, otherwise int) zones {
 // regionsOfTwo are the regions with only two zones for an account.
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
-// gpuZones returns how many zones the network of the GPUs has, where the options do not
-// say: more zones have more GPUs that are free.
+// gpuZones returns the default number of zones for the network of the GPUs: more zones have more
+// free GPUs.
 func gpuZones() int {
 	if regionsOfTwo[os.Getenv("CDK_DEFAULT_REGION")] {
 		return 2

@@ -36,9 +36,6 @@ type deploy struct {
 
 func (d deploy) name(part string) string { return "cutroom-" + d.stage + "-" + part }
 
-// find reads the outputs of a stage's stack.
-//
-// Errors: there is no such deploy; AWS's.
 func find(ctx context.Context, settings aws.Config, stage string) (deploy, error) {
 	stacks, err := cloudformation.NewFromConfig(settings).DescribeStacks(ctx,
 		&cloudformation.DescribeStacksInput{StackName: aws.String("cutroom-" + stage)})

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// check checks one thing.
 type check struct {
 	name  string
 	limit time.Duration
@@ -58,10 +57,8 @@ func (s skip) Error() string { return string(s) }
 
 func skipf(format string, values ...any) error { return skip(fmt.Sprintf(format, values...)) }
 
-// checkAll runs the checks one after another and prints a line for each. Afterwards, also after
-// an interrupt, it cancels its jobs and deletes its keys. Its files expire.
-//
-// Errors: no key could be made; something is left; the context's. A failed check is not an error.
+// checkAll runs the checks one after another and prints a line for each. Afterwards, also after an
+// interrupt, it cancels its jobs and deletes its keys. Its files expire.
 func (v *visit) checkAll(ctx context.Context) error {
 	err := v.arrive(ctx)
 	for _, c := range checks() {

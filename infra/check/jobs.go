@@ -21,7 +21,6 @@ import (
 	domain "cutroom/shared/domain/job"
 )
 
-// submit submits a short job that needs no file.
 func (v *visit) submit(ctx context.Context, as account, webhook string) (id string, err error) {
 	fields := map[string]string{"prompt": "a test card"}
 	if _, ok := v.video.Sizes["480p"]; ok {
@@ -34,7 +33,6 @@ func (v *visit) submit(ctx context.Context, as account, webhook string) (id stri
 	return job.ID, err
 }
 
-// await waits until a job has ended.
 func (v *visit) await(ctx context.Context, as account, id string) (job client.Job, err error) {
 	err = v.until(ctx, func() (string, error) {
 		var err error
@@ -46,7 +44,6 @@ func (v *visit) await(ctx context.Context, as account, id string) (job client.Jo
 	return job, err
 }
 
-// finish waits until a job is completed.
 func (v *visit) finish(ctx context.Context, id string) error {
 	job, err := v.await(ctx, v.own, id)
 	if err == nil && job.Status != client.Completed {
@@ -158,7 +155,6 @@ func checkLostWorker(ctx context.Context, v *visit) (string, error) {
 	return "another worker did the job in a second run", v.finish(ctx, v.lost)
 }
 
-// editImage sends a small image to be edited.
 func (v *visit) editImage(ctx context.Context) (answer, error) {
 	var body bytes.Buffer
 	form := multipart.NewWriter(&body)

@@ -49,7 +49,6 @@ type options struct {
 	context                    map[string]string
 }
 
-// parse reads the command line.
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
@@ -119,7 +118,6 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	return nil
 }
 
-// newVisit finds the deploy.
 func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer) (*visit, error) {
 	known, err := setting.Catalog(cmp.Or(o.context["family"], os.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily),
 		cmp.Or(o.context["catalog"], os.Getenv("CUTROOM_CATALOG")))

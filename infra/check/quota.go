@@ -14,7 +14,6 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// quota is a quota of the account and the value that a deploy needs.
 type quota struct {
 	// service, code and title are the names in Service Quotas. The codes come from a public list of 2024
 	// (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are compared.
@@ -169,7 +168,6 @@ func concurrency(ctx context.Context, settings aws.Config) quota {
 	return q
 }
 
-// compare compares the quota with its value.
 func (q *quota) compare(region string, value int, adjustable bool) {
 	q.state, q.detail = "ok", fmt.Sprintf("%d, needed: %d %s", value, q.least, q.why)
 	if value >= q.least {
@@ -187,7 +185,6 @@ func (q *quota) compare(region string, value int, adjustable bool) {
 	}
 }
 
-// unread notes why the quota could not be read.
 func (q *quota) unread(err error) {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {

@@ -54,7 +54,6 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("%d bytes sent in %s, listed %s later, read back", v.uploadSize, round(took), round(listed)), nil
 }
 
-// textModel returns the first model that the gateway lists.
 func (v *visit) textModel(ctx context.Context) (string, error) {
 	models, err := v.own.InferenceModels(ctx)
 	if len(models) == 0 {
@@ -148,7 +147,6 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 	return text, err
 }
 
-// checkRealtime starts a session.
 func checkRealtime(ctx context.Context, v *visit) (string, error) {
 	if v.realtimeURL == "" || v.live == nil {
 		return "", skipf("the deploy has no realtime sessions (-c realtime=true)")

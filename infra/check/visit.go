@@ -36,7 +36,6 @@ type cloud interface {
 	lose(ctx context.Context, id string) (bool, error)
 }
 
-// visit is one run of the checks.
 type visit struct {
 	options
 	deploy
@@ -63,7 +62,6 @@ type account struct {
 	*client.Client
 }
 
-// arrive makes two accounts.
 func (v *visit) arrive(ctx context.Context) (err error) {
 	v.count, v.cold = map[string]int{}, -1
 	v.own.name = "check-" + strings.ToLower(rand.Text()[:10])
@@ -84,7 +82,6 @@ func (v *visit) arrive(ctx context.Context) (err error) {
 	return err
 }
 
-// makeKey makes a key and returns its secret.
 func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string, error) {
 	secret, err := credential.NewSecret(rand.Reader)
 	if err != nil {
@@ -143,7 +140,8 @@ func cancelJobs(ctx context.Context, a account) (left error) {
 	return left
 }
 
-// until calls look until it returns "" or an error. If the context ends first, pending is the error.
+// until calls look until it returns "" or an error. If the context ends first, until returns
+// pending as an error.
 func (v *visit) until(ctx context.Context, look func() (pending string, err error)) error {
 	for {
 		pending, err := look()
@@ -156,7 +154,6 @@ func (v *visit) until(ctx context.Context, look func() (pending string, err erro
 	}
 }
 
-// pause returns false if the context ends first.
 func pause(ctx context.Context, length time.Duration) bool {
 	select {
 	case <-time.After(length):
@@ -168,7 +165,6 @@ func pause(ctx context.Context, length time.Duration) bool {
 
 const userAgent = "cutroom-check"
 
-// request is a single call of the deploy.
 type request struct {
 	method, path string
 	// gateway calls the inference gateway instead of the media service.
@@ -185,12 +181,10 @@ type answer struct {
 	body   []byte
 }
 
-// requestID returns the id of the call in logs.
 func (a answer) requestID() string {
 	return cmp.Or(a.header.Get("x-amzn-RequestId"), a.header.Get("x-request-id"))
 }
 
-// unexpected returns the error of a wrong answer.
 func (a answer) unexpected(want int) error {
 	return fmt.Errorf("%d, want %d: %.160q (request %s)", a.status, want, a.body, a.requestID())
 }
@@ -198,7 +192,6 @@ func (a answer) unexpected(want int) error {
 // direct follows no redirects.
 var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
-// call sends a request once and returns the answer as it came.
 func (v *visit) call(ctx context.Context, r request) (answer, error) {
 	url := v.mediaURL
 	if r.gateway {
