@@ -308,8 +308,8 @@ func TestAgentsTrouble(t *testing.T) {
 		!strings.Contains(text, "[key]") || !strings.Contains(text, "cutroom login") {
 		t.Errorf("a key that is not accepted: %s", whole)
 	}
-	a.refuses("fetch", map[string]any{"job_id": "job_1", "path": "made.png"}, "no video or picture")
-	a.refuses("fetch", map[string]any{"job_id": "../job", "path": ""}, "no id of a job")
+	a.refuses("fetch", map[string]any{"job_id": "job_1", "path": "made.png"}, "neither a video nor a picture")
+	a.refuses("fetch", map[string]any{"job_id": "../job", "path": ""}, "not the id of a job")
 	if found, _ := os.ReadDir(s.folder); len(found) != 0 {
 		t.Errorf("the folder has %v", found)
 	}
