@@ -253,7 +253,7 @@ func agentsFolder(t *testing.T, s shell) {
 		"../secret.png": "outside", filepath.Join(s.folder, "secret.png"): "outside", "a/../../secret.png": "outside",
 		"/etc/passwd": "outside", "": "not a file",
 		"out.png": "symbolic link", "here.png": "symbolic link", "up/secret.png": "symbolic link",
-		"disguised.png": "no video or picture", "notes.txt": "no video or picture", "none.png": "no such file",
+		"disguised.png": "not a video or picture", "notes.txt": "not a video or picture", "none.png": "no such file",
 		".": "not a file",
 	} {
 		a.refuses("edit", edit(path), words)
