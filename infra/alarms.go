@@ -111,7 +111,7 @@ func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 			metric: s.sumOf("Errors", "reaper", "arrived", "expiry", "wake", "scale"), above: 2, periods: 1},
 		{name: "webhook-dead-letters", means: "The service could not send webhooks, through no fault of their receivers.",
 			metric: s.lostWebhooks(), periods: 1},
-		{name: "batch-errors", means: "Work on batches has failed more than twice; it goes on by itself where it can.",
+		{name: "batch-errors", means: "Work on batches has failed more than twice; it continues if it can.",
 			metric: s.failedSteps(), above: 2, periods: 1, second: true},
 		{name: "function-throttles",
 			means:  "Lambda throttles functions: the account has reached its limit of concurrent executions.",

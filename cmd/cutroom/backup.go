@@ -32,8 +32,8 @@ var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, sig
 // backupCommand saves the data folder, even while a server uses it.
 type backupCommand struct {
 	dataFlag
-	To     string `arg:"" placeholder:"FOLDER" help:"Where to: a folder that is not the server's, or s3://BUCKET/PREFIX."`
-	Reread bool   `help:"Read what earlier backups have stored there again, and save anew what is damaged."`
+	To     string `arg:"" placeholder:"FOLDER" help:"Target: a folder that is not the server's, or s3://BUCKET/PREFIX."`
+	Reread bool   `help:"Check the files of earlier backups there, and replace damaged ones."`
 }
 
 func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
@@ -77,7 +77,7 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 		return out.Print(report)
 	}
 	if report.Damaged > 0 {
-		fmt.Fprintf(out.Err, "%d parts of earlier backups were damaged, and are replaced where they are needed.\n", report.Damaged)
+		fmt.Fprintf(out.Err, "%d parts of earlier backups were damaged, and are replaced if needed.\n", report.Damaged)
 	}
 	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %s (%s). %s of it are new.\n", c.To,
 		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
@@ -118,7 +118,7 @@ func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
 	}
 	if c.Check {
 		if err := backup.Verify(ctx, store, manifest); err != nil {
-			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces what is damaged", c.From, err)
+			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces damaged parts", c.From, err)
 		}
 		return c.tell(out, "The backup of %s is whole: the records (%s) and %s (%s).\n", manifest)
 	}
@@ -163,7 +163,7 @@ func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m bac
 	}
 	_, err = backup.Restore(ctx, store, m, backup.Target{Blobs: blobs, Setting: c.setting, Records: c.place})
 	if err != nil {
-		return fmt.Errorf("the restore is not complete; run it again to go on: %w", err)
+		return fmt.Errorf("the restore is not complete; run it again to continue: %w", err)
 	}
 	return os.Remove(restoringFile(c.Data))
 }
@@ -280,7 +280,7 @@ func checkApart(data, kept string) error {
 		inside, err = within(kept, data)
 	}
 	if err == nil && inside {
-		err = fmt.Errorf("the backup %s and the data folder %s must be apart", kept, data)
+		err = fmt.Errorf("the backup %s and the data folder %s must be separate folders", kept, data)
 	}
 	return err
 }

@@ -147,9 +147,9 @@ func TestRefusedBackups(t *testing.T) {
 		says string
 		args []string
 	}{
-		{"must be apart", []string{"backup", filepath.Join(data, "backups")}},
-		{"must be apart", []string{"backup", filepath.Join(link, "deep", "er")}},
-		{"must be apart", []string{"backup", filepath.Dir(data)}},
+		{"must be separate folders", []string{"backup", filepath.Join(data, "backups")}},
+		{"must be separate folders", []string{"backup", filepath.Join(link, "deep", "er")}},
+		{"must be separate folders", []string{"backup", filepath.Dir(data)}},
 		{"such as mine", []string{"backup", other}},
 		{"no backup", []string{"restore", other}},
 		{"there is no file or folder", []string{"restore", filepath.Join(other, "none")}},

@@ -23,17 +23,17 @@ import (
 // budgetsCommand manages the budgets of accounts and keys (docs/contract/budgets.md), in the same place
 // as keysCommand. Servers notice a change within a minute.
 type budgetsCommand struct {
-	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and of its keys, and what is used of them."`
-	Set    budgetsSet    `cmd:"" help:"Set what an account or a key may use up in a day or a month."`
+	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and of its keys, with their use."`
+	Set    budgetsSet    `cmd:"" help:"Set the budget of an account or a key for a day or a month."`
 	Delete budgetsDelete `cmd:"" help:"Delete a budget, which then limits nothing."`
 }
 
 type budgetFlags struct {
 	keysFlags
-	Account string `required:"" help:"Account (organisation) that the budget is of."`
-	Key     string `placeholder:"ID" help:"Id of a key, for a budget of that key alone; without it, of the whole account."`
+	Account string `required:"" help:"Account (organisation) of the budget."`
+	Key     string `placeholder:"ID" help:"Id of a key, for a budget of only that key; by default it is the account's."`
 	Period  string `required:"" enum:"day,month" help:"Period: day or month, by the calendar in UTC."`
-	Unit    string `default:"cost" enum:"cost,tokens,jobs,session_seconds" help:"What is counted: ${enum}."`
+	Unit    string `default:"cost" enum:"cost,tokens,jobs,session_seconds" help:"Counted unit: ${enum}."`
 }
 
 func (f budgetFlags) id() budget.ID {
@@ -42,7 +42,7 @@ func (f budgetFlags) id() budget.ID {
 
 type budgetsSet struct {
 	budgetFlags
-	Limit   string  `required:"" placeholder:"AMOUNT" help:"How much: of cost in the currency of the catalog, such as 12.50, of anything else an integer."`
+	Limit   string  `required:"" placeholder:"AMOUNT" help:"Amount: cost in the currency of the catalog, such as 12.50, anything else an integer."`
 	WarnURL *string `placeholder:"URL" help:"URL that receives a signed POST when 80 and 100 percent are used, like the webhook of a job: https, of the public internet; empty for no warnings. Without it, the URL of the budget stays."`
 	webhookFlags
 }

@@ -31,19 +31,19 @@ type devCommand struct {
 	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto is that one, if its port is free and libvpx is there, and off disables it (${env})."`
 	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"IP addresses that clients of live video use in place of this machine's own, with commas between them, or stun:HOST:PORT, a STUN server that is asked for it (${env})."`
 	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, with commas between them (${env})."`
-	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret that they share with this server, 16 bytes or more (${env})."`
+	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret of the TURN servers, shared with this server, 16 bytes or more (${env})."`
 	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
-	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
-	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Uploads that are under way at once, of all accounts together (${env})."`
-	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"What uploads and new records leave free of the disk; a fiftieth or 1GiB if absent, whichever is more, but no more than a tenth (${env})."`
-	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, that one account has edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
-	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
-	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
-	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"What edits live video: preview, or the URL of an engine server; as --engine if it is not set (${env})."`
+	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Largest size of an uploaded file (${env})."`
+	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Uploads in progress at once, of all accounts together (${env})."`
+	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default a fiftieth of the disk or 1GiB, whichever is more, but at most a tenth (${env})."`
+	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Edits of videos, and of images, that one account may run at once; 0 is half of the processors, or 1 with an engine server (${env})."`
+	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * allows any (${env})."`
+	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
+	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
 	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface, or for a proxy in front of ComfyUI (${env})."`
-	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days for which files are kept aside that no record knows (${env})."`
-	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error. On a terminal, reads that went well are at debug (${env})."`
+	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
+	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Lowest level that is logged: debug, info (a line for every request), warn or error. On a terminal, successful reads are at debug (${env})."`
 
 	// readAlong reports that the log is shown to a person.
 	readAlong bool
@@ -112,7 +112,7 @@ func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	if err := server.run(ctx); err != nil || out.JSON {
 		return err
 	}
-	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept; the next start goes on with them.")
+	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept; the next start continues them.")
 	return nil
 }
 

@@ -17,7 +17,7 @@ type doctorCommand struct {
 }
 
 func (doctorCommand) Help() string {
-	return "Settings are those of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 where " +
+	return "It uses the settings of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 if " +
 		"something fails."
 }
 

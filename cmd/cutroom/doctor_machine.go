@@ -26,20 +26,20 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
 		return []finding{{"catalog", failing, err.Error(),
-			"Mend the file, or leave the variable out for the built-in catalog."}}
+			"Correct the file, or unset the variable for the built-in catalog."}}
 	}
 	tools, err := ffmpeg.Find(ctx, catalog.Limits)
 	if err != nil {
 		return []finding{{"ffmpeg", failing, err.Error(),
-			"Put ffmpeg and ffprobe into PATH; make run does it where there is apt-get, dnf, pacman, apk or brew."}}
+			"Put ffmpeg and ffprobe into PATH; make run installs them with apt-get, dnf, pacman, apk or brew."}}
 	}
 	findings := []finding{
-		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are there, and can do what the service needs"},
+		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are installed and have the needed features"},
 		{Check: "fence", State: fine, Detail: "decoders are fenced by " + tools.Fence().String()},
 	}
 	for _, lack := range tools.Fence().Lacks() {
 		findings = append(findings, finding{"fence", warning, lack,
-			"See docs/sandbox.md for what that means, and where machines have it."})
+			"See docs/sandbox.md for the consequences, and how to change it."})
 	}
 	return findings
 }
@@ -174,7 +174,7 @@ func checkRecords(ctx context.Context, e examination) []finding {
 		return []finding{{"database", failing, err.Error(), ""}}
 	case !whole:
 		return []finding{{Check: "database", State: fine,
-			Detail: "what was checked of it is in order; it is too large to check all of it now; each backup checks its copy"}}
+			Detail: "the checked part is in order; it is too large for a full check now; each backup checks its copy"}}
 	}
 	return []finding{{Check: "database", State: fine, Detail: "it is in order"}}
 }
@@ -222,7 +222,7 @@ func checkNetwork(_ context.Context, e examination) []finding {
 		return []finding{{Check: "network", State: fine,
 			Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/https.md)"}}
 	}
-	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 " +
+	return []finding{{Check: "network", State: fine, Detail: "only this machine reaches the server; CUTROOM_ADDR=:8080 " +
 		"and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/https.md)"}}
 }
 

@@ -48,11 +48,11 @@ type keysCreate struct {
 	catalogFlags
 	Account string   `required:"" help:"Account (organisation) that the key belongs to."`
 	Tier    string   `default:"default" help:"Tier of the limits that apply."`
-	Label   string   `help:"What to call the key."`
+	Label   string   `help:"Name of the key."`
 	Admin   bool     `help:"Let the key make and revoke keys of its account, as on the console's page Keys."`
 	Expires string   `placeholder:"WHEN" help:"When the key stops working: after a time such as 90d or 12h, or on a day such as 2027-01-31 (UTC), or at a time such as 2027-01-31T12:00:00Z. Without it, never."`
 	Models  []string `placeholder:"ID" help:"Models that the key may use, by id or alias; without it, all."`
-	Routes  []string `placeholder:"NAME" help:"Calls that the key may make: ${route_groups}; without it, all."`
+	Routes  []string `placeholder:"NAME" help:"Calls that the key may make: ${route_groups}; by default all."`
 }
 
 // limits returns the limits that the flags set. The models of a deploy may differ from the models of this
@@ -121,7 +121,7 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	}
 	switch {
 	case err != nil:
-		return at, fmt.Errorf("--expires: %q is no time such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", text)
+		return at, fmt.Errorf("--expires: %q is not a time such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", text)
 	case !at.After(now) || at.Year() > 9999:
 		return at, fmt.Errorf("--expires: %s is not in the future, or too far in it", text)
 	}
@@ -135,7 +135,7 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 	}
 	if _, ok := tiers[c.Tier]; !ok {
 		names := slices.Sorted(maps.Keys(tiers))
-		return fmt.Errorf("there is no tier %q, but %s; --tiers names a file of others", c.Tier, strings.Join(names, ", "))
+		return fmt.Errorf("no tier is called %q, but %s; --tiers names another file", c.Tier, strings.Join(names, ", "))
 	}
 	secret, key, err := c.draw(time.Now())
 	if err != nil {
@@ -231,7 +231,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		key, err := store.RevokeKey(ctx, audit.Operator(time.Now().UTC()), c.ID)
 		if fault.Is(err, fault.NotFound) {
-			return fmt.Errorf("there is no key %s", c.ID)
+			return fmt.Errorf("no key has the id %s", c.ID)
 		}
 		if err != nil {
 			return err
@@ -248,7 +248,7 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 // keysFlags choose the place of the keys.
 type keysFlags struct {
 	dataFlag
-	Stage string `help:"Stage of a deploy in AWS, whose keys to manage; without it they are those of the data folder."`
+	Stage string `help:"Stage of a deploy in AWS, to manage its keys; by default the data folder's."`
 }
 
 // deployer returns the AWS configuration of the user. Profiles and single sign-on work as in AWS's own

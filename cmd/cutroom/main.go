@@ -27,12 +27,12 @@ type commandLine struct {
 	command.Commands
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
-	Budgets    budgetsCommand     `cmd:"" aliases:"budget" group:"Server" help:"Manage what accounts and keys may use up in a day or a month."`
-	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
-	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder, while the server goes on, in a folder or a bucket."`
+	Budgets    budgetsCommand     `cmd:"" aliases:"budget" group:"Server" help:"Manage the daily and monthly budgets of accounts and keys."`
+	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check Cutroom's needs on this machine, with advice."`
+	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder of a running server in a folder or a bucket."`
 	Restore    restoreCommand     `cmd:"" group:"Server" help:"Make a data folder from a backup."`
-	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server of these settings for its health, for what watches its container."`
-	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`
+	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server for its health, for a container's health check."`
+	Completion command.Completion `cmd:"" group:"Server" help:"Print a shell's script for completing commands."`
 }
 
 func main() {
@@ -78,7 +78,7 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	helped := false
 	parser, err := newParser(&line,
 		kong.Name("cutroom"),
-		kong.Description("A media editing API and an inference gateway of your own."),
+		kong.Description("Your own media editing API and inference gateway."),
 		kong.Vars{"version": "cutroom " + session.Version},
 		kong.Writers(session.Out, session.Err),
 		kong.Exit(func(int) { helped = true }),

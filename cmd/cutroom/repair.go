@@ -30,7 +30,7 @@ import (
 
 // repairFlags are the flags with which doctor changes something.
 type repairFlags struct {
-	Repair bool     `help:"Mend the data folder of a server that is stopped: go on with the database that is there, and list the files that it does not know."`
+	Repair bool     `help:"Repair the data folder of a stopped server: accept the existing database, and list files without a record."`
 	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: make the files that no record knows files of the account."`
 	Drop   bool     `help:"With --repair: delete the files that no record knows."`
 	Only   []string `placeholder:"NAME" help:"With --adopt or --drop: just these of the listed files, with commas between them."`
@@ -91,15 +91,15 @@ func (r *repair) database(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return r.tell(finding{Check: "database", State: fine,
-			Detail: database + " is in order, and knows what it should"})
+			Detail: database + " is in order and complete"})
 	case errors.Is(err, integrity.ErrDamaged), errors.Is(err, integrity.ErrLostMain):
 		kept, err := sqlite.SetAside(database, r.now())
 		if err != nil {
 			return err
 		}
 		return r.tell(finding{"database", warning,
-			"a new database is made; what is left of the old one is kept as " + strings.Join(kept, " and "),
-			"docs/backup.md says how to save what it still contains."})
+			"a new database is made; the rest of the old one is kept as " + strings.Join(kept, " and "),
+			"docs/backup.md says how to save its remaining data."})
 	case errors.As(err, &refused):
 		return r.tell(finding{"database", warning, refused.why() + ": it counts from now on", ""})
 	}
@@ -123,9 +123,9 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return err
 	}
 	if missing > 0 {
-		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results that the database knows are not there",
+		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results in the database are missing",
 			missing),
-			"Put back the blobs folder from a backup; what is not found again is answered with 404."}); err != nil {
+			"Put back the blobs folder from a backup; missing files are answered with 404."}); err != nil {
 			return err
 		}
 	}

@@ -32,7 +32,7 @@ func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Ti
 // signingFlags configure the signing of results.
 type signingFlags struct {
 	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results say by Content Credentials (C2PA) how they were made: auto, if an engine's models made them, on or off (${env})."`
-	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"The library libc2pa_c that signs; beside this program or the system's if absent (${env})."`
+	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"The library libc2pa_c for signing; by default the one next to this program, or the system's (${env})."`
 	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the certificates of the signer, in PEM, its own first; made and kept in the data folder if absent (${env})."`
 	C2PAKey          string `name:"c2pa-key" env:"CUTROOM_C2PA_KEY" help:"File with the signer's private key, in PEM (${env})."`
 }
@@ -52,7 +52,7 @@ func (f catalogFlags) catalog() (*catalog.Catalog, error) {
 
 // enhanceFlags choose the chat model that expands prompts.
 type enhanceFlags struct {
-	EnhanceURL   string `env:"CUTROOM_ENHANCE_URL" help:"Base URL of a chat completions API that expands prompts; none expands none (${env})."`
+	EnhanceURL   string `env:"CUTROOM_ENHANCE_URL" help:"Base URL of a chat completions API that expands prompts; off if not set (${env})."`
 	EnhanceModel string `env:"CUTROOM_ENHANCE_MODEL" help:"Model that expands prompts (${env})."`
 	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for it (${env})."`
 }

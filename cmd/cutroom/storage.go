@@ -95,9 +95,9 @@ type refusal struct {
 func (r *refusal) why() string { return r.database + " " + r.flaw }
 
 func (r *refusal) Error() string {
-	instead := "go on with what is there"
+	instead := "continue with the current one"
 	if errors.Is(r.cause, integrity.ErrDamaged) {
-		instead = "go on without it; docs/backup.md says how to save what it still contains"
+		instead = "continue without it; docs/backup.md says how to save its remaining data"
 	}
 	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, `+
 		`or run "cutroom doctor --repair" to %s`, r.why(), instead)
@@ -141,12 +141,12 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 		return found.Whole, nil // the first start with this version of the program
 	case found.Mark.Database == "":
 		return false, &refusal{database: database,
-			flaw: "is older than the files beside it: it is a copy from before the program was last updated"}
+			flaw: "is older than the stored files: it is a copy from before the last update of the program"}
 	case found.Mark.Database != mark.Database:
-		return false, &refusal{database: database, flaw: "is another database than the one that knows the files beside it"}
+		return false, &refusal{database: database, flaw: "does not belong to the stored files"}
 	case found.Mark.Writes < mark.Writes:
 		return false, &refusal{database: database, flaw: fmt.Sprintf(
-			"is older than the files beside it: it lacks the last %d changes", mark.Writes-found.Mark.Writes)}
+			"is older than the stored files: it lacks the last %d changes", mark.Writes-found.Mark.Writes)}
 	}
 	return found.Whole, nil
 }
@@ -255,7 +255,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	for {
 		dropped, err := s.dropAside(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.logger.Error("delete what was set aside", "error", err)
+			s.logger.Error("delete files that were set aside", "error", err)
 		}
 		if dropped > 0 {
 			s.logger.Warn("files that no record knew were deleted, as their days are over", "blobs", dropped)

@@ -199,12 +199,12 @@ func TestLostDatabases(t *testing.T) {
 		lose   func(v *vault)
 		reason string
 	}{
-		"a lost log":    {func(v *vault) { v.lose("-wal", "-shm") }, "older than the files"},
-		"an older copy": {func(v *vault) { v.putBack(older) }, "older than the files"},
+		"a lost log":    {func(v *vault) { v.lose("-wal", "-shm") }, "older than the stored files"},
+		"an older copy": {func(v *vault) { v.putBack(older) }, "older than the stored files"},
 		"another database": {func(v *vault) {
 			other := newVault(v.t, nil)
 			v.putBack(other.copyOfDatabase())
-		}, "another database"},
+		}, "does not belong to the stored files"},
 		"missing":                {func(v *vault) { v.lose("", "-wal", "-shm") }, "missing or empty"},
 		"missing beside its log": {func(v *vault) { v.lose("", "-shm") }, "missing or empty"},
 		"empty": {func(v *vault) {

@@ -156,7 +156,7 @@ func networkWords(addresses ...net.Addr) string {
 				", by plain HTTP: put a proxy with TLS in front (docs/https.md)"
 		}
 	}
-	return "this machine alone reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/https.md)"
+	return "only this machine reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/https.md)"
 }
 
 // isLoopback reports whether only this machine can reach a listener.
@@ -171,7 +171,7 @@ func (c *devCommand) engineWords() string {
 	if choice.BuiltIn() {
 		return "Its " + choice.Name + " engine edits on this machine's CPU."
 	}
-	return "What edits is the server at " + strings.Join(choice.Servers, ",") + "."
+	return "The engine is the server at " + strings.Join(choice.Servers, ",") + "."
 }
 
 // reachable returns a listener's address for clients on this machine.

@@ -60,7 +60,7 @@ func newHealth(address string, engine func(context.Context) error, metrics http.
 	mux.Handle("GET /metrics", metrics)
 	h.server = httpserver.New(httpserver.Config{Handler: mux, Logger: slog.New(slog.DiscardHandler)})
 	go func() { h.served <- h.server.Serve(listener) }()
-	logger.Info("the worker tells its health", "address", listener.Addr().String())
+	logger.Info("the worker serves its health", "address", listener.Addr().String())
 	return h, nil
 }
 
@@ -101,6 +101,6 @@ func (h *health) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	if err := errors.Join(h.server.Shutdown(ctx), <-h.served); err != nil {
-		h.logger.Error("tell the health", "error", err)
+		h.logger.Error("serve the health", "error", err)
 	}
 }

@@ -127,7 +127,7 @@ func (s *smoke) wait(ctx context.Context, task ecs.Task, arn string) (ecs.TaskSt
 	for {
 		state, err := s.tasks.State(ctx, task, arn)
 		if err != nil {
-			s.logger.WarnContext(ctx, "look at a task", "task", arn, "error", err)
+			s.logger.WarnContext(ctx, "describe a task", "task", arn, "error", err)
 		} else if state.Stopped {
 			return state, nil
 		}

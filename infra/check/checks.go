@@ -36,7 +36,7 @@ func checks() []check {
 		{"image", long, "image-queue-age", functions + "images", "", checkImage},
 		{"routes", long, "media-errors", access, "", checkRoutes},
 		{"gateway-answers", 2 * time.Minute, "media-errors", access,
-			"gives bodies of its own for unknown routes and too large bodies", checkAnswers},
+			"answers unknown routes and too large bodies with its own bodies", checkAnswers},
 		{"timeout", 2 * time.Minute, "failed-executions", functions + "reaper", "does not time executions by their input",
 			checkTimeout},
 		{"upload", 15 * time.Minute, "internal-errors", functions + "arrived", "", checkUpload},

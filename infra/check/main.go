@@ -52,8 +52,8 @@ type options struct {
 func parse(arguments []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("check", flag.ContinueOnError)
-	flags.BoolVar(&o.before, "before", false, "only compare the account's quotas with what the deploy needs")
-	flags.BoolVar(&o.local, "local", false, "the deploy is in a local AWS: skip what that cannot do")
+	flags.BoolVar(&o.before, "before", false, "only compare the account's quotas with the deploy's needs")
+	flags.BoolVar(&o.local, "local", false, "the deploy is in a local AWS: skip checks that it does not support")
 	flags.StringVar(&o.receiver, "receiver", "", "public URL that answers POST with 2xx, to send a webhook to")
 	flags.Int64Var(&o.uploadSize, "upload-size", 101<<20, "size of the large upload, in bytes")
 	flags.DurationVar(&o.streamTime, "stream", 3*time.Minute, "how long a stream must last")
@@ -63,7 +63,7 @@ func parse(arguments []string) (options, error) {
 		o.only = strings.Split(list, ",")
 		for _, name := range o.only {
 			if !slices.ContainsFunc(checks(), func(c check) bool { return c.name == name }) {
-				return fmt.Errorf("there is no check %q", name)
+				return fmt.Errorf("no check is called %q", name)
 			}
 		}
 		return nil

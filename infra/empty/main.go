@@ -51,7 +51,7 @@ func run(ctx context.Context, arguments []string, confirmed string, answers io.R
 	account := aws.ToString(caller.Account)
 	if confirmed != stage {
 		fmt.Fprintf(out, "This deletes the stage %q in the account %s, region %s, with all its data: jobs, files, keys.\n"+
-			"Type the name of the stage to go on: ", stage, account, settings.Region)
+			"Type the name of the stage to continue: ", stage, account, settings.Region)
 		answer, err := bufio.NewReader(answers).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
 			return fmt.Errorf("read the answer: %w", err)

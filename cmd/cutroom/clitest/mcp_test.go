@@ -178,7 +178,7 @@ func agentOnJobs(t *testing.T, a *agent, done string) {
 	}
 	a.refuses("list_jobs", map[string]any{"status": "lost"}, "status")
 	a.refuses("get_job", map[string]any{"job_id": "job_none"}, "list_jobs lists")
-	a.refuses("edit", map[string]any{"input": "look.png"}, "say what to change")
+	a.refuses("edit", map[string]any{"input": "look.png"}, "a prompt, a reference picture")
 	a.refuses("edit", map[string]any{"input": "look.png", "prompt": "winter", "model": "none"}, "list_models")
 	a.refuses("edit", map[string]any{"input": "look.png", "prompt": "winter", "seed": -1}, "seed")
 	a.refuses("edit", map[string]any{"input": "file_none", "prompt": "winter"}, "")

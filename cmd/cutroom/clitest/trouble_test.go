@@ -77,7 +77,7 @@ func TestExitCodes(t *testing.T) {
 		"an upstream that left":   {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
 		"a picture of a phone":    {s, []string{"edit", "photo.heic", "-p", "x"}, 2, "photo.heic is a HEIC picture"},
 		"such a reference":        {s, []string{"edit", "clip.mp4", "--ref", "photo.heic"}, 2, "JPEG or PNG"},
-		"a pipe, not a file":      {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is no regular file"},
+		"a pipe, not a file":      {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is not a regular file"},
 		"an unknown flag":         {s, []string{"edit", "clip.mp4", "--colour"}, 2, "cutroom edit --help"},
 		"an argument too few":     {s, []string{"jobs", "show"}, 2, "cutroom jobs show --help"},
 		"a wrong number":          {s, []string{"edit", "clip.mp4", "--seed", "-1"}, 2, "seed"},

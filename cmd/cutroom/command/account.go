@@ -30,7 +30,7 @@ func (Quota) Run(ctx context.Context, s *Session) error {
 type Usage struct {
 	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
 	To   string   `placeholder:"DAY" help:"Last day."`
-	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"What rows are of, in their order, with commas between them: ${enum}. Without it, day and model."`
+	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"Fields of a row, in their order, with commas between them: ${enum}. Default: day and model."`
 	CSV  bool     `name:"csv" help:"Print a table for other programs, with all columns (RFC 4180)."`
 }
 

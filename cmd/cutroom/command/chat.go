@@ -11,9 +11,9 @@ import (
 )
 
 type Chat struct {
-	Text        []string `arg:"" optional:"" help:"What to say. Without it stdin is read, and on a terminal the chat goes on in turns."`
+	Text        []string `arg:"" optional:"" help:"Message. Without it stdin is read, and on a terminal the chat continues in turns."`
 	Model       string   `short:"m" placeholder:"MODEL" help:"Model of the inference gateway; without it the first that chats."`
-	System      string   `placeholder:"TEXT" help:"What the model is told beforehand."`
+	System      string   `placeholder:"TEXT" help:"System prompt for the model."`
 	MaxTokens   int      `placeholder:"N" help:"How long an answer may be, in tokens."`
 	Temperature *float64 `placeholder:"T" help:"How freely the model answers, 0 to 2."`
 }

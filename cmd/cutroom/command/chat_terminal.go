@@ -15,9 +15,9 @@ import (
 )
 
 // chatHelp lists the commands of a conversation.
-const chatHelp = `/reset        forget what was said
-/model MODEL  go on with another model; alone, list them
-/exit         end, as Ctrl-D does
+const chatHelp = `/reset        forget the conversation
+/model MODEL  continue with another model; without MODEL, list them
+/exit         end, like Ctrl-D
 Ctrl-C stops an answer.`
 
 func (c *Chat) converse(ctx context.Context, s *Session) error {
@@ -33,7 +33,7 @@ func (c *Chat) converse(ctx context.Context, s *Session) error {
 		signal.Notify(interrupts, os.Interrupt)
 		defer signal.Stop(interrupts)
 		t := &talk{session: s, client: service, chat: chat, told: len(chat.Messages), interrupts: interrupts}
-		fmt.Fprintf(s.Out, "Chat with %s; /help lists what else can be typed.\n", printable(chat.Model))
+		fmt.Fprintf(s.Out, "Chat with %s; /help lists the commands.\n", printable(chat.Model))
 		lines := newLineReader(s.In.(*os.File), s.Out)
 		for {
 			line, err := lines.read(ctx)
@@ -134,7 +134,7 @@ func (t *talk) chooseModel(ctx context.Context, name string) error {
 		}
 	}
 	if name != "" {
-		fmt.Fprintf(t.session.Out, "There is no model %s that chats.\n", printable(name))
+		fmt.Fprintf(t.session.Out, "No chat model is called %s.\n", printable(name))
 	}
 	return nil
 }

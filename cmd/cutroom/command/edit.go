@@ -18,11 +18,11 @@ import (
 
 type order struct {
 	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model to use, by id or alias; without it the latest of its kind."`
-	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it one is drawn."`
+	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it a random seed is used."`
 	Enhance bool   `default:"true" negatable:"" help:"Let the service enhance the prompt."`
-	Webhook string `placeholder:"URL" help:"Where the service tells of the job's end."`
-	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; - is stdout. ${beside}"`
-	Force   bool   `short:"f" help:"Replace what is there."`
+	Webhook string `placeholder:"URL" help:"URL for a message of the job's end."`
+	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Path of the result; - is stdout. ${beside}"`
+	Force   bool   `short:"f" help:"Replace an existing file."`
 	Detach  bool   `help:"Do not wait for the job: print its id."`
 }
 
@@ -49,18 +49,18 @@ func (o order) fields(prompt string) (map[string]string, error) {
 }
 
 type Edit struct {
-	order      `set:"beside=Without it, beside the input, named after it and the prompt."`
+	order      `set:"beside=Default: in the input's folder, named after the input and the prompt."`
 	Inputs     []string `arg:"" predictor:"file" help:"Videos or images, a folder of them, or ids of stored files."`
 	Prompt     string   `short:"p" help:"What to change."`
 	Reference  string   `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
-	Resolution string   `placeholder:"720p" help:"Size of the result, of those that the model has."`
-	SelfAnchor bool     `default:"true" negatable:"" help:"Let the first edited frame anchor the later ones, where the model can."`
-	Jobs       int      `default:"4" placeholder:"N" help:"How many of a batch are under way at once."`
+	Resolution string   `placeholder:"720p" help:"Size of the result, one of the model's sizes."`
+	SelfAnchor bool     `default:"true" negatable:"" help:"Let the first edited frame anchor the later ones, if the model can."`
+	Jobs       int      `default:"4" placeholder:"N" help:"How many edits of a batch run at once."`
 }
 
 func (Edit) Help() string {
-	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch goes on after a " +
-		"failure, and skips results that are there, so that the same command again does the rest."
+	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch continues after a " +
+		"failure, and skips existing results, so that repeating the command does the rest."
 }
 
 func (c *Edit) Run(ctx context.Context, s *Session) error {
@@ -158,7 +158,7 @@ func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 	case c.Output == "" || c.Output == "-":
 		return nil, false, &UsageError{"-o: say which folder the results of a batch go to"}
 	case len(inputs) == 0:
-		return nil, false, &UsageError{fmt.Sprintf("there is no video or image in %s", strings.Join(c.Inputs, ", "))}
+		return nil, false, &UsageError{fmt.Sprintf("%s contains no video or image", strings.Join(c.Inputs, ", "))}
 	case c.Detach:
 		return nil, false, &UsageError{"--detach is for one input"}
 	case c.Jobs < 1:
@@ -214,7 +214,7 @@ func isFileID(text string) bool {
 }
 
 type Image struct {
-	order      `set:"beside=Without it, beside the input, named after it and the prompt."`
+	order      `set:"beside=Default: in the input's folder, named after the input and the prompt."`
 	Input      string `arg:"" predictor:"file" help:"Image to edit, or the id of a stored one."`
 	Prompt     string `short:"p" required:"" help:"What to change."`
 	Reference  string `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
@@ -233,10 +233,10 @@ func (c *Image) Run(ctx context.Context, s *Session) error {
 }
 
 type T2V struct {
-	order       `set:"beside=Without it, into this folder, named after the prompt."`
+	order       `set:"beside=Default: in this folder, named after the prompt."`
 	Prompt      string `arg:"" help:"What the video should show."`
 	Resolution  string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
-	Orientation string `placeholder:"landscape" help:"Which side is the longer one: landscape or portrait."`
+	Orientation string `placeholder:"landscape" help:"Longer side: landscape or portrait."`
 }
 
 func (c *T2V) Run(ctx context.Context, s *Session) error {

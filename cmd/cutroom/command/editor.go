@@ -256,5 +256,5 @@ func downloadError(id, output string, err error) error {
 	if err == nil || errors.As(err, &refusal) || errors.As(err, &trouble) {
 		return err
 	}
-	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" goes on from there", err, id, output)
+	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" resumes it", err, id, output)
 }

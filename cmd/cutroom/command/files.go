@@ -73,7 +73,7 @@ func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, 
 type FilesGet struct {
 	ID     string `arg:"" help:"Id of the file."`
 	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where its bytes go; - is stdout."`
-	Force  bool   `short:"f" help:"Replace what is there."`
+	Force  bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (c *FilesGet) Run(ctx context.Context, s *Session) error {

@@ -16,13 +16,13 @@ import (
 // Inspect verifies the Content Credentials of a file.
 type Inspect struct {
 	File    string `arg:"" type:"existingfile" help:"Picture or video."`
-	Trust   string `type:"existingfile" placeholder:"FILE" help:"Certificates in PEM, by whose authorities signers are vouched for."`
-	Library string `env:"CUTROOM_C2PA_LIBRARY" placeholder:"FILE" help:"The library libc2pa_c; beside this program or the system's if absent (${env})."`
+	Trust   string `type:"existingfile" placeholder:"FILE" help:"Certificates in PEM of the authorities to trust."`
+	Library string `env:"CUTROOM_C2PA_LIBRARY" placeholder:"FILE" help:"The library libc2pa_c; by default the one next to this program, or the system's (${env})."`
 }
 
 func (Inspect) Help() string {
-	return "It works on this machine alone and asks no server. The exit code is 0 if the file is as it was signed, and 1 " +
-		"if it has no credentials, was changed, or its credentials cannot be believed."
+	return "It works only on this machine and asks no server. The exit code is 0 if the file is unchanged since it was signed, " +
+		"and 1 if it has no credentials, was changed, or its credentials cannot be trusted."
 }
 
 // errInvalid means that a file's credentials do not hold. They were printed.
@@ -43,7 +43,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	if info, err := os.Stat(c.File); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
-		return &UsageError{c.File + " is no regular file. Save what it holds, and inspect that."}
+		return &UsageError{c.File + " is not a regular file. Save its content to a file, and inspect that."}
 	}
 	file, err := os.Open(c.File)
 	if err != nil {
@@ -56,14 +56,14 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	}
 	library, err := c2palib.Find(ctx, fenced, c.Library)
 	if err != nil {
-		return fmt.Errorf("%w; scripts/install-c2pa.sh puts libc2pa_c beside the program", err)
+		return fmt.Errorf("%w; scripts/install-c2pa.sh installs libc2pa_c next to the program", err)
 	}
 	report, err := c2pa.Inspect(ctx, library, file, anchors)
 	switch {
 	case errors.Is(err, c2palib.ErrNone):
 		return errors.New("the file has no Content Credentials")
 	case errors.Is(err, c2palib.ErrLost):
-		return errors.New("the file cannot be read: what reads it crashed, or took too much memory or time")
+		return errors.New("the file cannot be read: its reader crashed, or took too much memory or time")
 	case err != nil:
 		return err
 	}
@@ -87,7 +87,7 @@ func (s *Session) showReport(report origin.Report) error {
 	switch report.State {
 	case origin.Trusted:
 		rows = append(rows, []string{
-			"verified", "picture, sound and credentials unchanged since it was signed, by someone whom a trusted " +
+			"verified", "picture, sound and credentials unchanged since it was signed, by a signer whom a trusted " +
 				"authority vouches for",
 		})
 	case origin.Valid:

@@ -19,14 +19,14 @@ import (
 // Jobs are the commands on jobs. The default is to list them.
 type Jobs struct {
 	List     JobsList     `cmd:"" aliases:"ls" default:"withargs" help:"List jobs, newest first."`
-	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job: what was asked, and what became of it."`
+	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job: its request, and its outcome."`
 	Watch    JobsWatch    `cmd:"" help:"Wait for a job's end, and fetch the result."`
 	Cancel   JobsCancel   `cmd:"" help:"Cancel a job that has not ended."`
-	Download JobsDownload `cmd:"" help:"Fetch the result of a completed job; goes on where an earlier try broke off."`
+	Download JobsDownload `cmd:"" help:"Fetch the result of a completed job; resumes a broken download."`
 	Share    JobsShare    `cmd:"" help:"Make a link to a result, for anyone."`
 	Rm       JobsRemove   `cmd:"" help:"Delete jobs that have ended, with their results."`
 
-	Deliveries JobsDeliveries `cmd:"" help:"List the tries to tell a job's webhook."`
+	Deliveries JobsDeliveries `cmd:"" help:"List the deliveries to a job's webhook."`
 }
 
 type JobsList struct {
@@ -257,7 +257,7 @@ func (c *JobsGet) Run(ctx context.Context, s *Session) error {
 type JobsWatch struct {
 	ID     string `arg:"" help:"Id of the job."`
 	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; without it, it stays at the service."`
-	Force  bool   `short:"f" help:"Replace what is there."`
+	Force  bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
@@ -333,7 +333,7 @@ func (c *JobsCancel) Run(ctx context.Context, s *Session) error {
 type JobsDownload struct {
 	ID     string `arg:"" help:"Id of the job."`
 	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes, a file or a folder; - is stdout. Without it, into this folder, named after the source and the prompt."`
-	Force  bool   `short:"f" help:"Replace what is there."`
+	Force  bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
@@ -391,7 +391,7 @@ func (c *JobsShare) Run(ctx context.Context, s *Session) error {
 		if s.JSON {
 			return s.Print(share.Raw)
 		}
-		s.note("whoever has the link can see the result until %s", local(share.ExpiresAt))
+		s.note("anyone with the link can see the result until %s", local(share.ExpiresAt))
 		return s.printLine(share.URL)
 	})
 }

@@ -18,13 +18,13 @@ import (
 
 // Login stores a key in a profile once the server has accepted it.
 type Login struct {
-	URL          string `name:"url" placeholder:"URL" help:"Base URL of the media service; without it, that of the profile or of this machine."`
-	InferenceURL string `name:"inference-url" placeholder:"URL" help:"Base URL of the inference gateway; without it, that of the profile, or the one of the media service."`
+	URL          string `name:"url" placeholder:"URL" help:"Base URL of the media service; by default the profile's or this machine's."`
+	InferenceURL string `name:"inference-url" placeholder:"URL" help:"Base URL of the inference gateway; by default the profile's, or the media service's."`
 }
 
 func (Login) Help() string {
-	return "The key is asked for without showing it, or read from stdin where that is no terminal. It is kept in " +
-		"~/.config/cutroom/config.yaml, which you alone can read."
+	return "The key is asked for without showing it, or read from stdin if that is not a terminal. It is kept in " +
+		"~/.config/cutroom/config.yaml, which only you can read."
 }
 
 // Run asks for the key, tries it, and stores it.
@@ -124,7 +124,7 @@ func (Logout) Run(s *Session) error {
 		return err
 	}
 	if _, there := kept.Profiles[s.profileName()]; !there {
-		return &UsageError{fmt.Sprintf("there is no profile %q", s.profileName())}
+		return &UsageError{fmt.Sprintf("no profile is called %q", s.profileName())}
 	}
 	delete(kept.Profiles, s.profileName())
 	if err := writeProfiles(path, kept); err != nil {

@@ -11,12 +11,12 @@ import (
 )
 
 type MCP struct {
-	Folder string `default:"." predictor:"dir" placeholder:"FOLDER" help:"The one folder whose files the agent may read and write; without it, the one where the program runs."`
+	Folder string `default:"." predictor:"dir" placeholder:"FOLDER" help:"The only folder whose files the agent may read and write; by default the current folder."`
 }
 
 func (MCP) Help() string {
 	return "It speaks the Model Context Protocol on stdin and stdout: an agent's program starts it. The server and the key " +
-		"are those of the other commands. See docs/mcp.md."
+		"are the same as for the other commands. See docs/mcp.md."
 }
 
 // Run serves until stdin ends or the context does.

@@ -51,7 +51,7 @@ func (s *Session) ProfilesFile() (string, error) {
 	if !filepath.IsAbs(folder) { // the specification says to ignore others
 		home := s.Getenv("HOME")
 		if home == "" {
-			return "", &UsageError{"there is no folder for profiles: set HOME or XDG_CONFIG_HOME"}
+			return "", &UsageError{"no folder for profiles: set HOME or XDG_CONFIG_HOME"}
 		}
 		folder = filepath.Join(home, ".config")
 	}
@@ -74,7 +74,7 @@ func (s *Session) profile() (profile, error) {
 	found, there := kept.Profiles[s.profileName()]
 	if !there && s.Profile != "" {
 		return profile{}, &UsageError{
-			fmt.Sprintf("there is no profile %q: make it with \"cutroom login --profile %s --url URL\"", s.Profile, s.Profile),
+			fmt.Sprintf("no profile is called %q: make it with \"cutroom login --profile %s --url URL\"", s.Profile, s.Profile),
 		}
 	}
 	return found, nil

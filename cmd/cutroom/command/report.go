@@ -64,10 +64,10 @@ type InterruptedError struct{ JobID, Output string }
 
 func (e *InterruptedError) Error() string {
 	if e.Output != "" {
-		return fmt.Sprintf("the result stays: \"cutroom jobs download %s -o %s\" goes on with it", e.JobID, e.Output)
+		return fmt.Sprintf("the result stays: \"cutroom jobs download %s -o %s\" resumes it", e.JobID, e.Output)
 	}
 	return fmt.Sprintf(
-		"the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
+		"the job continues: \"cutroom jobs watch %[1]s\" returns to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
 }
 
 // DamageError means that the database is damaged, and that trying again cannot help.
@@ -81,7 +81,7 @@ func (e *DamageError) Unwrap() error { return e.Err }
 type BatchError struct{ Failed, All int }
 
 func (e *BatchError) Error() string {
-	return fmt.Sprintf("%d of %d failed; the same command again does these, and skips what is there", e.Failed, e.All)
+	return fmt.Sprintf("%d of %d failed; repeat the command to retry these; it skips existing results", e.Failed, e.All)
 }
 
 // ExitCode returns the exit code for an error (docs/cli.md, "Exit codes").

@@ -33,7 +33,7 @@ type Commands struct {
 	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent by the Model Context Protocol."`
 	Models   Models        `cmd:"" group:"Account" help:"List the models."`
 	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
-	Usage    Usage         `cmd:"" group:"Account" help:"Show what the account used, by day, model or key."`
+	Usage    Usage         `cmd:"" group:"Account" help:"Show the account's usage by day, model or key."`
 	Token    Token         `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
 	Secret   WebhookSecret `cmd:"" name:"webhook-secret" group:"Account" help:"Show the secret that webhooks are signed with."`
 	Login    Login         `cmd:"" group:"Account" help:"Keep a server's key."`
@@ -43,7 +43,7 @@ type Commands struct {
 
 type Flags struct {
 	JSON    bool   `name:"json" help:"Print JSON: one document, or a line an item of a list; errors too."`
-	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Server to use, of those that login keeps (${env})."`
+	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Profile of login to use (${env})."`
 }
 
 // Session is the environment of a command.

@@ -24,14 +24,14 @@ type editInput struct {
 	Reference  string `json:"reference,omitempty" jsonschema:"Picture of what the edit should look like, or of the garment to try on: a path or a file id."`
 	Model      string `json:"model,omitempty" jsonschema:"Id or alias of a media model of list_models. Without it, the latest of the input's kind."`
 	Seed       *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Without it one is drawn."`
-	Resolution string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, of those that the model has."`
+	Resolution string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, one of the model's sizes."`
 }
 
 type generateInput struct {
 	Prompt      string `json:"prompt" jsonschema:"What the video should show, in the user's words."`
 	Model       string `json:"model,omitempty" jsonschema:"Id or alias of a model of list_models that makes videos from text. Without it, the latest."`
 	Seed        *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Without it one is drawn."`
-	Resolution  string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, of those that the model has."`
+	Resolution  string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, one of the model's sizes."`
 	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
 }
 
@@ -79,7 +79,7 @@ func (t tools) addEdits(server *mcp.Server) {
 
 func (t tools) edit(ctx context.Context, c *call, in editInput) (jobOutput, error) {
 	if in.Prompt == "" && in.Reference == "" {
-		return jobOutput{}, errors.New("say what to change: a prompt, a reference picture, or both")
+		return jobOutput{}, errors.New("a prompt, a reference picture, or both are required")
 	}
 	data, kind, err := t.source(ctx, c, in.Input)
 	if err != nil {

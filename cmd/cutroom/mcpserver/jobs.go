@@ -30,7 +30,7 @@ type listJobsOutput struct {
 
 type getJobInput struct {
 	JobID       string `json:"job_id" jsonschema:"Id of the job (job_…)."`
-	WaitSeconds int    `json:"wait_seconds,omitempty" jsonschema:"How long to wait for the job to end; 0 returns it as it is. Progress is reported meanwhile."`
+	WaitSeconds int    `json:"wait_seconds,omitempty" jsonschema:"How long to wait for the job to end; 0 returns it at once. Progress is reported during the wait."`
 }
 
 type cancelJobInput struct {
@@ -71,8 +71,8 @@ func (t tools) addJobs(server *mcp.Server) {
 	}, t.listJobs)
 	add(t, server, &mcp.Tool{
 		Name: "get_job",
-		Description: "Wait for a job to end, or for wait_seconds to pass, and return its record. A job that goes on is no " +
-			"error: call again.",
+		Description: "Wait for a job to end, or for wait_seconds to pass, and return its record. A job that is still running is " +
+			"not an error: call again.",
 		InputSchema: input[getJobInput](func(properties map[string]*jsonschema.Schema) {
 			within(properties["wait_seconds"], 0, longestWait, usualWait)
 		}),

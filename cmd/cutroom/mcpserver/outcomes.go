@@ -13,7 +13,7 @@ import (
 
 type lookInput struct {
 	JobID  string `json:"job_id,omitempty" jsonschema:"Id of a completed job (job_…)."`
-	Of     string `json:"of,omitempty" jsonschema:"What of the job to look at."`
+	Of     string `json:"of,omitempty" jsonschema:"Which picture of the job."`
 	FileID string `json:"file_id,omitempty" jsonschema:"Id of a stored file (file_…), in the place of a job's."`
 }
 
@@ -63,7 +63,7 @@ func (t tools) addOutcomes(server *mcp.Server) {
 	add(t, server, &mcp.Tool{
 		Name: "share",
 		Description: "Make a link by which anyone can see the result of a completed job. Only when the user asks for one; it " +
-			"ends by itself, and sooner only if the job is deleted.",
+			"expires, or ends earlier if the job is deleted.",
 		InputSchema: input[shareInput](func(properties map[string]*jsonschema.Schema) {
 			within(properties["expires_in"], 1, longestShare, nil)
 		}),
@@ -82,7 +82,7 @@ func (t tools) look(ctx context.Context, c *call, in lookInput) (lookOutput, err
 	var err error
 	switch {
 	case (in.JobID == "") == (in.FileID == ""):
-		return lookOutput{}, errors.New("say what to look at: either job_id or file_id")
+		return lookOutput{}, errors.New("give either job_id or file_id")
 	case in.FileID != "":
 		picture, err = c.FileThumbnail(ctx, in.FileID)
 	case in.Of == "":

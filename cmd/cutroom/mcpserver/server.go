@@ -35,9 +35,9 @@ type Config struct {
 const instructions = "Cutroom edits videos and pictures, makes videos from text, and asks language models. " +
 	"edit and generate start a job and return its job_id. get_job waits for the job. fetch writes the result of a " +
 	"completed job into the folder. Paths are relative to the folder that the user allowed; nothing outside it can be " +
-	"read or written. look returns a small picture of a job or of a stored file. share and delete_job are for what the " +
-	"user asks for alone. Do not tell the user that an edit was made before get_job says that the job is completed, and " +
-	"pass on what the job's record says about how the prompt was understood."
+	"read or written. look returns a small picture of a job or of a stored file. Use share and delete_job only when the " +
+	"user asks for them. Report an edit as done only after get_job shows that the job is completed, and " +
+	"pass on the record's notes on how the prompt was understood."
 
 // Serve serves an agent that writes to in and reads from out, until in or the context ends. It then
 // cancels the calls in flight. A line that is not a message is answered with an error, and the

@@ -70,7 +70,7 @@ func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, e
 		return "", fmt.Errorf("ecs: run a task: %s", describe(ran.Failures[0]))
 	}
 	if len(ran.Tasks) != 1 || ran.Tasks[0].TaskArn == nil {
-		return "", errors.New("ecs: run a task: ECS has started none, and does not say why")
+		return "", errors.New("ecs: run a task: ECS started no task and gave no reason")
 	}
 	return *ran.Tasks[0].TaskArn, nil
 }

@@ -60,7 +60,7 @@ func TestATaskIsRunOnce(t *testing.T) {
 func TestATaskThatIsNotRunIsAnError(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"tasks":[],"failures":[{"reason":"RESOURCE:FARGATE","detail":"no room"}]}`: "RESOURCE:FARGATE: no room",
-		`{"tasks":[],"failures":[]}`: "ECS has started none",
+		`{"tasks":[],"failures":[]}`: "ECS started no task",
 	} {
 		tasks, _ := answering(t, map[string]string{"RunTask": answer})
 		if _, err := tasks.Run(t.Context(), smokeTask, "token"); err == nil || !strings.Contains(err.Error(), want) {

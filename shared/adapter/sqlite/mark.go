@@ -51,7 +51,7 @@ func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context,
 func (db *DB) Probe(ctx context.Context) error {
 	now, err := os.Stat(db.path)
 	if err != nil {
-		return storeError("look at the database", err)
+		return storeError("stat the database", err)
 	}
 	if !os.SameFile(now, db.file) {
 		return errors.New("sqlite: another file has taken the database's place")

@@ -122,7 +122,7 @@ func TestWhatAServerLacksIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		engines.Inspect(t.Context(), &inspected{}, slog.New(slog.NewTextHandler(&log, nil)))
-		for _, want := range []string{"cannot be asked yet", `model=t2v`, `the node class`} {
+		for _, want := range []string{"cannot be reached yet", `model=t2v`, `the node class`} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%q is missing in %s", want, &log)
 			}

@@ -30,7 +30,7 @@ func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 				waiting = true
 				if !told["absent "+found.Server] {
 					told["absent "+found.Server] = true
-					logger.Warn("the engine's server cannot be asked yet what it has", "server", found.Server, "err", found.Err)
+					logger.Warn("the engine's server cannot be reached yet", "server", found.Server, "err", found.Err)
 				}
 			}
 			if found.Err != nil || told[found.Server] {

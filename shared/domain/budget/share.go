@@ -336,7 +336,7 @@ func (s *share) end(ctx context.Context) error {
 
 // failed logs a call of the store that must be repeated.
 func (s *share) failed(ctx context.Context, err error) {
-	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a share of a budget was not told of; trying again",
+	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget allocation could not be reported; trying again",
 		slog.String("account", s.lease.Account), slog.String("unit", string(s.lease.Unit)),
 		slog.String("window", string(s.lease.Window)), slog.Any("error", err))
 }

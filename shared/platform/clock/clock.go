@@ -226,7 +226,7 @@ func (k *Clock) notice(ahead, elapsed time.Duration) {
 	if ahead < 0 {
 		direction = "back"
 	}
-	k.Logger.Warn("the machine's clock was set "+direction+": the server goes on by its own, and deletes nothing for now",
+	k.Logger.Warn("the machine's clock was set "+direction+": the server keeps its own time, and deletes nothing for now",
 		"by", ahead.Round(time.Millisecond).Abs(), "machine", k.Wall().UTC(), "server", k.at(elapsed).UTC())
 }
 

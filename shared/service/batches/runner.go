@@ -288,7 +288,7 @@ func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) e
 		return err
 	}
 	if b.Status != from {
-		r.config.Logger.Info("a batch went on", "batch", b.ID, "account", b.Account, "status", string(b.Status),
+		r.config.Logger.Info("a batch was resumed", "batch", b.ID, "account", b.Account, "status", string(b.Status),
 			"total", b.Total, "answered", b.Answered, "failed", b.Failed)
 	}
 	return nil

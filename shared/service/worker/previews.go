@@ -82,7 +82,7 @@ func (p *previews) keep(ctx context.Context) {
 		p.stored = true
 		err := p.store(ctx, latest)
 		if err != nil && ctx.Err() == nil && !failing {
-			p.logger.Warn("store a preview; that others fail too is not told", "error", err)
+			p.logger.Warn("store a preview; further failures are not logged", "error", err)
 		}
 		failing = err != nil
 	}

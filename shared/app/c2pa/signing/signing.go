@@ -87,8 +87,8 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 	}
 	p := &Plan{config: c}
 	if p.library, err = c2palib.Find(ctx, c.Fence, c.Library); err != nil {
-		return nil, fmt.Errorf("CUTROOM_C2PA: results are to be signed, and the library is missing: %w; "+
-			"scripts/install-c2pa.sh puts it beside the program, CUTROOM_C2PA_LIBRARY names it elsewhere, "+
+		return nil, fmt.Errorf("CUTROOM_C2PA: signing is on, but the library is missing: %w; "+
+			"scripts/install-c2pa.sh installs it next to the program, CUTROOM_C2PA_LIBRARY names another place, "+
 			"and CUTROOM_C2PA=off signs nothing (docs/provenance.md)", err)
 	}
 	if c.Certificates == "" {
@@ -200,7 +200,7 @@ func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*c2pa.Identity, e
 	case p.identity != nil:
 		return p.identity, nil
 	case keeper == nil:
-		return nil, errors.New("CUTROOM_C2PA: results are to be signed, and nothing says by whom: " +
+		return nil, errors.New("CUTROOM_C2PA: signing is on, but there is no signing identity: " +
 			"set CUTROOM_C2PA_SECRET_ARN, or CUTROOM_C2PA_CERTIFICATES and CUTROOM_C2PA_KEY, or CUTROOM_C2PA=off")
 	}
 	text, err := keeper.Kept(ctx, func() ([]byte, error) { return c2pa.NewIdentity(p.config.Now(), rand.Reader) })

@@ -95,7 +95,7 @@ func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 		return nil, ctx.Err()
 	case err != nil:
 		if !r.missed {
-			r.config.Logger.Warn("Content Credentials cannot be verified; scripts/install-c2pa.sh puts the library beside "+
+			r.config.Logger.Warn("Content Credentials cannot be verified; scripts/install-c2pa.sh installs the library next to "+
 				"the program, where it is found without a restart", "error", err)
 		}
 		r.missed = true

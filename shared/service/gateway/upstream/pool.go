@@ -277,7 +277,7 @@ func (e *Unavailable) Error() string {
 	case e.Stopping:
 		return "upstream: waiting has ended because the server stops"
 	}
-	return "upstream: none is called now, because they failed"
+	return "upstream: all are paused after failures"
 }
 
 // Call describes a call for the choice of an upstream.
