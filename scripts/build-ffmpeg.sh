@@ -14,14 +14,14 @@ here=$(dpkg --print-architecture)
 architecture=${2:-$here}
 export DEBIAN_FRONTEND=noninteractive
 
-filters=aformat,alphaextract,alphamerge,anull,apad,aresample,asetpts,atrim,avgblur,bilateral,blend,color,crop
+filters=aformat,alphaextract,alphamerge,anull,apad,aresample,asetpts,atrim,avgblur,bilateral,blend,bwdif,color,crop
 filters=$filters,displace,extractplanes,format,fps,gblur,hflip,hstack,loop,lut,lut2,lut3d,lutrgb,lutyuv,maskedmerge
-filters=$filters,median,mergeplanes,null,overlay,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar
+filters=$filters,median,mergeplanes,null,overlay,pad,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar
 filters=$filters,split,tonemap,tpad,transpose,trim,vflip,vstack,zscale
 demuxers=mov,matroska,avi,mpegts,ogg,flv,gif,rawvideo,image2,image2pipe,image_png_pipe,image_jpeg_pipe,image_webp_pipe
 demuxers=$demuxers,image_bmp_pipe,image_tiff_pipe
 muxers=mp4,mov,rawvideo,image2,image2pipe,null
-decoders=h264,hevc,libdav1d,vp8,vp9,vp6,vp6a,vp6f,mpeg1video,mpeg2video,mpeg4,msmpeg4v1,msmpeg4v2,msmpeg4v3,h263,h263p,flv
+decoders=h264,hevc,libdav1d,vp8,vp9,libvpx_vp8,libvpx_vp9,vp6,vp6a,vp6f,mpeg1video,mpeg2video,mpeg4,msmpeg4v1,msmpeg4v2,msmpeg4v3,h263,h263p,flv
 decoders=$decoders,theora,mjpeg,prores,dnxhd,cfhd,dvvideo,ffv1,huffyuv,ffvhuff,utvideo,magicyuv,qtrle,rpza,svq1,svq3,cinepak
 decoders=$decoders,wmv1,wmv2,wmv3,vc1,msvideo1,msrle,flashsv,flashsv2,rawvideo,v210,gif,png,apng,webp,bmp,tiff,jpeg2000
 decoders=$decoders,aac,aac_latm,ac3,eac3,dca,truehd,mp1float,mp2float,mp3float,mp3,opus,vorbis,flac,alac,wmav1,wmav2,amrnb,amrwb
@@ -46,7 +46,7 @@ if [ "$architecture" != "$here" ]; then
 fi
 # shellcheck disable=SC2086 # several packages
 apt-get install -y --no-install-recommends $compiler "libx264-dev:$architecture" "libdav1d-dev:$architecture" \
-	"libzimg-dev:$architecture" "zlib1g-dev:$architecture" "libvpx7:$architecture"
+	"libzimg-dev:$architecture" "zlib1g-dev:$architecture" "libvpx-dev:$architecture"
 triplet=$(dpkg-architecture -a"$architecture" -qDEB_HOST_MULTIARCH 2>/dev/null)
 export PKG_CONFIG_LIBDIR="/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig"
 
@@ -60,7 +60,7 @@ configure() {
 		--extra-cflags='-fPIE -fstack-protector-strong -D_FORTIFY_SOURCE=2' --extra-ldexeflags='-pie -Wl,-z,relro,-z,now' --enable-pic \
 		--disable-debug --disable-doc --disable-autodetect --disable-network --disable-ffplay --disable-avdevice --disable-postproc \
 		--disable-hwaccels --disable-bsfs --disable-decoders --disable-encoders --disable-muxers --disable-demuxers --disable-protocols --disable-filters \
-		--enable-gpl --enable-zlib --enable-libx264 --enable-libdav1d --enable-libzimg \
+		--enable-gpl --enable-zlib --enable-libx264 --enable-libdav1d --enable-libvpx --enable-libzimg \
 		--enable-protocol=file,pipe --enable-filter="$filters" --enable-demuxer="$demuxers" --enable-muxer="$muxers" \
 		--enable-decoder="$decoders" --enable-encoder="$encoders"
 }

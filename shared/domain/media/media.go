@@ -27,6 +27,24 @@ type Info struct {
 	Primaries, Transfer, Matrix string
 	// FullRange reports whether samples use the full range of their bits, as in JPEG.
 	FullRange bool
+
+	// The other fields say how FFmpeg reads a video. Their zero values select the first tracks.
+
+	// PictureTrack and SoundTrack are the chosen tracks, counted from 0 among the pictures that are
+	// not attached, as covers are, and among the sounds.
+	PictureTrack, SoundTrack int
+	// Decoder is the decoder of the pictures, if FFmpeg's own choice ignores their alpha.
+	Decoder string
+	// StoredWidth is in the file's own pixels, or 0 if these are square or Turned is true.
+	StoredWidth int
+	// Turned reports whether FFmpeg must turn or mirror the pictures.
+	Turned bool
+	// Interlaced reports whether pictures may consist of two fields.
+	Interlaced bool
+	// SoundVaries reports whether the rate and the channels of the sound may change on the way.
+	SoundVaries bool
+	// SoundLost reports whether the file has sound, but none that can be decoded.
+	SoundLost bool
 }
 
 // HDR reports whether the transfer function is PQ or HLG (ITU-R BT.2100). Such a picture must be

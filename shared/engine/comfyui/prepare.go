@@ -61,11 +61,12 @@ func bounded(info media.Info) catalog.Size {
 func (e *Engine) clip(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, frames int, path string,
 ) error {
-	graph := fmt.Sprintf("[0:V:0]fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,%s,%s,"+
+	source := ffmpeg.Source{Path: input.Path, MIME: input.MIME, Info: input.Info}
+	graph := fmt.Sprintf("%s,fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,%s,%s,"+
 		"scale=out_color_matrix=bt709:out_range=tv,format=yuv420p[v]",
-		spec.FPS, frames, ffmpeg.Plain(input.Info, to), onWhite(input.Info, "format=gbrp"))
+		source.Picture(0), spec.FPS, frames, ffmpeg.Plain(input.Info, to), onWhite(input.Info, "format=gbrp"))
 	return e.finisher.Runner.Run(ctx, ffmpeg.Command{
-		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: input.Path, MIME: input.MIME, Info: input.Info}},
+		Folder: spec.Folder, Inputs: []ffmpeg.Source{source},
 		Args: []string{
 			"-filter_complex", graph, "-map", "[v]", "-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "10",
 			"-g", strconv.Itoa(spec.FPS), "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709",

@@ -79,8 +79,9 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 			return err
 		}
 		err = t.run(within, process{
-			program:       t.ffmpeg,
-			args:          append(append(t.globalArgs(), options...), "-map", "0:V:0", "-map", "0:a:0?", "-f", "null", "-"),
+			program: t.ffmpeg,
+			args: append(append(t.globalArgs(), options...),
+				"-map", "0:"+input.PictureTrack(), "-map", "0:"+input.SoundTrack()+"?", "-f", "null", "-"),
 			inputs:        []string{input.Path},
 			processorTime: most,
 			maxFile:       1,

@@ -32,7 +32,7 @@ const oldestMajor = 5
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
-	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
+	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps", "pad", "bwdif"},
 }
 
 // installation explains how to install such a build. Homebrew's formula ffmpeg lacks zscale, and
@@ -47,6 +47,7 @@ type Tools struct {
 	fenced          *fence.Fence
 	limits          catalog.Limits
 	bounds          bounds
+	has             coders
 	// trusting is true in tests of many bad files, to skip the control for each; see blame.
 	trusting bool
 }
@@ -153,7 +154,8 @@ func (t *Tools) check(ctx context.Context) error {
 			return err
 		}
 	}
-	has := supported(codecs, filters)
+	t.has = supported(codecs, filters)
+	has := t.has
 	for _, name := range required["filter"] {
 		has["filter "+name] = has["filter "+name] || hasFilters(banner)
 	}
@@ -196,24 +198,28 @@ func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, e
 //	DEV.LS h264   H.264 / AVC (decoders: h264 h264_qsv ) (encoders: libx264 )
 var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
 
-// supported returns the entries of lists of codecs and filters, each as its kind and its name, such
-// as "encoder libx264".
-func supported(codecs, filters string) map[string]bool {
-	has := map[string]bool{}
+// coders are the decoders, encoders and filters of a build, each as its kind and its name, such as
+// "encoder libx264". "codec h264" means that some decoder decodes it.
+type coders map[string]bool
+
+// supported returns what lists of codecs and of filters name.
+func supported(codecs, filters string) coders {
+	has := coders{}
 	for line := range strings.Lines(codecs) {
 		fields := strings.Fields(line)
 		if len(fields) < 2 || len(fields[0]) < 2 {
 			continue
 		}
-		coders := codersForm.FindAllStringSubmatch(line, -1)
-		for _, found := range coders {
+		has["codec "+fields[1]] = fields[0][0] == 'D'
+		listed := codersForm.FindAllStringSubmatch(line, -1)
+		for _, found := range listed {
 			for _, name := range strings.Fields(found[2]) {
 				has[found[1]+" "+name] = true
 			}
 		}
 		// A codec whose only coder has the same name lists none.
 		named := func(kind string) bool {
-			return slices.ContainsFunc(coders, func(found []string) bool { return found[1] == kind })
+			return slices.ContainsFunc(listed, func(found []string) bool { return found[1] == kind })
 		}
 		for i, kind := range []string{"decoder", "encoder"} {
 			if fields[0][i] == "DE"[i] && !named(kind) {

@@ -38,7 +38,7 @@ func FuzzProbe(f *testing.F) {
 		if json.Unmarshal(answer, &report) != nil {
 			return
 		}
-		if info, decoded := report.video(); info.Duration < 0 || decoded && (info.Width < 1 || info.Height < 1) {
+		if info, decoded := report.video(coders{}); info.Duration < 0 || decoded && (info.Width < 1 || info.Height < 1) {
 			t.Errorf("got %+v", info)
 		}
 	})

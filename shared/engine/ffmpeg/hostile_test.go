@@ -308,7 +308,7 @@ func TestSoundOfAnUnknownKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	tools := find(t)
-	if info, err := tools.ProbeVideo(t.Context(), path, "video/mp4"); err != nil || !info.Audio {
+	if info, err := tools.ProbeVideo(t.Context(), path, "video/mp4"); err != nil || info.Audio || !info.SoundLost {
 		t.Fatalf("the probe gives %+v, %v", info, err)
 	}
 	err = tools.Run(t.Context(), ffmpeg.Command{

@@ -2,6 +2,7 @@ package ffmpeg
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ const (
 // measure finds the duration of a video without a declared one, such as a browser's recording, and
 // its number of packets, by reading the packets' times until a limit is exceeded.
 func (t *Tools) measure(
-	ctx context.Context, path, mime string, frameRate float64,
+	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -46,7 +47,7 @@ func (t *Tools) measure(
 		}
 	}()
 	log, err := t.runProbe(ctx, path, mime, write,
-		"-select_streams", "V:0", "-show_entries", "packet=pts_time,dts_time,duration_time", "-of", "csv=p=0")
+		"-select_streams", fmt.Sprintf("V:%d", info.PictureTrack), "-show_entries", "packet=pts_time,dts_time,duration_time", "-of", "csv=p=0")
 	write.Close()
 	times := <-result
 	switch {
@@ -59,9 +60,7 @@ func (t *Tools) measure(
 	case times.packets == 0:
 		return 0, 0, t.undecoded(ctx, log, "The video has no pictures.")
 	}
-	if frameRate == 0 {
-		frameRate = assumedFrameRate
-	}
+	frameRate := cmp.Or(info.FrameRate, assumedFrameRate)
 	return max(times.duration, time.Duration(float64(time.Second)/frameRate)), times.packets, nil
 }
 

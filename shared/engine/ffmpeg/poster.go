@@ -141,19 +141,24 @@ func isVideo(input engine.Input) bool {
 func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.Depicted) error {
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	var paths, outputs []string
+	var sources []Source
 	largest := int64(0)
 	for i, picture := range of {
 		number := slices.Index(paths, picture.Path)
 		if number < 0 {
 			number = len(paths)
-			source := Source{Path: picture.Path, MIME: picture.MIME, Options: []string{"-threads", "1"}}
+			source, err := t.posed(ctx, picture)
+			if err != nil {
+				return err
+			}
 			options, err := t.inputArgs(source)
 			if err != nil {
 				return err
 			}
-			args, paths = append(args, options...), append(paths, picture.Path)
+			args, paths, sources = append(args, options...), append(paths, picture.Path), append(sources, source)
 		}
-		outputs = append(outputs, "-map", fmt.Sprintf("%d:V:0", number), "-vf", fitted(formatOf(picture).side),
+		outputs = append(outputs, "-map", fmt.Sprintf("%d:%s", number, sources[number].PictureTrack()),
+			"-vf", sources[number].corrections()+","+fitted(formatOf(picture).side),
 			"-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "file:"+posterFile(i))
 		largest = max(largest, formatOf(picture).decoded(1))
 	}
@@ -162,6 +167,21 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 		processorTime: posterTime * time.Duration(len(paths)), background: true, maxFile: largest,
 	})
 	return t.explainProbe(ctx, err)
+}
+
+// posed returns the source of a picture. A video that was not probed is probed, unless its header
+// describes it.
+func (t *Tools) posed(ctx context.Context, of engine.Depicted) (Source, error) {
+	source := Source{Path: of.Path, MIME: of.MIME, Info: of.Info, Options: []string{"-threads", "1"}}
+	if kind, _ := media.Find(of.MIME); !kind.Video || kind.Image || of.Info.Width > 0 {
+		return source, nil
+	}
+	info, whole, err := t.DescribeVideo(of.Path, of.MIME)
+	if err == nil && !whole {
+		info, _, _, err = t.tracks(ctx, of.Path, of.MIME)
+	}
+	source.Info = info
+	return source, err
 }
 
 func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
@@ -173,10 +193,11 @@ const laterFile = "poster-later.pam"
 // only the last one, because the others are large too. If the time ends before ffmpeg does, it
 // returns the pictures that were written by then.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
-	source := Source{
-		Path: of.Path, MIME: of.MIME,
-		Options: []string{"-threads", "1", "-t", fmt.Sprint(maxCandidates * candidatesApart)},
+	source, err := t.posed(ctx, of)
+	if err != nil {
+		return nil, err
 	}
+	source.Options = append(source.Options, "-t", fmt.Sprint(maxCandidates*candidatesApart))
 	options, err := t.inputArgs(source)
 	if err != nil {
 		return nil, err
@@ -184,8 +205,8 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 	args := append(append(t.globalArgs(), "-filter_threads", "1"), options...)
 	err = t.run(ctx, process{
 		program: t.ffmpeg, folder: folder, inputs: []string{of.Path},
-		args: append(args, "-map", "0:V:0", "-vf", fmt.Sprintf(
-			"select='isnan(prev_selected_t)+gte(t-prev_selected_t,%g)',%s", candidatesApart, fitted(formatOf(of).side),
+		args: append(args, "-map", "0:"+source.PictureTrack(), "-vf", source.corrections()+fmt.Sprintf(
+			",select='isnan(prev_selected_t)+gte(t-prev_selected_t,%g)',%s", candidatesApart, fitted(formatOf(of).side),
 		), "-frames:v", fmt.Sprint(most), "-vsync", "passthrough", "-c:v", "pam", "-f", "image2pipe", "file:"+laterFile),
 		processorTime: laterTime, background: true, maxFile: formatOf(of).decoded(most),
 	})

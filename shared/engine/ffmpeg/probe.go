@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,13 +29,14 @@ const (
 // come from decoding its first frames; an image's frame also has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
-	videoEntries   = "format=duration:stream=codec_type,avg_frame_rate,r_frame_rate,duration," + pictureEntries +
-		":stream_disposition=attached_pic:stream_side_data=rotation"
+	videoEntries   = "format=duration:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate,duration," +
+		"field_order,sample_fmt," + pictureEntries + ":stream_disposition=default,attached_pic" +
+		":stream_tags=alpha_mode:stream_side_data=rotation,displaymatrix"
 	imageEntries = "frame=" + pictureEntries + ":frame_side_data=rotation"
 )
 
-// ProbeVideo examines a video by decoding its beginning, and checks it against the limits. The
-// first video track that is not a cover picture counts, and the first audio track.
+// ProbeVideo examines a video by decoding its beginning, and checks it against the limits. It
+// chooses the tracks by docs/contract/media.md#tracks.
 //
 // Errors: [*engine.Error], with the code invalid_input if the file cannot be decoded or exceeds a
 // limit.
@@ -46,11 +48,10 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	if err := precheck(path, mime, check); err != nil {
 		return media.Info{}, err
 	}
-	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
+	info, decoded, log, err := t.tracks(ctx, path, mime)
 	if err != nil {
 		return media.Info{}, err
 	}
-	info, decoded := report.video()
 	claimed := info
 	info.FrameRate = 0 // FFmpeg guesses the rate of some videos, such as recordings of browsers
 	if err := check(info); err != nil {
@@ -63,7 +64,7 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	// FFmpeg only guesses the duration of a transport stream, which has no header.
 	unknown := info.Duration == 0 || mime == "video/mp2t"
 	if unknown || media.CheckRate(info) != nil {
-		measured, packets, err := t.measure(ctx, path, mime, info.FrameRate)
+		measured, packets, err := t.measure(ctx, path, mime, info)
 		if err != nil {
 			return media.Info{}, err
 		}
@@ -74,6 +75,21 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	}
 	return info, check(info)
 }
+
+// tracks describes a video, whose duration and rate may be unknown. It reports whether the picture
+// could be decoded, and returns the probe's messages.
+func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info, decoded bool, log string, err error) {
+	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
+	if err != nil {
+		return media.Info{}, false, log, err
+	}
+	info, decoded = report.video(t.has)
+	info.SoundVaries = info.Audio && (info.SoundVaries || slices.Contains(unsteady, mime))
+	return info, decoded, log, nil
+}
+
+// unsteady are containers that do not declare what their sound is like.
+var unsteady = []string{"video/mp2t", "video/ogg"}
 
 // ProbeImage examines an image, or an animation's first picture, by decoding it, and checks it
 // against the limits.

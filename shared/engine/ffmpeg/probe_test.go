@@ -30,13 +30,13 @@ func TestProbeVideo(t *testing.T) {
 		{"portrait", "video/mp4", mediatest.Video{Width: 90, Height: 160}, media.Info{Width: 90, Height: 160, Audio: true}},
 		{
 			"phone clip, turned", "video/quicktime", mediatest.Video{Name: "a.mov", Rotation: 90},
-			media.Info{Width: 90, Height: 160, Audio: true},
+			media.Info{Width: 90, Height: 160, Audio: true, Turned: true},
 		},
-		{"upside down", "video/mp4", mediatest.Video{Rotation: 180}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, media.Info{Width: 320, Height: 90, Audio: true}},
+		{"upside down", "video/mp4", mediatest.Video{Rotation: 180}, media.Info{Width: 160, Height: 90, Audio: true, Turned: true}},
+		{"wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, media.Info{Width: 320, Height: 90, Audio: true, StoredWidth: 160}},
 		{
 			"wide pixels, turned", "video/mp4", mediatest.Video{Filter: "setsar=2", Rotation: 270},
-			media.Info{Width: 90, Height: 320, Audio: true},
+			media.Info{Width: 90, Height: 320, Audio: true, Turned: true},
 		},
 		{
 			"odd sides", "video/mp4", mediatest.Video{Width: 161, Height: 91, PixelFormat: "yuv444p"},
@@ -66,9 +66,9 @@ func TestProbeVideo(t *testing.T) {
 			media.Info{Width: 160, Height: 90, Audio: true},
 		},
 		{"Matroska", "video/x-matroska", mediatest.Video{Name: "a.mkv"}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"AVI", "video/x-msvideo", mediatest.Video{Name: "a.avi"}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"transport stream", "video/mp2t", mediatest.Video{Name: "a.ts"}, media.Info{Width: 160, Height: 90, Audio: true}},
-		{"Ogg", "video/ogg", mediatest.Video{Name: "a.ogv"}, media.Info{Width: 160, Height: 90, Audio: true}},
+		{"AVI", "video/x-msvideo", mediatest.Video{Name: "a.avi"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
+		{"transport stream", "video/mp2t", mediatest.Video{Name: "a.ts"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
+		{"Ogg", "video/ogg", mediatest.Video{Name: "a.ogv"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
 		{"Flash", "video/x-flv", mediatest.Video{Name: "a.flv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"3GP", "video/3gpp", mediatest.Video{Name: "a.3gp"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{

@@ -2,6 +2,7 @@ package ffmpeg
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -12,50 +13,107 @@ import (
 // probeReport is the requested part of ffprobe's JSON output.
 type probeReport struct {
 	Format  struct{ Duration string }
-	Streams []struct {
-		CodecType    string `json:"codec_type"`
-		AvgFrameRate string `json:"avg_frame_rate"`
-		// RFrameRate is FFmpeg's guess of a rate that can express all times, for an unknown
-		// average.
-		RFrameRate  string `json:"r_frame_rate"`
-		Duration    string
-		Disposition struct {
-			AttachedPic int `json:"attached_pic"`
-		}
-		picture
+	Streams []stream
+	Frames  []picture
+}
+
+// stream is what ffprobe reports of a track.
+type stream struct {
+	CodecType    string `json:"codec_type"`
+	CodecName    string `json:"codec_name"`
+	AvgFrameRate string `json:"avg_frame_rate"`
+	// RFrameRate is FFmpeg's guess of a rate that can express all times, for an unknown
+	// average.
+	RFrameRate string `json:"r_frame_rate"`
+	Duration   string
+	FieldOrder string `json:"field_order"`
+	// SampleFmt is the format of decoded sound.
+	SampleFmt   string `json:"sample_fmt"`
+	Disposition struct {
+		Default     int
+		AttachedPic int `json:"attached_pic"`
 	}
-	Frames []picture
+	Tags struct {
+		AlphaMode string `json:"alpha_mode"`
+	}
+	picture
 }
 
 // picture is ffprobe's report of a video track or of a frame.
 type picture struct {
 	Width, Height     int
-	PixFmt            string                       `json:"pix_fmt"`
-	SampleAspectRatio string                       `json:"sample_aspect_ratio"`
-	ColorRange        string                       `json:"color_range"`
-	ColorSpace        string                       `json:"color_space"`
-	ColorTransfer     string                       `json:"color_transfer"`
-	ColorPrimaries    string                       `json:"color_primaries"`
-	SideData          []struct{ Rotation float64 } `json:"side_data_list"`
+	PixFmt            string     `json:"pix_fmt"`
+	SampleAspectRatio string     `json:"sample_aspect_ratio"`
+	ColorRange        string     `json:"color_range"`
+	ColorSpace        string     `json:"color_space"`
+	ColorTransfer     string     `json:"color_transfer"`
+	ColorPrimaries    string     `json:"color_primaries"`
+	SideData          []sideData `json:"side_data_list"`
 }
 
-// video describes the first video track that is not known to be a cover
-// picture, and reports whether its pictures could be decoded.
-func (r probeReport) video() (info media.Info, decoded bool) {
-	found, audio := false, false
-	for _, stream := range r.Streams {
-		switch {
-		case stream.CodecType == "audio":
-			audio = true
-		case stream.CodecType == "video" && stream.Disposition.AttachedPic == 0 && !found:
-			found = true
-			info = stream.info()
-			info.FrameRate = ratio(stream.AvgFrameRate, ratio(stream.RFrameRate, 0))
-			info.Duration = max(parseSeconds(r.Format.Duration), parseSeconds(stream.Duration))
+// sideData says how a picture is turned, in degrees, or mirrored.
+type sideData struct {
+	Rotation      float64
+	DisplayMatrix string
+}
+
+// video describes the chosen picture and sound, and reports whether the picture could be decoded.
+func (r probeReport) video(has coders) (info media.Info, decoded bool) {
+	kinds := map[string][]stream{}
+	for _, s := range r.Streams {
+		if s.Disposition.AttachedPic == 0 {
+			kinds[s.CodecType] = append(kinds[s.CodecType], s)
 		}
 	}
-	info.Audio = audio
+	if track, found := choose(kinds["video"], has); found {
+		s := kinds["video"][track]
+		info = s.info()
+		info.PictureTrack = track
+		info.FrameRate = ratio(s.AvgFrameRate, ratio(s.RFrameRate, 0))
+		info.Duration = max(parseSeconds(r.Format.Duration), parseSeconds(s.Duration))
+		info.Turned = slices.ContainsFunc(s.SideData, func(d sideData) bool { return d.DisplayMatrix != "" })
+		if !info.Turned && info.Width != s.Width {
+			info.StoredWidth = s.Width
+		}
+		info.Interlaced = slices.Contains([]string{"tt", "bb", "tb", "bt"}, s.FieldOrder) &&
+			min(s.Width, s.Height) >= leastFields
+		if decoder := alphaDecoders[s.CodecName]; s.Tags.AlphaMode == "1" && has["decoder "+decoder] {
+			info.Decoder, info.Alpha, info.PixelFormat = decoder, true, "yuva420p"
+		}
+	}
+	sounds := kinds["audio"]
+	info.SoundTrack, info.Audio = choose(sounds, has)
+	info.SoundLost = len(sounds) > 0 && !info.Audio
+	info.SoundVaries = info.Audio && !steady(sounds[info.SoundTrack].CodecName)
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
+}
+
+// choose returns the track that a player plays, from all tracks of a kind: the first default one that
+// can be decoded, or else the first one that can. found is false if none can.
+func choose(tracks []stream, has coders) (track int, found bool) {
+	best := 0
+	for i, s := range tracks {
+		score := s.Disposition.Default + 1
+		if s.SampleFmt != "" && s.SampleFmt != "unknown" || s.PixFmt != "" && s.PixFmt != "unknown" {
+			score += 2 // the probe decoded it
+		}
+		if has["codec "+s.CodecName] && score > best {
+			track, best = i, score
+		}
+	}
+	return track, best > 0
+}
+
+// leastFields is the least side of pictures that are deinterlaced, in pixels.
+const leastFields = 8
+
+// alphaDecoders are the decoders of codecs whose alpha FFmpeg's own decoders ignore.
+var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
+
+// steady reports whether the sound of a codec keeps its rate and channels: containers declare them.
+// Others repeat them in each packet, and broadcasts change them.
+func steady(codec string) bool {
+	return slices.Contains([]string{"aac", "opus", "vorbis", "flac", "alac"}, codec) || strings.HasPrefix(codec, "pcm_")
 }
 
 // info describes a picture as displayed: with square pixels, rotated.

@@ -33,8 +33,8 @@ type Command struct {
 	// Frames, unless nil, are the first input, before Inputs.
 	Frames *Frames
 	Inputs []Source
-	// Args follow the inputs: filters, codecs and outputs. Map streams as "0:V:0" (the first video
-	// track that is not a cover picture) and "0:a:0?", which the probe describes.
+	// Args follow the inputs: filters, codecs and outputs. [Source.Picture] and [Source.Sound] return
+	// the tracks that the probe describes.
 	Args []string
 	// Stdout, unless nil, receives the bytes written to pipe:1.
 	Stdout io.Writer
@@ -116,7 +116,7 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	}
 	// Use only pictures and sound, and limit the length, because a header may understate it.
 	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration+media.Grace))
-	args = append(args, input.Options...)
+	args = append(append(args, input.trackOptions()...), input.Options...)
 	return append(args, "-i", "file:"+input.Path), nil
 }
 

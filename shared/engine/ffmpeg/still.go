@@ -70,10 +70,10 @@ func fitted(side int) string { return scaled(side) + ",format=rgba" }
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
 
 // within returns the options of a scaler that scales a picture down if its longer side exceeds
-// side, in pixels.
+// side, in pixels, and makes its pixels square.
 func within(side int) string {
-	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
-	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
+	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw*sar,ih))))", side)
+	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw*sar"), fmt.Sprintf(fit, "ih"))
 }
 
 // explainStill returns the user's error. The command is always the same, so either the picture is

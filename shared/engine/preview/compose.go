@@ -33,7 +33,7 @@ func (e *edit) compose(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return e.encode(ctx, link, "")
+	return e.encode(ctx, link)
 }
 
 // painter is a reader that paints a scene's frames on demand.

@@ -110,7 +110,7 @@ func (g *graph) input(source ffmpeg.Source) string {
 		number++
 	}
 	g.inputs = append(g.inputs, source)
-	return fmt.Sprintf("[%d:v:0]", number)
+	return g.filter(source.Picture(number))
 }
 
 // picture adds a drawn picture as an input and returns its link.

@@ -146,11 +146,7 @@ func (e *edit) video(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	audio := ""
-	if data.Info.Audio {
-		audio = "[0:a:0]"
-	}
-	return e.encode(ctx, link, audio)
+	return e.encode(ctx, link)
 }
 
 // style applies the look of the request to a picture, and the colours of the
@@ -181,25 +177,18 @@ func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, 
 	return e.apply(link, asked)
 }
 
-// encode writes the result: H.264 and AAC in an MP4 with its index in front. audio is the link of the
-// sound, or "".
-func (e *edit) encode(ctx context.Context, link, audio string) error {
+// encode writes the result: H.264 and AAC in an MP4 with its index in front. The sound comes from
+// the edited clip, if it has any.
+func (e *edit) encode(ctx context.Context, link string) error {
 	seconds := float64(e.length()) / float64(e.fps)
 	link = e.pose(link, resultThumbnail)
 	link = e.filter(e.broadcast()+",format=yuv420p", link)
 	link, shown := e.watch(link)
-	args := []string{"-map", link}
-	if audio != "" {
-		// A gap in the sound becomes silence, so that it stays in step with the
-		// picture; it ends with the picture.
-		sound := "[sound]"
-		e.chains = append(e.chains, fmt.Sprintf(
-			"%saresample=async=1:first_pts=0,"+
-				"aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f%s",
-			audio, seconds, sound))
-		args = append(args, "-map", sound, "-c:a", "aac", "-b:a", "160k")
+	args := []string{"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link}
+	if e.spec.Data != nil && e.spec.Data.Info.Audio {
+		args = append(args, "-filter_complex", e.inputs[0].Sound(0, seconds, "[sound]"), "-map", "[sound]",
+			"-c:a", "aac", "-b:a", "160k")
 	}
-	args = append([]string{"-filter_complex_threads", threads, "-filter_complex", e.String()}, args...)
 	args = append(append(args, "-c:v", "libx264", "-profile:v", "high", "-threads", threads, "-g", fmt.Sprint(2*e.spec.FPS)),
 		e.effort()...)
 	args = append(args,

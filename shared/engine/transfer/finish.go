@@ -44,17 +44,12 @@ func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progre
 			"scale=%d:%d:flags=bicubic:out_color_matrix=bt709:out_range=tv,setsar=1,format=yuv420p[v]",
 		spec.FPS, frames, spec.Size.Width, spec.Size.Height)
 	inputs := []ffmpeg.Source{{Path: made.Path, MIME: made.MIME}}
-	args := []string{"-map", "[v]"}
+	args := []string{"-filter_complex", graph, "-map", "[v]"}
 	if spec.Data != nil && spec.Data.Info.Audio {
-		inputs = append(inputs, ffmpeg.Source{Path: spec.Data.Path, MIME: spec.Data.MIME})
-		graph += fmt.Sprintf(
-			";[1:a:0]aresample=async=1:first_pts=0,"+
-				"aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f[a]",
-			seconds,
-		)
-		args = append(args, "-map", "[a]", "-c:a", "aac", "-b:a", "160k")
+		data := ffmpeg.Source{Path: spec.Data.Path, MIME: spec.Data.MIME, Info: spec.Data.Info}
+		inputs = append(inputs, data)
+		args = append(args, "-filter_complex", data.Sound(1, seconds, "[a]"), "-map", "[a]", "-c:a", "aac", "-b:a", "160k")
 	}
-	args = append([]string{"-filter_complex", graph}, args...)
 	args = append(args,
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -60,6 +61,9 @@ func (l *lane) edit(
 	result.Credentials = signed
 	result.EnhancedPrompt = inputs.enhanced
 	result.Engine, result.Understood, result.Notice = told.Engine, told.Understood, told.Notice
+	if data := inputs.spec.Data; data != nil && data.Info.SoundLost {
+		result.Notice = strings.TrimSpace(result.Notice + " The result has no sound: no decoder knows the sound of the clip.")
+	}
 	return result, err
 }
 

@@ -45,15 +45,19 @@ func Any(head []byte) (mime string, told bool) {
 }
 
 // isTransportStream reports whether the bytes begin with packets of an MPEG transport stream
-// (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know. The sync byte is the letter G, so one
-// or two are not enough.
+// (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know. Camcorders (AVCHD) and Blu-ray discs put
+// a time of four bytes before each packet.
 func isTransportStream(head []byte) bool {
-	const packetSize, packets, sync = 188, 5, 0x47
-	if len(head) < packetSize*packets {
-		return false
-	}
+	const timeSize, packetSize = 4, 188
+	return hasPackets(head, 0, packetSize) || hasPackets(head, timeSize, timeSize+packetSize)
+}
+
+// hasPackets reports whether packets of the size begin at an offset. The sync byte is the letter G, so
+// one or two are not enough.
+func hasPackets(head []byte, at, size int) bool {
+	const packets, sync = 5, 0x47
 	for i := range packets {
-		if head[i*packetSize] != sync {
+		if next := at + i*size; next >= len(head) || head[next] != sync {
 			return false
 		}
 	}

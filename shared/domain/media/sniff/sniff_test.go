@@ -45,6 +45,10 @@ func TestMedia(t *testing.T) {
 		{"Matroska", video(mediatest.Video{Name: "a.mkv"}), "video/x-matroska", true, false},
 		{"AVI", video(mediatest.Video{Name: "a.avi"}), "video/x-msvideo", true, false},
 		{"transport stream", video(mediatest.Video{Name: "a.ts"}), "video/mp2t", true, false},
+		{
+			"transport stream of a camcorder",
+			video(mediatest.Video{Name: "a.ts", Args: []string{"-mpegts_m2ts_mode", "1"}}), "video/mp2t", true, false,
+		},
 		{"Ogg", video(mediatest.Video{Name: "a.ogv"}), "video/ogg", true, false},
 		{"Flash", video(mediatest.Video{Name: "a.flv"}), "video/x-flv", true, false},
 		{"GIF, which is both", video(mediatest.Video{Name: "a.gif"}), "image/gif", true, true},

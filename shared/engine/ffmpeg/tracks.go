@@ -1,0 +1,80 @@
+package ffmpeg
+
+import (
+	"cmp"
+	"fmt"
+
+	"cutroom/shared/domain/media"
+)
+
+// Only this file decides how the tracks of a file are read and corrected. The probe has chosen them by
+// docs/contract/media.md#tracks.
+
+// corrected reports whether corrections apply to the source: it is a probed video. FFmpeg itself
+// turns the pictures of phones, whose size does not change.
+func (s Source) corrected() bool {
+	kind, _ := media.Find(s.MIME)
+	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Turned
+}
+
+// trackOptions returns the options of the input that select its decoder. They leave changes of size
+// to the filters: FFmpeg would start the graph again, which loses the state of filters and crashes some.
+func (s Source) trackOptions() []string {
+	var options []string
+	if s.corrected() {
+		options = append(options, "-reinit_filter:v", "0")
+	}
+	if s.Info.Decoder != "" {
+		options = append(options, fmt.Sprintf("-c:V:%d", s.Info.PictureTrack), s.Info.Decoder)
+	}
+	return options
+}
+
+// PictureTrack and SoundTrack return the names of the chosen tracks for "-map" and for links, after
+// the number of the input.
+func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
+
+// SoundTrack is described at PictureTrack.
+func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
+
+// Picture returns the beginning of a filter chain: the chosen pictures of an input, corrected.
+func (s Source) Picture(number int) string {
+	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
+}
+
+// corrections returns filters after which pictures are progressive and of the first one's size. They do
+// not change the pixels of other pictures.
+func (s Source) corrections() string {
+	switch {
+	case !s.corrected():
+		return "null"
+	case s.Info.Interlaced:
+		return boxed(s.Info) + ",bwdif=mode=send_frame:deint=interlaced"
+	}
+	return boxed(s.Info)
+}
+
+// boxed returns filters that fit later pictures of another size into the first one's box, on black. A
+// shape that differs by less than a hundredth fills the box.
+func boxed(info media.Info) string {
+	width, height := cmp.Or(info.StoredWidth, info.Width), info.Height
+	shape := float64(info.Width) / float64(info.Height)
+	fit := func(side int, share string) string {
+		return fmt.Sprintf("'if(lt(abs(dar/%[1]f-1),0.01),%[2]d,max(2,min(%[2]d,2*round(%[2]d*%[3]s/2))))'",
+			shape, side, share)
+	}
+	return fmt.Sprintf("scale=w=%s:h=%s:eval=frame:flags=bicubic,pad=%d:%d:-1:-1:eval=frame",
+		fit(width, fmt.Sprintf("dar/%f", shape)), fit(height, fmt.Sprintf("%f/dar", shape)), width, height)
+}
+
+// Sound returns a filter chain from the chosen sound of an input to the link out, which has the length
+// in seconds. Silence fills gaps, so that the sound stays in step with the picture. Put the chain into a
+// separate graph: FFmpeg starts the graph again when the sound changes.
+func (s Source) Sound(number int, seconds float64, out string) string {
+	start, format := "async=1:first_pts=0", "sample_rates=48000|44100:channel_layouts=stereo|mono"
+	if s.Info.SoundVaries {
+		start, format = "async=1", "sample_rates=48000:channel_layouts=stereo"
+	}
+	return fmt.Sprintf("[%d:%s]aresample=%s,aformat=%s,apad,atrim=end=%.6f%s",
+		number, s.SoundTrack(), start, format, seconds, out)
+}

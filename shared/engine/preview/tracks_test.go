@@ -1,0 +1,304 @@
+package preview_test
+
+import (
+	"encoding/binary"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+)
+
+// bars and others are pictures that no other one resembles.
+const (
+	bars   = "smptebars"
+	others = "smptebars,hue=h=120"
+)
+
+// drawn describes a source filter at a size, such as "320x180", and a length in seconds. It draws 25
+// pictures a second.
+func drawn(source, size, seconds string) []string {
+	name, rest, more := strings.Cut(source, ",")
+	if more {
+		rest = "," + rest
+	}
+	separator := "="
+	if strings.Contains(name, "=") {
+		separator = ":"
+	}
+	return []string{"-f", "lavfi", "-i", name + separator + "s=" + size + ":r=25:d=" + seconds + rest}
+}
+
+// tone describes a sound of a frequency.
+func tone(hertz, seconds string) []string {
+	return []string{"-f", "lavfi", "-i", "sine=f=" + hertz + ":r=48000:d=" + seconds}
+}
+
+// write runs ffmpeg with arguments that end with the name of a new file, and returns its path.
+func write(t *testing.T, args ...string) string {
+	t.Helper()
+	last := len(args) - 1
+	path := filepath.Join(t.TempDir(), args[last])
+	mediatest.Run(t, append(args[:last:last], path)...)
+	return path
+}
+
+// join plays files one after the other, in one file, without encoding them again.
+func join(t *testing.T, name string, paths ...string) string {
+	t.Helper()
+	script := filepath.Join(t.TempDir(), "list")
+	if err := os.WriteFile(script, []byte("file '"+strings.Join(paths, "'\nfile '")+"'\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, "-f", "concat", "-safe", "0", "-i", script, "-map", "0", "-c", "copy", name)
+}
+
+// x264 encodes pictures quickly.
+var x264 = strings.Fields("-pix_fmt yuv420p -c:v libx264 -preset ultrafast -g 25")
+
+// TestTracks edits files with several tracks, or whose tracks change or need corrections, and compares
+// pictures and sounds of the result with the original ones.
+func TestTracks(t *testing.T) {
+	wide, silent := drawn(bars, "320x180", "1"), []float64(nil)
+	changing := func(t *testing.T, name, codec string, args []string, sizes ...string) string {
+		var parts []string
+		for i, size := range sizes {
+			source := []string{bars, others}[i%2]
+			parts = append(parts, write(t, slices.Concat(drawn(source, size, "1"), []string{"-c:v", codec}, args,
+				[]string{"part" + filepath.Ext(name)})...))
+		}
+		return join(t, name, parts...)
+	}
+	vpx := strings.Fields("-pix_fmt yuv420p -deadline realtime -cpu-used 8 -b:v 1M -g 25")
+	cover := func(t *testing.T) string {
+		return write(t,
+			slices.Concat(drawn("testsrc", "64x64", "1"), strings.Fields("-frames:v 1 a.jpg"))...)
+	}
+	for _, c := range []struct {
+		name string
+		make func(t *testing.T) string
+		// first and last are the arguments of ffmpeg for the pictures at both ends.
+		first, last []string
+		// tones are the frequencies in equal parts of the result; none for silence.
+		tones []float64
+	}{
+		{"VP8 that changes its size twice", func(t *testing.T) string {
+			return changing(t, "a.webm", "libvpx", vpx, "320x180", "160x90", "320x180", "160x90")
+		}, wide, slices.Concat(drawn(others, "160x90", "1"), []string{"-vf", "scale=320:180"}), silent},
+		{"VP9 that becomes upright", func(t *testing.T) string {
+			return changing(t, "a.webm", "libvpx-vp9", vpx, "320x180", "90x160")
+		}, wide, slices.Concat(drawn(others, "90x160", "1"), []string{"-vf", "scale=102:180,pad=320:180:-1:-1"}), silent},
+		{"H.264 in a transport stream that becomes square and larger", func(t *testing.T) string {
+			return changing(t, "a.ts", "libx264", x264, "320x180", "400x400")
+		}, wide, slices.Concat(drawn(others, "400x400", "1"), []string{"-vf", "scale=180:180,pad=320:180:-1:-1"}), silent},
+		{"pictures of another size and pixels of another shape", func(t *testing.T) string {
+			return join(t, "a.ts", write(t, slices.Concat(wide, x264, []string{"a.ts"})...),
+				write(t, slices.Concat(drawn(others, "180x180", "1"), []string{"-vf", "setsar=16/9"}, x264, []string{"b.ts"})...))
+		}, wide, slices.Concat(drawn(others, "180x180", "1"), []string{"-vf", "scale=320:180"}), silent},
+		{"a cover before the tracks", func(t *testing.T) string {
+			clip := write(t, slices.Concat(wide, tone("300", "1"), x264, []string{"-shortest", "a.mp4"})...)
+			return write(t, "-i", cover(t), "-i", clip, "-map", "0", "-map", "1", "-c", "copy",
+				"-disposition:v:0", "attached_pic", "a.mp4")
+		}, wide, wide, []float64{300}},
+		{"a cover in Matroska", func(t *testing.T) string {
+			return write(t, slices.Concat(wide, x264,
+				[]string{"-attach", cover(t), "-metadata:s:t", "mimetype=image/jpeg", "a.mkv"})...)
+		}, wide, wide, silent},
+		{"a second picture that is the default", func(t *testing.T) string {
+			return write(t, slices.Concat(drawn("testsrc", "160x160", "1"), wide, x264,
+				strings.Fields("-map 0 -map 1 -disposition:v:0 0 -disposition:v:1 default a.mkv"))...)
+		}, wide, wide, silent},
+		{"a second sound that is the default", func(t *testing.T) string {
+			return write(t, slices.Concat(wide, tone("300", "1"), tone("900", "1"), x264,
+				strings.Fields("-map 0 -map 1 -map 2 -disposition:a:0 0 -disposition:a:1 default a.mkv"))...)
+		}, wide, wide, []float64{900}},
+		{"a first sound that no decoder knows", func(t *testing.T) string {
+			return unknownSound(t, write(t, slices.Concat(wide, tone("300", "1"), tone("900", "1"), x264,
+				strings.Fields("-map 0 -map 1 -map 2 -c:a:0 pcm_s16be -c:a:1 aac a.mov"))...))
+		}, wide, wide, []float64{900}},
+		{"a sound that no decoder knows", func(t *testing.T) string {
+			return unknownSound(t,
+				write(t, slices.Concat(wide, tone("300", "1"), x264, strings.Fields("-c:a pcm_s16be a.mov"))...))
+		}, wide, wide, silent},
+		{"sound that changes its channels", func(t *testing.T) string {
+			var parts []string
+			for i, hertz := range []string{"300", "600", "900"} {
+				parts = append(parts, write(t, slices.Concat(wide, tone(hertz, "1"), x264,
+					[]string{"-c:a", "ac3", "-ac", []string{"2", "6", "1"}[i], "a.ts"})...))
+			}
+			return join(t, "a.ts", parts...)
+		}, wide, wide, []float64{300, 600, 900}},
+		{"sound of MP2 that changes its rate", func(t *testing.T) string {
+			var parts []string
+			for i, hertz := range []string{"300", "900"} {
+				parts = append(parts, write(t, slices.Concat(wide, tone(hertz, "1"), x264,
+					[]string{"-c:a", "mp2", "-ar", []string{"48000", "32000"}[i], "a.ts"})...))
+			}
+			return join(t, "a.ts", parts...)
+		}, wide, wide, []float64{300, 900}},
+		{"MPEG-2 with two fields", func(t *testing.T) string {
+			return fields(t, "mpeg2video", "a.ts")
+		}, at(1), at(23), silent},
+		{"H.264 with two fields", func(t *testing.T) string {
+			return fields(t, "libx264", "a.mp4")
+		}, at(1), at(23), silent},
+		{"VP9 with alpha", func(t *testing.T) string { return holed(t, "libvpx-vp9") }, white, white, silent},
+		{"VP8 with alpha", func(t *testing.T) string { return holed(t, "libvpx") }, white, white, silent},
+		{"mirrored and turned", func(t *testing.T) string {
+			return matrix(t, write(t, slices.Concat(wide, x264, []string{"a.mov"})...), 0, 1, 1, 0)
+		}, slices.Concat(wide, []string{"-vf", "transpose=cclock_flip"}), nil, silent},
+		{"upside down", func(t *testing.T) string {
+			return matrix(t, write(t, slices.Concat(wide, x264, []string{"a.mov"})...), 1, 0, 0, -1)
+		}, slices.Concat(wide, []string{"-vf", "vflip"}), nil, silent},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			data := input(t, c.make(t), false)
+			spec := engine.Spec{
+				Kind: catalog.Edit, Prompt: "don't change anything", Data: data, FPS: 25, Duration: data.Info.Duration,
+				Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
+			}
+			path := run(t, spec)
+			checkVideo(t, path, spec, c.tones != nil)
+			result := frames(t, path, spec.Size)
+			scaled := func(args []string) []picture {
+				return decode(t, spec.Size, slices.Concat(args, []string{"-frames:v", "1", "-s", spec.Size.String()})...)
+			}
+			if d := difference(result[1:2], scaled(c.first)); d > 8 {
+				t.Errorf("the first picture differs by %.1f", d)
+			}
+			if c.last != nil {
+				if d := difference(result[len(result)-2:], scaled(c.last)); d > 8 {
+					t.Errorf("the last picture differs by %.1f", d)
+				}
+			}
+			if heard := tones(t, path, len(c.tones)); !near(heard, c.tones, 20) {
+				t.Errorf("the sound has the tones %.0f, want %.0f", heard, c.tones)
+			}
+		})
+	}
+}
+
+// TestEveryLookSurvivesAChangeOfSize edits with looks whose graphs FFmpeg cannot start again.
+func TestEveryLookSurvivesAChangeOfSize(t *testing.T) {
+	part := func(size string) string {
+		return write(t, slices.Concat(drawn(bars, size, "0.4"), x264, []string{"a.ts"})...)
+	}
+	data := input(t, join(t, "a.ts", part("320x180"), part("160x90"), part("90x160")), false)
+	for _, prompt := range []string{"vhs", "watercolor", "pencil sketch", "vintage film", "cyberpunk, pixel art"} {
+		t.Run(prompt, func(t *testing.T) {
+			spec := engine.Spec{
+				Kind: catalog.Edit, Prompt: prompt, Seed: 1, Data: data, FPS: 20, Duration: data.Info.Duration, Size: box,
+				Reference: input(t, reference, true),
+			}
+			checkVideo(t, run(t, spec), spec, false)
+		})
+	}
+}
+
+// moving are bars that move by 8 pixels in a fiftieth of a second.
+const moving = "nullsrc=s=320x180:r=50:d=1,geq=lum='255*lt(mod(X+8*N,64),32)':cb=128:cr=128"
+
+// at returns the arguments for the moving bars at the time of a result's picture.
+func at(number int) []string {
+	return []string{"-f", "lavfi", "-i", moving, "-vf", "select=eq(n\\," + itoa(2*number) + ")"}
+}
+
+// fields encodes the moving bars in pictures of two fields, which have different times.
+func fields(t *testing.T, codec, name string) string {
+	t.Helper()
+	return write(t, "-f", "lavfi", "-i", moving, "-vf", "tinterlace=interleave_top,setfield=tff",
+		"-flags", "+ildct+ilme", "-pix_fmt", "yuv420p", "-c:v", codec, "-b:v", "8M", name)
+}
+
+// white is a picture of white with a red half.
+var white = slices.Concat(drawn("color=c=white", "320x180", "1"),
+	[]string{"-vf", "drawbox=c=red:t=fill:x=iw/2:w=iw/2:h=ih"})
+
+// holed encodes a red picture over a hidden green half.
+func holed(t *testing.T, codec string) string {
+	t.Helper()
+	return write(t, slices.Concat(drawn("color=c=red", "320x180", "0.4"), []string{
+		"-vf", "format=yuva420p,geq=lum='lum(X,Y)':cb='cb(X,Y)':cr='cr(X,Y)':a='255*gte(X,W/2)'",
+		"-c:v", codec, "-pix_fmt", "yuva420p", "-auto-alt-ref", "0", "-deadline", "realtime", "-cpu-used", "8", "a.webm",
+	})...)
+}
+
+// unknownSound changes the code of a movie's uncompressed sound to one that no decoder has.
+func unknownSound(t *testing.T, path string) string {
+	t.Helper()
+	return changed(t, path, func(movie []byte) bool {
+		at := strings.Index(string(movie), "twos")
+		return at > 0 && copy(movie[at:], "apac") > 0
+	})
+}
+
+// matrix sets the matrix of a movie's only track.
+func matrix(t *testing.T, path string, a, b, c, d int32) string {
+	t.Helper()
+	return changed(t, path, func(movie []byte) bool {
+		at := strings.Index(string(movie), "tkhd")
+		for i, value := range []int32{a, b, 0, c, d} {
+			binary.BigEndian.PutUint32(movie[at+4+40+4*i:], uint32(value<<16))
+		}
+		return at > 0
+	})
+}
+
+// changed writes a file again after a change, which must succeed.
+func changed(t *testing.T, path string, change func(content []byte) bool) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil || !change(content) {
+		t.Fatalf("%s cannot be changed: %v", path, err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// tones returns the frequencies in the middle of equal parts of a file's sound, from how often it
+// crosses zero.
+func tones(t *testing.T, path string, parts int) []float64 {
+	t.Helper()
+	if parts == 0 {
+		return nil
+	}
+	const rate = 8000
+	out, err := exec.CommandContext(
+		t.Context(), "ffmpeg", "-v", "error", "-i", path, "-map", "0:a", "-ac", "1", "-ar", itoa(rate), "-f", "s16le", "-",
+	).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample := func(i int) int16 { return int16(binary.LittleEndian.Uint16(out[2*i:])) }
+	var heard []float64
+	part := len(out) / 2 / parts
+	for i := range parts {
+		from, to, crossed := i*part+part/4, i*part+3*part/4, 0
+		for at := from; at < to; at++ {
+			if sample(at) < 0 && sample(at+1) >= 0 {
+				crossed++
+			}
+		}
+		heard = append(heard, float64(crossed)*rate/float64(to-from))
+	}
+	return heard
+}
+
+// near reports whether numbers differ by little.
+func near(a, b []float64, most float64) bool {
+	for i := range b {
+		if math.Abs(a[i]-b[i]) > most {
+			return false
+		}
+	}
+	return len(a) == len(b)
+}
