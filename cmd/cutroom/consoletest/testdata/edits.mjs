@@ -217,7 +217,7 @@ export async function gallery(visit) {
   await page.goBack();
   await page.getByRole("link", { name: /sepia in the gallery/ }).click();
   await page.getByLabel("The edited video").waitFor();
-  await page.getByText("What was asked").click();
+  await page.locator("details.asked summary").click();
   await page.locator(".facts-list").getByText("harbour.mp4").waitFor();
   await page.getByRole("button", { name: "Full screen" }).click();
   await until("the picture fills the screen, in its proportions", () => page.locator(".stage:fullscreen .compare").evaluate(box => Math.abs(box.clientWidth / box.clientHeight - 16 / 9) < 0.02 && box.getBoundingClientRect().bottom <= innerHeight && box.clientWidth > innerWidth * 0.9));
@@ -227,7 +227,7 @@ export async function gallery(visit) {
   await person.accessible("an edit of the gallery");
   await person.shot("gallery-edit");
 
-  // Whoever has the link needs no key.
+  // A user of the link needs no key.
   await page.getByRole("button", { name: "Share this result" }).click();
   await person.accessible("the question of a link");
   await page.getByLabel("It ends").selectOption("in an hour");
@@ -371,7 +371,7 @@ export async function honest(visit) {
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByLabel("Where the original ends").waitFor();
   await page.getByRole("note").filter({ hasText: "add a hat" }).waitFor();
-  await page.getByRole("list", { name: "What was followed of the prompt" }).getByText("watercolor").waitFor();
+  await page.getByRole("list", { name: "Followed parts of the prompt" }).getByText("watercolor").waitFor();
   await page.getByText("preview engine").first().waitFor();
   await person.accessible("a notice");
   await person.shot("notice");

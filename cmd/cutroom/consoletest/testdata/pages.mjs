@@ -11,7 +11,7 @@ export async function signIn(visit) {
   await page.goto(env.URL + "/");
   equal(new URL(page.url()).pathname, "/console/", "the root leads a browser to");
   const alert = page.getByRole("alert");
-  for (const [key, words] of [["ck_no_such_key_here", "does not know this key"], ["ek_a_client_token", "client token"], ["hello", "keys begin with ck_"]]) {
+  for (const [key, words] of [["ck_no_such_key_here", "does not know this key"], ["ek_a_client_token", "client token"], ["hello", "keys start with ck_"]]) {
     await page.getByLabel("API key").fill(key);
     await page.getByRole("button", { name: "Sign in" }).click();
     await alert.filter({ hasText: words }).waitFor();
@@ -201,7 +201,7 @@ export async function revoked(visit) {
   equal((await api("DELETE", `/v1/keys/${made.id}`)).status, 204, "revoking the key");
   await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": made.key } })).status === 401);
   await person.go("Gallery");
-  await page.getByRole("alert").filter({ hasText: "no longer takes this tab's key" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "no longer accepts this tab's key" }).waitFor();
   await person.accessible("a refused key");
   const other = await person.context.newPage();
   await other.goto(`${env.URL}/console/`);
@@ -247,7 +247,7 @@ export async function markdown(visit) {
   await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
   equal(await answer.count(), 1, "answers after one was asked for again");
   await page.getByRole("button", { name: "Edit the message" }).click();
-  await page.getByLabel("The message, changed").fill("Write again.");
+  await page.getByLabel("Edited message").fill("Write again.");
   await page.getByRole("button", { name: "Send" }).first().click();
   await until("one answer to the changed message", async () => await answer.count() === 1 && /\d+ in/.test(await answer.textContent()));
   equal(await page.getByRole("article", { name: "You" }).locator(".words").textContent(), "Write again.", "the message is");
@@ -260,7 +260,7 @@ export async function markdown(visit) {
   await page.getByRole("button", { name: "New chat" }).click();
   equal(await answer.count(), 0, "messages of a new chat");
   await page.getByLabel("Search chats").fill("nobody said this");
-  await page.getByText("No chat has these words.").waitFor();
+  await page.getByText("No chat contains these words.").waitFor();
   await page.getByLabel("Search chats").fill("MATCH cut");
   await page.getByRole("link", { name: "Write again." }).click();
   await answer.locator("h3").waitFor();
@@ -710,7 +710,7 @@ export async function verified(visit) {
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByRole("button", { name: "Choose a file" }).click()]);
     await chooser.setFiles(name);
   };
-  for (const [name, words] of [["signed.png", "Unchanged, by a signer whom nobody vouches for"], ["changed.png", "Changed since it was signed"]]) {
+  for (const [name, words] of [["signed.png", "Unchanged, by an unverified signer"], ["changed.png", "Changed since it was signed"]]) {
     await choose(join(env.SIGNED, name));
     await dialog.getByRole("heading", { name }).waitFor();
     await verdict.filter({ hasText: words }).waitFor();

@@ -71,7 +71,7 @@ function field(name, schema, required, description, inside) {
 // schemas, so that a recursive schema is listed once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
-  if (around.includes(schema)) return make("p", {}, "It has the fields of what it stands in.");
+  if (around.includes(schema)) return make("p", {}, "It has the fields of the enclosing object.");
   around = [...around, schema];
   if (schema.type === "array" || schema.items) return fields(schema.items, around);
   if (schema.anyOf && !schema.properties) {

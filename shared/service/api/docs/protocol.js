@@ -4,7 +4,7 @@
 const sent = [
   ["prompt", "prompt, enhance_prompt", "Changes the prompt. Answered with prompt_ack."],
   ["set_image", "image_ref or image_data; prompt, enhance_prompt", "Sets the reference image: the id of a stored file, or base64. null removes it. Answered with set_image_ack."],
-  ["(binary)", "a JPEG", "A frame to edit. At most two should be under way."],
+  ["(binary)", "a JPEG", "A frame to edit. At most two should be unanswered."],
 ];
 const received = [
   ["queue_position", "position, queue_size", "Each second while you wait for a session, after queue=true in the address."],
@@ -12,7 +12,7 @@ const received = [
   ["prompt_ack", "prompt, success, error", "After each prompt."],
   ["set_image_ack", "success, error", "After each set_image."],
   ["generation_tick", "seconds", "Every second: the length of the session so far."],
-  ["generation_ended", "seconds, reason", "Last, where the server ends the session: max_session_duration, idle, key_revoked, too_many_messages, message_too_large, session_lost, internal_error or server_stopping."],
+  ["generation_ended", "seconds, reason", "Last, if the server ends the session: max_session_duration, idle, key_revoked, too_many_messages, message_too_large, session_lost, internal_error or server_stopping."],
   ["error", "error", "Something that was sent is refused; also before the connection is closed with 1008 or 1013."],
   ["(binary)", "a JPEG", "The frame, edited. The newest frame wins: one that waits is replaced by the next, and never answered."],
 ];
@@ -60,7 +60,7 @@ function protocol() {
     make("div", { class: "columns" },
       make("div", {},
         make("p", { class: "call" }, make("span", { class: "method get" }, "WS"), make("span", { class: "path" }, "/v1/stream?model=…")),
-        make("p", {}, prose("A WebSocket. The credential is the header `x-api-key`, or `api_key` in the query, where browsers can set no header. Text messages are JSON objects with a `type`; binary messages are JPEG frames.")),
+        make("p", {}, prose("A WebSocket. The credential is the header `x-api-key`, or `api_key` in the query, because browsers cannot set headers. Text messages are JSON objects with a `type`; binary messages are JPEG frames.")),
         table("The client sends", sent), table("The server sends", received)),
       make("div", { class: "aside" }, samples(sessionSamples(base.replace(/^http/, "ws") + "/v1/stream")))));
 }

@@ -271,7 +271,7 @@ function disconnect() {
 // wait shows that the account's sessions are all open, and this one's place in the queue.
 function wait(position, size) {
   show("opening", "In line");
-  element("empty").lastElementChild.textContent = `All sessions of the account are open. This one is number ${position} of ${size} in the queue and begins by itself.`;
+  element("empty").lastElementChild.textContent = `All sessions of the account are open. This one is number ${position} of ${size} in the queue and starts automatically.`;
 }
 
 function hear(message) {
@@ -418,7 +418,7 @@ async function changeSource() {
   } catch (failure) {
     usePattern({
       NotAllowedError: "The browser does not let this page use the camera. Allow it in the address bar and choose the camera again.",
-      NotFoundError: "There is no camera on this device.",
+      NotFoundError: "This device has no camera.",
       NotReadableError: "Another program uses the camera.",
       SecurityError: "A browser lets pages use the camera on https and on localhost only.",
     }[failure.name] || `The camera cannot be used: ${failure.message}`);

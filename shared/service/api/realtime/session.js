@@ -53,9 +53,9 @@ const endings = {
     "Too many messages": "The session ended because too many messages were sent.",
   },
   1009: { "": "The session ended because a message was too large." },
-  1011: { "": "The server could not go on with the session. Connect again." },
+  1011: { "": "The server could not continue the session. Connect again." },
   1013: {
-    "Concurrent session limit reached.": "The account has as many sessions open as it may have. Close one and connect again.",
+    "Concurrent session limit reached.": "The account has reached its limit of open sessions. Close one and connect again.",
     "": "No session can be opened now. Try again in a moment.",
   },
 };

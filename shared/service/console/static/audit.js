@@ -24,7 +24,7 @@ class Audit {
     section.append(
       make("div", { class: "page-tools" }, links("keys", "audit"),
         make("div", { class: "row" }, this.bounds.map((input, i) => make("label", { class: "kept-for" }, ["From", "To"][i], input)))),
-      make("p", { class: "note" }, "Every change of keys and budgets, whoever made it. Nothing can change this list; entries stay for 400 days. Days are those of UTC."),
+      make("p", { class: "note" }, "Every change of keys and budgets, by admins and the operator. Entries cannot be changed, and stay for 400 days. Days are in UTC."),
       this.problem, this.list, this.none, make("div", { class: "row end" }, this.more));
     hear("keys", () => section.hidden || this.read());
     hear("budgets", () => section.hidden || this.read());
@@ -81,7 +81,7 @@ class Audit {
     this.cursor = next;
     this.more.hidden = next === null;
     this.none.hidden = this.list.children.length > 0;
-    this.why.textContent = this.bounds.some(({ value }) => value) ? "Nothing was changed in these days." : "What is changed of keys and budgets shows here.";
+    this.why.textContent = this.bounds.some(({ value }) => value) ? "Nothing was changed in these days." : "Changes of keys and budgets appear here.";
   }
 
   row(entry) {
@@ -95,7 +95,7 @@ class Audit {
       make("div", { class: "about" },
         make("p", {}, make("strong", {}, titles[entry.action] || entry.action), make("span", {}, this.subject(entry))),
         make("p", { class: "note" }, `by ${who} · `, since(entry.at), ` · ${new Date(entry.at).toLocaleString()}`),
-        make("details", { class: "asked" }, make("summary", {}, news || (after ? "What was made" : "What was removed")),
+        make("details", { class: "asked" }, make("summary", {}, news || (after ? "Created" : "Removed")),
           make("div", { class: "wide-table", tabindex: 0, role: "region", "aria-label": "Before and after" },
             make("table", {}, make("thead", {}, make("tr", {}, ["", "Before", "After"].map(title => make(title ? "th" : "td", title ? { scope: "col" } : {}, title)))),
               make("tbody", {}, names.map(name => make("tr", { class: changed.includes(name) && before && after ? "changed" : "" }, make("th", { scope: "row" }, words(name)), make("td", {}, text(before?.[name])), make("td", {}, text(after?.[name]))))))),

@@ -41,7 +41,7 @@
     if (started || waits) return;
     const count = keep(() => +sessionStorage.getItem(tries)) ?? quiet;
     keep(() => sessionStorage.setItem(tries, count + 1));
-    if (count >= quiet) tell("The console could not be loaded. It is tried again.");
+    if (count >= quiet) tell("The console could not be loaded. Trying again.");
     waits = setTimeout(() => location.reload(), Math.min(longest, 400 * 2 ** count));
   };
   addEventListener("online", () => waits && location.reload());

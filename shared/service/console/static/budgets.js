@@ -15,10 +15,10 @@ class Budgets {
   constructor(section) {
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
     this.list = make("ul", { class: "rows budgets-list", "aria-label": "Budgets" });
-    this.none = make("div", { class: "blankslate", hidden: true }, icon("usage"), make("h2", {}, "No budgets"), make("p", {}, "Nothing limits what this account and its keys may use up."));
+    this.none = make("div", { class: "blankslate", hidden: true }, icon("usage"), make("h2", {}, "No budgets"), make("p", {}, "This account and its keys have no budget."));
     section.append(
       make("div", { class: "page-tools" }, links("usage", "budgets"), button("add", "Set a budget", () => this.ask(), { class: "primary", id: "set-budget" })),
-      make("p", { class: "note" }, "A call that could use up more than is left is refused before it begins. What is under way counts as used. Days and months are those of UTC."),
+      make("p", { class: "note" }, "A call that could exceed the rest is refused before it starts. Running calls count as used. Days and months are in UTC."),
       this.problem, this.list, this.none);
     hear("budgets", () => section.hidden || this.shown(), () => section.hidden ? 0 : pace);
   }
@@ -70,7 +70,7 @@ class Budgets {
           !budget.key && make("span", { class: "badge quiet" }, "Set by the operator"), mine && make("span", { class: "badge quiet" }, "This tab's key"), key?.revoked_at && make("span", { class: "badge quiet" }, "Revoked")),
         bar,
         make("p", { class: "note" }, `${say(budget.used)} used, ${budget.unit === "cost" ? say(budget.remaining) : number(budget.remaining)} left · `,
-          make("span", { title: new Date(budget.resets_at).toLocaleString() }, `begins anew ${ago(budget.resets_at)}, on ${dayWords(budget.resets_at)}`),
+          make("span", { title: new Date(budget.resets_at).toLocaleString() }, `resets ${ago(budget.resets_at)}, on ${dayWords(budget.resets_at)}`),
           budget.warn_url && [" · ", make("span", { title: budget.warn_url }, `warns ${hostOf(budget.warn_url)}`)])),
       // A key may not change its own budget or the account's.
       budget.key && !mine && make("div", { class: "row-tools" },
@@ -91,14 +91,14 @@ class Budgets {
       const { unit: id, currency = settings.currency } = asked(), old = !budget && this.budgets.find(one => idOfBudget(one) === idOfBudget(asked()));
       limit.step = id === "cost" ? "any" : 1;
       words.textContent = id === "cost" ? currency || "" : units[id].title.toLowerCase();
-      there.textContent = old ? `It replaces one of ${units[id].words(old.limit, old.currency)}.` : id === "cost" && !currency ? "Nothing has a price here, so that a budget of cost limits nothing." : "";
+      there.textContent = old ? `It replaces one of ${units[id].words(old.limit, old.currency)}.` : id === "cost" && !currency ? "No prices are set here, so a budget of cost has no effect." : "";
     };
     [key, period, unit].forEach(one => one.addEventListener("change", fit));
     if (budget) [limit.value, warn.value] = [budget.limit, budget.warn_url || ""];
     fit();
     const limitField = field("Limit", limit);
     limitField.querySelector("label").append(" ", words);
-    const warnField = field("Webhook for warnings, if any", warn, "It is told at 80 and at 100 %, once each day or month.");
+    const warnField = field("Webhook for warnings, if any", warn, "It gets a message at 80 and at 100 %, once each day or month.");
     const send = async dialog => {
       const { key, period, unit } = asked();
       // An empty field of a new budget keeps the replaced budget's receiver of warnings.
@@ -110,12 +110,12 @@ class Budgets {
       toast("The budget is set.");
     };
     if (budget) return ask(`Change the budget of ${this.name(budget)}`, [limitField, warnField], "Change it", send);
-    if (!others.length) return toast("There is no other key. Make one first: a key does not set its own budget.");
+    if (!others.length) return toast("No other key exists. Make one first: a key cannot set its own budget.");
     return ask("Set a budget", [field("Key", key), make("div", { class: "pair" }, field("Lasts", period), field("Of", unit)), limitField, warnField, there], "Set it", send);
   }
 
   async remove({ key, period, unit }, name, what) {
-    if (!await confirm(`Remove the budget of ${name}?`, `${what} limits it no longer. Set again within its ${period}, it goes on counting.`, "Remove")) return;
+    if (!await confirm(`Remove the budget of ${name}?`, `The limit of ${what} ends. If it is set again within the same ${period}, its count continues.`, "Remove")) return;
     try {
       await media("DELETE", `/v1/budgets?${new URLSearchParams({ key, period, unit })}`);
     } catch (refusal) {

@@ -96,7 +96,7 @@ class Chat {
     const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const said = chat => [chat.title, ...chat.messages.map(message => message.content)].join(" ").toLowerCase();
     const found = chats.filter(chat => words.length === 0 || words.every(word => said(chat).includes(word)));
-    this.past.replaceChildren(...!found.length && words.length ? [make("li", {}, make("p", { class: "note" }, "No chat has these words."))] : found.map(chat => make("li", {},
+    this.past.replaceChildren(...!found.length && words.length ? [make("li", {}, make("p", { class: "note" }, "No chat contains these words."))] : found.map(chat => make("li", {},
       make("a", { href: `#chat/${chat.id}`, title: chat.title, "aria-current": chat.id === this.id && "true" }, make("span", { class: "file-name" }, chat.title), make("span", { class: "when" }, ago(chat.at))),
       signButton("bin", `Delete the chat ${chat.title}`, () => this.forget(chat)))));
     this.past.parentElement.hidden = !chats.length;
@@ -124,7 +124,7 @@ class Chat {
     this.id = "";
     this.messages = []; // {role, content} as sent
     this.waiting(false);
-    this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Answers appear as they are written. Enter sends, Shift and Enter begins a new line.")));
+    this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Answers appear as they are written. Enter sends, Shift and Enter starts a new line.")));
   }
 
   // open takes up a conversation.
@@ -188,7 +188,7 @@ class Chat {
   change(at) {
     if (this.controller) return;
     const message = this.log.querySelectorAll(".message")[at], before = this.messages[at].content;
-    const field = make("textarea", { "aria-label": "The message, changed", rows: 2 }, before);
+    const field = make("textarea", { "aria-label": "Edited message", rows: 2 }, before);
     const form = make("form", { class: "changing", on: { submit: event => {
       event.preventDefault();
       const text = field.value.trim();
@@ -196,7 +196,7 @@ class Chat {
       this.cut(at);
       this.text.value = text;
       this.ask();
-    } } }, field, make("div", { class: "row end" }, button("", "Keep as it was", () => {
+    } } }, field, make("div", { class: "row end" }, button("", "Keep the original", () => {
       form.replaceWith(...hidden);
     }), make("button", { class: "primary" }, "Send")));
     const hidden = [...message.children];
@@ -214,7 +214,7 @@ class Chat {
   async ask() {
     const text = this.text.value.trim();
     if (!text || this.controller) return;
-    if (!this.model.value) return this.complain(new Refusal(0, "There is no model to talk to yet."));
+    if (!this.model.value) return this.complain(new Refusal(0, "No chat model is available yet."));
     this.add("user", text);
     this.messages.push({ role: "user", content: text });
     this.text.value = "";
@@ -277,7 +277,7 @@ class Chat {
       this.total += usage.total_tokens;
       this.used.textContent = `${number(this.total)} tokens used in this tab.`;
       message.append(make("p", { class: "figures" }, `${number(usage.prompt_tokens)} in · ${number(usage.completion_tokens)} out · ${took.toFixed(1)} s`));
-    } else if (stopped) message.append(make("p", { class: "figures" }, "Stopped. What it used is counted by the service."));
+    } else if (stopped) message.append(make("p", { class: "figures" }, "Stopped. The service counts the tokens used so far."));
     if (broken && !stopped) {
       this.complain(broken.status === undefined ? new Refusal(0, written ? "The answer broke off." : unreachable) : broken, written ? undefined : () => this.answer());
     } else say(stopped ? "Stopped." : "The answer is complete.");

@@ -9,11 +9,11 @@ import { store } from "./upload.js";
 // verdicts are the states of a report: icon, title and meaning.
 const verdicts = {
   trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound was changed since it was signed, and an authority that this service trusts vouches for the signer."],
-  own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound was changed since this service signed it, by a key that it made for itself. To others its name is a claim: nobody vouches for it."],
-  valid: ["info", "Unchanged, by a signer whom nobody vouches for", "Neither the picture nor the sound was changed since it was signed. Whether the signer's name is true is another matter: anybody can make such a key and certificate."],
-  changed: ["alert", "Changed since it was signed", "Its bytes are not those that were signed. Do not rely on what it says of itself."],
-  invalid: ["alert", "Not to be believed", "Its credentials are damaged, expired or forged. Do not rely on what it says of itself."],
-  none: ["info", "No Content Credentials", "Nothing in the file says where it comes from. That proves nothing: what is re-encoded, sent through a chat or photographed from a screen loses them."],
+  own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound was changed since this service signed it, by a key that it made for itself. To others its name is only a claim: no authority vouches for it."],
+  valid: ["info", "Unchanged, by an unverified signer", "Neither the picture nor the sound was changed since it was signed. The signer's name may be false: anyone can make such a key and certificate."],
+  changed: ["alert", "Changed since it was signed", "Its bytes differ from the signed ones. Do not rely on its claims."],
+  invalid: ["alert", "Not trustworthy", "Its credentials are damaged, expired or forged. Do not rely on its claims."],
+  none: ["info", "No Content Credentials", "The file does not state its origin. That proves nothing: re-encoding, chats and photos of a screen remove the credentials."],
   unreadable: ["alert", "The file cannot be read", ""],
 };
 
@@ -36,7 +36,7 @@ function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }
   if (generator) rows.push(["Written by", generator]);
   for (const { relationship, format, sha256, problems, record } of inputs || []) {
     const what = relationship === "parentOf" ? "Edited from" : "Made with";
-    const found = problems && `Its own credentials did not hold: it was ${isChanged(problems) ? "changed after it was signed" : "not to be believed"}. What it claims:`;
+    const found = problems && `Its own credentials did not hold: it was ${isChanged(problems) ? "changed after it was signed" : "not trustworthy"}. It claims:`;
     rows.push([what, [format, found && make("span", { class: "problem" }, found), record ? list(rowsOf(record)) : "without credentials of its own", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
   }
   return rows;
@@ -53,7 +53,7 @@ function reportOf(name, report) {
   const rows = rowsOf(report);
   return [
     make("div", { class: `verdict ${state}` }, icon(sign), make("div", {}, make("strong", {}, words), meaning && make("p", {}, meaning), told)),
-    rows.length > 0 && make("p", { class: "note" }, report.state === "invalid" ? "What it claims:" : "What it says:"),
+    rows.length > 0 && make("p", { class: "note" }, report.state === "invalid" ? "It claims:" : "It says:"),
     rows.length > 0 && list(rows),
   ].filter(Boolean);
 }
@@ -93,7 +93,7 @@ export function verify(name, path) {
     picker.value = "";
   } } });
   const dialog = make("dialog", { class: "dialog verify", "aria-labelledby": "dialog-title" }, title, place, others, picker,
-    make("p", { class: "drop note" }, "Drop any picture or video here to verify it. It is stored for as long as that takes."),
+    make("p", { class: "drop note" }, "Drop any picture or video here to verify it. It is stored only during the check."),
     make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click(), { autofocus: !path }), button("", "Close", () => dialog.close(), { class: "primary", autofocus: Boolean(path) })));
   const over = is => event => {
     event.preventDefault();

@@ -30,7 +30,7 @@ export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i
 // UnreadHEIC explains how to convert such a picture, which the service cannot read.
 export class UnreadHEIC extends Missing {
   constructor(file) {
-    super(`“${file.name}” is a HEIC picture, which is not read here. Save it as JPEG or PNG, and add that.`);
+    super(`“${file.name}” is a HEIC picture, which the service cannot read. Save it as JPEG or PNG, and add that.`);
   }
 }
 
@@ -269,7 +269,7 @@ export class Form {
     const prompt = this.prompt.value.trim();
     const takesReference = model.fields.some(field => field.type === "image" && field.name !== "data");
     const reference = takesReference ? this.reference : undefined;
-    if (codePoints(prompt) > this.longest()) throw new Missing(`The prompt has ${number(codePoints(prompt))} characters. At most ${number(this.longest())} are taken.`, this.prompt);
+    if (codePoints(prompt) > this.longest()) throw new Missing(`The prompt has ${number(codePoints(prompt))} characters. The limit is ${number(this.longest())}.`, this.prompt);
     if (model.exactly_one && !prompt === !reference) {
       throw new Missing(prompt ? "This model takes a prompt or a reference image, not both." : "Write a prompt, or add a reference image.", this.prompt);
     }

@@ -228,7 +228,7 @@ class Edit {
     const mode = [...chosen.keys()][0];
     if (mode) {
       const list = chosen.get(mode);
-      if (list.length > mostFiles) trouble ??= new Missing(`Of ${list.length} files the first ${mostFiles} are taken.`);
+      if (list.length > mostFiles) trouble ??= new Missing(`Only the first ${mostFiles} of ${list.length} files are used.`);
       this.setSources(mode, list.slice(0, mostFiles).map(file => this.sourceOf(file)));
     }
     if (trouble) this.form.complain(trouble);
@@ -287,7 +287,7 @@ class Edit {
     this.stage.dataset.state = source ? "ready" : "empty";
     if (this.mode.id === "words") {
       this.stage.dataset.state = "empty";
-      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from words"), make("p", {}, "Write what it should show, and make it.")));
+      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from words"), make("p", {}, "Describe the video, and make it.")));
     }
     if (!source) return this.drawEmpty();
     this.stage.replaceChildren(this.shownSource(source), make("span", { class: "tag before" }, "Original"));
@@ -335,7 +335,7 @@ class Edit {
     }, { id: "sample" });
     this.stage.replaceChildren(make("div", { class: "empty" },
       icon(this.mode.sign),
-      touch ? [make("h2", {}, `Begin with ${what}`), make("p", {}, choose(`Choose ${what}`))]
+      touch ? [make("h2", {}, `Start with ${what}`), make("p", {}, choose(`Choose ${what}`))]
         : [make("h2", {}, `Drop ${what} here`), make("p", {}, "or paste one, or ", choose("choose a file"))],
       make("div", { class: "row" }, trial, button("files", "Stored files", () => this.takeFromLibrary(), { id: "stored" }))));
   }

@@ -32,7 +32,7 @@ class Files {
     this.uploads = make("ul", { class: "uploads", "aria-label": "Uploads" });
     this.add = button("add", "Upload files", () => this.picker.click(), { class: "primary", id: "upload" });
     section.append(
-      make("div", { class: "page-tools" }, make("p", { class: "note" }, "A file's id stands for it in any form. Files expire by themselves, unless they are kept until deleted."),
+      make("div", { class: "page-tools" }, make("p", { class: "note" }, "A file's id can replace the file in any form. Files expire, unless they are kept until deleted."),
         make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), check, this.add)),
       this.picker, this.uploads, this.selection.element, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
     this.listen(section);

@@ -168,7 +168,7 @@ class Gallery {
     const words = !narrowed ? "No edits yet" : further ? "Nothing like that so far" : "Nothing like that";
     // A button that is replaced while it is being pressed is not pressed.
     if (this.none.querySelector("h2")?.textContent !== words) this.none.replaceChildren(icon("gallery"), make("h2", {}, words),
-      make("p", {}, !narrowed ? "What you make is listed here for a week, its results for a day." : further ? "None of the latest edits matches." : "No edit of the last week matches."),
+      make("p", {}, !narrowed ? "Your edits are listed here for a week, their results for a day." : further ? "None of the latest edits matches." : "No edit of the last week matches."),
       narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
     this.selection.show();
     if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);
@@ -288,7 +288,7 @@ class Gallery {
   // asks returns the job's request.
   asks(run) {
     const rows = run.fields.filter(([name]) => name !== "prompt").map(([name, value]) => [make("dt", {}, name.replaceAll("_", " ")), make("dd", {}, typeof value === "object" ? value.name : value)]);
-    return rows.length ? make("details", { class: "asked" }, make("summary", {}, "What was asked"), make("dl", { class: "facts-list" }, rows)) : undefined;
+    return rows.length ? make("details", { class: "asked" }, make("summary", {}, "Request"), make("dl", { class: "facts-list" }, rows)) : undefined;
   }
 }
 

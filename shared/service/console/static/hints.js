@@ -41,6 +41,6 @@ export class Hints {
     const open = this.element.querySelector("details")?.open;
     return make("details", { class: "how", open }, make("summary", {}, told.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),
       told.notice && make("p", {}, told.notice),
-      make("p", {}, "The ", make("strong", {}, told.engine), " engine of this service has ", make("a", { href: "#looks" }, "looks"), " of its own. A generative model runs beside it on a GPU by ", make("code", {}, "make run-gpu"), ", or elsewhere, where ", make("code", {}, "CUTROOM_ENGINE"), " names its server."));
+      make("p", {}, "The ", make("strong", {}, told.engine), " engine of this service has built-in ", make("a", { href: "#looks" }, "looks"), ". ", make("code", {}, "make run-gpu"), " starts a generative model on a GPU. For a model elsewhere, set ", make("code", {}, "CUTROOM_ENGINE"), " to its server."));
   }
 }

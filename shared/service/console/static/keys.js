@@ -14,7 +14,7 @@ const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 
 // routes are the groups of calls that a key may be limited to.
 const routes = [
   ["jobs", "Video jobs and their results"], ["images", "Image edits"], ["files", "Stored files"], ["realtime", "Realtime sessions"],
-  ["inference", "Chats and other calls of language models"], ["usage", "What was used"], ["tokens", "Making client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
+  ["inference", "Chats and other calls of language models"], ["usage", "Usage"], ["tokens", "Making client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
 ];
 
 const expired = key => Boolean(key.expires_at) && Date.parse(key.expires_at) <= Date.now();
@@ -29,7 +29,7 @@ class Keys {
     this.past = make("details", { class: "past", hidden: true }, this.count, this.revoked);
     section.append(
       make("div", { class: "page-tools" }, links("keys", "keys"), button("add", "Make a key", () => this.ask(), { class: "primary", id: "make-key" })),
-      make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program one of its own, so that you can revoke it alone."),
+      make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program its own key, so that you can revoke it separately."),
       this.problem, this.working, this.past);
     hear("keys", () => section.hidden || this.shown());
   }
@@ -81,7 +81,7 @@ class Keys {
   }
 
   async revoke(key, name) {
-    if (!await confirm(`Revoke ${name}?`, "What uses it is refused within seconds, and so are the client tokens that it minted. This cannot be undone.", "Revoke")) return;
+    if (!await confirm(`Revoke ${name}?`, "Programs that use it are refused within seconds, and so are its client tokens. This cannot be undone.", "Revoke")) return;
     try {
       await media("DELETE", `/v1/keys/${key.id}`);
     } catch (refusal) {
@@ -159,7 +159,7 @@ function secretOf(made, close) {
   const shown = make("input", { id: "new-key", readonly: true, value: made.key, "aria-label": "The new key", on: { focus: event => event.target.select() } });
   return [
     make("h2", { id: "dialog-title" }, made.label),
-    make("p", {}, "This is the one time that the key is shown. Keep it where only its user can read it."),
+    make("p", {}, "The key is shown only now. Keep it where only its user can read it."),
     make("div", { class: "joined" }, shown, signButton("copy", "Copy the key", () => copy(shown.value, "Key"), { id: "copy-key" })),
     make("div", { class: "row end" }, button("", "Done", close, { class: "primary" })),
   ];

@@ -13,13 +13,13 @@ class Looks {
     this.about = make("p", { class: "note" });
     this.grid = make("ul", { class: "grid looks-grid", "aria-label": "Looks" });
     this.changes = make("div", { class: "chips", role: "group", "aria-label": "Smaller changes" });
-    this.scenes = make("div", { class: "chips", role: "group", "aria-label": "Scenes of videos from words" });
+    this.scenes = make("div", { class: "chips", role: "group", "aria-label": "Scenes of videos from text" });
     this.none = make("p", { class: "notice", hidden: true });
     section.append(
       make("div", { class: "page-tools" }, make("div", { class: "filters" }, this.search), make("a", { class: "button", href: address("edit") }, icon("back"), make("span", {}, "Edit"))),
       this.about, this.none, this.grid,
-      this.more = make("div", { class: "looks-more", hidden: true }, make("h2", {}, "Smaller changes"), make("p", { class: "note" }, "They go with a look, or alone."), this.changes,
-        make("h2", {}, "Scenes"), make("p", { class: "note" }, "What a video from words can show."), this.scenes));
+      this.more = make("div", { class: "looks-more", hidden: true }, make("h2", {}, "Smaller changes"), make("p", { class: "note" }, "Use them with a look, or without one."), this.changes,
+        make("h2", {}, "Scenes"), make("p", { class: "note" }, "Possible subjects of a video from text."), this.scenes));
   }
 
   async shown({ query }) {

@@ -36,7 +36,7 @@ const brand = () => make("a", { class: "brand", href: "#edit" },
 // other calls is known all the same.
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token, which is for apps. Sign in with a permanent key (ck_…).");
-  if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is no key of this service: keys begin with ck_.");
+  if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is not a key of this service: keys start with ck_.");
   try {
     await media("GET", "/v1/files?limit=1", { key: candidate, patience: 30_000 });
   } catch (refusal) {
@@ -74,7 +74,7 @@ function showSignIn(why = "") {
     make("section", { class: "welcome" },
       brand(),
       make("h1", {}, "Edit media with words."),
-      make("p", { class: "lead" }, "Video, images, chat and live pictures, on models of your own."),
+      make("p", { class: "lead" }, "Video, images, chat and live pictures, on your own models."),
       make("form", { on: { submit } },
         make("label", { for: "key" }, "API key"), field, problem, enter,
         make("p", { id: "key-note", class: "note" }, "The key stays in the open tabs of this browser and is forgotten when you close them. ",
@@ -119,7 +119,7 @@ function askForKey() {
     dropKey();
     location.reload();
   }, { class: "primary" });
-  tellOfKey("The service no longer takes this tab's key: it was revoked, or is another service's.", again);
+  tellOfKey("The service no longer accepts this tab's key: it was revoked, or belongs to another service.", again);
 }
 
 const tellOfKey = (words, ...buttons) => document.body.append(make("div", { class: "refused-key", role: "alert" }, make("p", {}, words), buttons));

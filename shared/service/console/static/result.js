@@ -57,9 +57,9 @@ function previewOf(run) {
 // lineOf returns a waiting run's place in the queue and its expected start, in words.
 function lineOf({ phase, job }) {
   if (phase !== "waiting" || !job?.queue_position) return "";
-  const at = job.queue_position === 1 ? "next in line" : `${job.queue_position - 1} before it`;
+  const at = job.queue_position === 1 ? "next in the queue" : `${job.queue_position - 1} before it`;
   const latest = job.estimated_start_at && (new Date(job.estimated_start_at.latest) - Date.now()) / 1000;
-  return latest > 1.5 ? `${at} · begins within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
+  return latest > 1.5 ? `${at} · starts within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
 }
 
 // showProgress fills a stage with the progress of a run, over a picture of its source
@@ -135,7 +135,7 @@ function credentialsOf({ job_id: id, result }) {
 
 // verify opens the dialog that verifies the Content Credentials of a file at a path of the service,
 // or of a file chosen there.
-export const verify = (name, path) => import("./credentials.js").then(module => module.verify(name, path), () => toast("What verifies files could not be loaded. Reload the page."));
+export const verify = (name, path) => import("./credentials.js").then(module => module.verify(name, path), () => toast("The verifier could not be loaded. Reload the page."));
 
 // notes returns the service's remarks on a result.
 export function notes(run) {
@@ -144,7 +144,7 @@ export function notes(run) {
   const followed = job.understood?.map(words => make("li", {}, icon("check"), words));
   return make("div", { class: "made" },
     make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · ${["seed " + job.seed, took(job), ago(job.completed_at), about(job.estimated_cost)].filter(Boolean).join(" · ")} `, engine),
-    followed?.length > 0 && make("ul", { class: "followed", "aria-label": "What was followed of the prompt" }, followed),
+    followed?.length > 0 && make("ul", { class: "followed", "aria-label": "Followed parts of the prompt" }, followed),
     job.notice && make("p", { class: "told", role: "note" }, icon("info"), make("span", {}, job.notice)),
     credentialsOf(job),
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));

@@ -153,7 +153,7 @@ export class Run {
       await this.fetches;
     } catch (failure) {
       this.fetches = undefined;
-      if (failure.status === 404) return this.fail("The result is gone.", "Results are kept for a day. Run the edit again to have it once more.", false);
+      if (failure.status === 404) return this.fail("The result is gone.", "Results are kept for a day. Run the edit again to get it again.", false);
       throw failure;
     }
     this.show("done", 1);

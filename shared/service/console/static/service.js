@@ -90,7 +90,7 @@ export function explain(status, body) {
       return (names[field] ?? (field ? `${field}: ` : "")) + one.msg.replace(/^Value error, /, "");
     }).join(" ");
   }
-  return detail || error?.message || { 413: "That is larger than the service takes.", 429: "Too many requests. Wait a moment." }[status] || `The service answered with status ${status}.`;
+  return detail || error?.message || { 413: "It is larger than the service accepts.", 429: "Too many requests. Wait a moment." }[status] || `The service answered with status ${status}.`;
 }
 
 // onRefusedKey is called when the service no longer takes the key of this tab.
@@ -147,7 +147,7 @@ function encoded(body, headers) {
 // within settles as a promise does, or rejects after time milliseconds.
 function within(promise, time) {
   let timer;
-  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("Nothing comes any more.")), time); });
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("The connection has stalled.")), time); });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 

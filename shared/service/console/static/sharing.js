@@ -14,7 +14,7 @@ export function shareResult(run) {
   const place = make("div", {});
   const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
     make("h2", { id: "dialog-title" }, "Share this result"),
-    make("p", {}, "Whoever has the link sees the result and nothing else: not the prompt, not the original. It cannot be taken back before its end, except by deleting the result."),
+    make("p", {}, "Anyone with the link sees only the result: not the prompt, not the original. The link cannot be revoked before its end, except by deleting the result."),
     make("form", { class: "new-key", on: { submit: async event => {
       event.preventDefault();
       enter.disabled = true;

@@ -189,7 +189,7 @@ class Usage {
     if (!this.rows || !this.drawn) return;
     const { of } = this.measure, all = sumsOf(this.rows, of).filter(one => one.sum > 0);
     if (!all.length) {
-      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} in these days`, "Something else was used: choose it above."] : ["Nothing used in these days", "Edits, chats and realtime sessions show here."];
+      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} in these days`, "Something else was used: choose it above."] : ["Nothing used in these days", "Edits, chats and realtime sessions appear here."];
       this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, title), make("p", {}, text)));
       return;
     }
