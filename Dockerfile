@@ -1,10 +1,10 @@
-# The images of this repository's programs: one base, FFmpeg beside one program, and
-# nothing else. `make images` builds them all; by hand it is
+# The images of this repository's programs: a base with only FFmpeg and one program.
+# `make images` builds them all. By hand:
 #   docker build --target server --tag cutroom .                            the one-machine server
 #   docker build --build-arg PROGRAM=worker --tag cutroom-worker .          or media, or realtime
 # with BuildKit or without. For another processor add --platform linux/arm64, and
-# without BuildKit --build-arg TARGETARCH=arm64 too: all that is run here runs on the
-# machine that builds, and what is for another is cross-compiled.
+# without BuildKit also --build-arg TARGETARCH=arm64. The build runs on this machine's
+# processor and cross-compiles for others.
 ARG DEBIAN=debian:bookworm-slim
 ARG GOLANG=golang:1.26-bookworm
 
@@ -13,7 +13,7 @@ ARG TARGETARCH
 COPY scripts/build-ffmpeg.sh /
 RUN /build-ffmpeg.sh /image ${TARGETARCH}
 
-# What signs results: docs/provenance.md.
+# The library that signs results: docs/provenance.md.
 FROM --platform=${BUILDPLATFORM:-linux} ${DEBIAN} AS c2pa
 ARG TARGETARCH
 RUN apt-get update \
@@ -29,18 +29,18 @@ RUN go mod download
 COPY cmd cmd
 COPY shared shared
 ARG TARGETARCH
-# All that are asked for at once: what they share is compiled once for all images. What
-# is stripped in the end need not be written before.
+# All programs are built at once, so that shared packages are compiled once for all
+# images. Debug data that would be stripped is not written.
 ARG PROGRAMS=./cmd/...
 ENV CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -gcflags=all=-dwarf=false"
 RUN GOARCH=$TARGETARCH go build ${PROGRAMS}
-# Another version of the same source is only linked anew.
+# Another version of the same source is only linked again.
 ARG VERSION=devel
 RUN GOARCH=$TARGETARCH go build -ldflags "-s -w -X main.built=${VERSION}" -o /programs/ ${PROGRAMS}
 COPY LICENSE ./
 COPY scripts/module-licenses.sh scripts/
 RUN install -D LICENSE /image/usr/share/doc/cutroom/LICENSE && scripts/module-licenses.sh /image/usr/share/doc/cutroom
-# What an image has besides: users, certificates, and the folders that are written to.
+# The other files of an image: users, certificates, and writable folders.
 RUN mkdir -p /image/etc/ssl/certs /image/usr/share/doc/ca-certificates /image/var/lib/dpkg/status.d \
  && printf 'root:x:0:0::/:\ncutroom:x:10001:10001::/var/lib/cutroom:\n' >/image/etc/passwd \
  && printf 'root:x:0:\ncutroom:x:10001:\n' >/image/etc/group \
@@ -50,12 +50,12 @@ RUN mkdir -p /image/etc/ssl/certs /image/usr/share/doc/ca-certificates /image/va
  && install -d -o 10001 -g 10001 /image/var/lib/cutroom /image/scratch /image/data /image/data/scratch \
  && install -d -m 1777 /image/tmp
 
-# What all images are.
+# The common base of all images.
 FROM scratch AS base
 COPY --from=build /image /
 COPY --from=ffmpeg /image /
 COPY --from=c2pa /image /
-# A deployer's files; without them these are the ones that are built in anyway.
+# A deployer's files. The defaults equal the built-in files.
 ARG CATALOG=shared/domain/catalog/catalog.yaml
 ARG TIERS=shared/domain/credential/tiers.yaml
 COPY ${CATALOG} /etc/cutroom/catalog.yaml
@@ -68,10 +68,9 @@ LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-or-later" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.vendor="Cutroom"
 
-# The one-machine server. Everything that is kept is in /data, which is all that it
-# writes to.
+# The one-machine server. It writes only to /data.
 FROM base AS server
-# Docker's older builder makes this stage for the images below too, without the program.
+# Docker's older builder also builds this stage for the images below, without the program.
 ARG PROGRAM=cutroom
 COPY --from=build /programs/${PROGRAM} /usr/local/bin/cutroom
 LABEL org.opencontainers.image.title="cutroom" \
@@ -90,8 +89,8 @@ ARG PROGRAM=worker
 COPY --from=build /programs/${PROGRAM} /usr/local/bin/program
 LABEL org.opencontainers.image.title="cutroom-${PROGRAM}" \
       org.opencontainers.image.description="The ${PROGRAM} of Cutroom, a media editing API and an LLM gateway"
-# What is written, and nothing else: the rest may be mounted read-only. A volume of
-# Fargate keeps the folder's owner only where the image declares it.
+# The only writable folder: the rest may be mounted read-only. On Fargate a volume keeps
+# the folder's owner only if the image declares it.
 VOLUME ["/scratch"]
 ENV TMPDIR=/scratch
 WORKDIR /var/lib/cutroom

@@ -4,8 +4,8 @@ SHELL := /bin/sh
 
 GO ?= go
 export GO
-# What a machine lacks is told before anything is built, and parts do not run beside
-# each other: they share folders.
+# Missing tools are reported before the build. Targets do not run in parallel, because
+# they share folders.
 .NOTPARALLEL:
 need-%:
 	@scripts/preflight.sh $*
@@ -20,10 +20,10 @@ run: need-run build ## Serve everything on this machine. Settings are CUTROOM_�
 	@CUTROOM_RTC_ADDR="$${CUTROOM_RTC_ADDR-auto}" exec bin/cutroom dev
 
 .PHONY: run-llm
-run-llm: need-run-llm build ## The same with a language model of yours, on the processor: GGUF=path/to/model.gguf
+run-llm: need-run-llm build ## The same with your language model, on the processor: GGUF=path/to/model.gguf
 	@exec scripts/run-llm.sh "$(GGUF)"
 
-# Which pipelines the engine server has: see docs/gpu.md.
+# The pipelines of the engine server: see docs/gpu.md.
 MODELS ?= gpu/models.yaml
 .PHONY: run-gpu
 run-gpu: need-run-gpu build ## The same with models that edit, on a GPU: MODELS=path/to/models.yaml
@@ -38,7 +38,7 @@ pin-images: need-pin-images ## Write the digests of the base images into scripts
 	@scripts/base-images.sh --pin
 
 .PHONY: test-docker
-test-docker: need-test-docker ## Test what runs in containers. A Docker engine is installed and started if none answers.
+test-docker: need-test-docker ## Test the programs in containers. A Docker engine is installed and started if needed.
 	@scripts/test-docker.sh
 
 .PHONY: build
@@ -46,7 +46,7 @@ build: need-build ## Build bin/cutroom.
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -o bin/cutroom ./cmd/cutroom
 
-# Of a deploy with models of its own: DOCUMENT=https://media.example.com/openapi.json
+# For a deploy with custom models: DOCUMENT=https://media.example.com/openapi.json
 .PHONY: clients
 clients: need-clients ## Build the client packages for Python and TypeScript in bin/clients. DOCUMENT=URL or path
 	@scripts/clients.sh bin/clients $(DOCUMENT)
@@ -68,7 +68,7 @@ test-bare: need-test-bare ## Try make run and make test on a minimal Debian, as 
 	@scripts/test-bare.sh
 
 .PHONY: audit
-audit: need-audit ## Check the dependencies for vulnerabilities that the registries know.
+audit: need-audit ## Check the dependencies for known vulnerabilities.
 	@scripts/audit.sh
 
 .PHONY: lint
@@ -76,7 +76,7 @@ lint: need-lint ## Lint Go, shell scripts, JavaScript, Dockerfiles and Python.
 	@scripts/lint.sh
 
 .PHONY: licenses
-licenses: need-licenses ## Write docs/third-party.tsv: what programs and images contain, and its licences.
+licenses: need-licenses ## Write docs/third-party.tsv: the contents of programs and images, and their licences.
 	@scripts/licenses.sh
 
 .PHONY: sbom
@@ -84,12 +84,12 @@ sbom: need-sbom ## Write SBOMs of the programs and the engine server to bin/sbom
 	@scripts/sbom.sh bin/sbom $(IMAGES)
 
 .PHONY: race
-race: need-race ## Run the Go tests of everything but the deploy under the race detector. Takes long.
+race: need-race ## Run all Go tests except the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh
 	@$(GO) test -race -p 4 -timeout 20m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
 .PHONY: soak
-soak: need-soak ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1 FILES=1000000
+soak: need-soak ## Run everything at once for a while, and check for leaks and losses: MINUTES=10 SEED=1 FILES=1000000
 	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1) -files $(or $(FILES),1000000)
 
 .PHONY: scale
@@ -112,8 +112,8 @@ test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the
 	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
 
-# The folder of ComfyUI, whose tests start it with tiny checkpoints, and its Python; or
-# where a server runs, for the tests that need none.
+# The folder of ComfyUI and its Python, for tests that start it with tiny checkpoints; or
+# the URL of a running server, for tests that need no checkpoints.
 COMFYUI_HOME ?=
 COMFYUI_PYTHON ?= python3
 COMFYUI ?= http://127.0.0.1:8188
@@ -132,13 +132,13 @@ bench-gpu: need-bench-gpu build ## Measure the engine server on this machine's G
 	@cd gpu && ../.tools/gpu/bin/python -m bench $(BENCH)
 
 .PHONY: bench
-bench: need-bench ## Print the benchmarks, each beside its floor.
+bench: need-bench ## Print the benchmarks, each with its floor.
 	@[ -x .tools/python/bin/python ] || scripts/install-test-tools.sh
 	@$(GO) test -count=1 -tags nginx -run TestNginxServes ./bench
 	@$(GO) run ./bench
 
 # Context of the deploy, such as CONTEXT="-c stage=test -c arch=x86_64": see
-# docs/deploy-options.md. What the functions are built for follows from it.
+# docs/deploy-options.md. It determines the functions' architecture.
 CONTEXT ?=
 ARCHITECTURE = $(if $(findstring arch=x86_64,$(CONTEXT)),x86_64,arm64)
 CDK_OUTDIR ?= cdk.out
@@ -157,25 +157,25 @@ bootstrap: need-bootstrap functions cdk ## Prepare an account and region for dep
 	@$(CDK) bootstrap --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: synth
-synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-c …" says what it has.
+synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-c …" sets the options.
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: deploy
-deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to. PREFLIGHT=off asks for no quotas.
+deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" names the stage. PREFLIGHT=off skips the check of quotas.
 	@[ "$(PREFLIGHT)" = off ] || $(GO) run ./infra/check -before -- $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
-# Of stacks that are named no others go: with gpu=true CDK would take the service's along
-# with that of the GPUs, as it depends on it.
+# Only named stacks are deployed: with gpu=true CDK would also deploy the service's stack
+# with the GPUs' stack, which depends on it.
 EXCLUSIVELY = $(if $(filter --all,$(STACKS)),,--exclusively)
-# A deploy of the data alone would take everything else away.
+# A deploy of only the data would remove everything else.
 .PHONY: not-data-alone
 not-data-alone:
 	@for word in $(CONTEXT); do case "$$word" in *only=data) echo "only=data is for make import." >&2; exit 1 ;; esac; done
 
-# What a protected stage left behind comes back: see docs/runbook.md.
+# Imports the remaining resources of a protected stage: see docs/runbook.md.
 .PHONY: import
-import: need-import functions cdk ## Take back what a protected stage left behind: MAPPING=mapping.json
+import: need-import functions cdk ## Import the remaining resources of a protected stage: MAPPING=mapping.json
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
 
 .PHONY: check-deploy
@@ -183,23 +183,23 @@ check-deploy: need-check-deploy ## Check a deploy from outside. CONTEXT="-c stag
 	@$(GO) run ./infra/check $(CHECK) -- $(CONTEXT)
 
 # A stage called prod is refused however the context is quoted: the shell reads it
-# here as it does for CDK.
+# the same way as for CDK.
 .PHONY: destroy not-prod
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
-# The one question is that of infra/empty: a "no" to a second one, of CDK, would leave a
-# stack without its data. CDK asks only where nothing is emptied.
+# Only infra/empty asks: a "no" to a second question, by CDK, would leave a stack
+# without its data. CDK asks only if nothing is emptied.
 EMPTIED = $(filter-out %-gpu,$(STACKS))
-destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its data. Never prod.
+destroy: not-prod need-destroy functions cdk ## Delete a deploy with its data. Never prod.
 	$(if $(EMPTIED),@$(GO) run ./infra/empty $(CONTEXT))
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 
 # The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
-# LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/local-aws.md.
+# LOCAL_AWS_PORT, SAM_PORT and KEY are its settings: see docs/local-aws.md.
 .PHONY: local-aws local-aws-stop sam-api sam-lambda sam-invoke
 local-aws: need-local-aws ## Deploy to a local AWS on this machine, with a worker. STAGE=dev
 	@scripts/local-aws.sh start
-local-aws-stop: ## Stop the local AWS. What is in it is lost.
+local-aws-stop: ## Stop the local AWS. Its data is lost.
 	@scripts/local-aws.sh stop
 sam-api: need-sam-api ## Serve both APIs from the functions in Docker, by SAM, with the local AWS.
 	@exec scripts/sam.sh api
@@ -209,5 +209,5 @@ sam-invoke: need-sam-invoke ## Invoke a function in Docker: FUNCTION=files EVENT
 	@exec scripts/sam.sh invoke "$(FUNCTION)" "$(EVENT)"
 
 .PHONY: clean
-clean: ## Delete what was built. Data (.cutroom) stays.
+clean: ## Delete build outputs. Data (.cutroom) stays.
 	@rm -rf bin cdk.out

@@ -48,6 +48,6 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! sh -c "$unasked$command" >"$log" 2>&1 </dev/null; then
 	tail -n 20 "$log" >&2
-	echo "That failed. Run the command above yourself, as root where there is no sudo, and try again." >&2
+	echo "The installation failed. Run the command above as root, and try again." >&2
 	exit 1
 fi

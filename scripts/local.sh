@@ -11,7 +11,7 @@ stage=${STAGE:-dev}
 case $home in /*) ;; *) home=$PWD/$home ;; esac
 port=${LOCAL_AWS_PORT:-$(cat "$home/port" 2>/dev/null || echo 4566)}
 case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage is not the name of a stage, for example dev." >&2; exit 1 ;; esac
-case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is no port." >&2; exit 1 ;; esac
+case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is not a port." >&2; exit 1 ;; esac
 # of is the folder of the stage.
 of=$home/$stage
 context=${CONTEXT:-}

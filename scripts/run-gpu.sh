@@ -52,7 +52,7 @@ serve() {
 		status=0
 		wait "$engine" || status=$?
 		case $status in
-		75 | 13[1-9]) echo "The engine server ended with status $status and is started anew." >&2 ;;
+		75 | 13[1-9]) echo "The engine server ended with status $status and is restarted." >&2 ;;
 		*) exit "$status" ;;
 		esac
 		sleep 1

@@ -38,7 +38,7 @@ trap 'exit 143' TERM
 python=.tools/llm/bin/python
 if ! routes=$($python scripts/llm-server.py routes "$gguf" 2>"$folder/server.log"); then
 	tail -n 1 "$folder/server.log" >&2
-	echo "$gguf is no GGUF file." >&2
+	echo "$gguf is not a GGUF file." >&2
 	exit 1
 fi
 $python scripts/llm-server.py serve "$gguf" "$context" "$calls" "$port" >"$folder/server.log" 2>&1 &

@@ -62,7 +62,7 @@ invoke() {
 	fi
 	prepared
 	key=${KEY:-$(cat "$of/key")}
-	case $key in *[!A-Za-z0-9_-]*) echo "KEY: that is no key." >&2; return 1 ;; esac
+	case $key in *[!A-Za-z0-9_-]*) echo "KEY: invalid key." >&2; return 1 ;; esac
 	replace="s/ck_sample_[a-z0-9]*/$key/g"
 	[ "$key" != events ] || replace=
 	sed "$replace" "$event" >"$of/event.$$.json"

@@ -51,6 +51,6 @@ for image in "$@"; do
 	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm --volumes "$container" >/dev/null; exit 1; }
 	docker rm --volumes "$container" >/dev/null
 	packages "$work/image/dpkg" >"$out/$name.packages.txt"
-	[ -s "$out/$name.packages.txt" ] || { echo "$image does not say what is in it." >&2; exit 1; }
+	[ -s "$out/$name.packages.txt" ] || { echo "$image has no list of packages." >&2; exit 1; }
 done
 rm -rf "$work/image"

@@ -140,7 +140,7 @@ refused() {
 	shift
 	for file in "$@"; do
 		if [ -e "$root/home/newcomer/$file" ]; then
-			echo "$file was made before what is missing was told." >&2
+			echo "$file was made before the missing tools were reported." >&2
 			return 1
 		fi
 	done
@@ -178,7 +178,7 @@ as_newcomer() {
 	took "make run is refused, and root installs" refused "make run" cutroom/bin go .cache
 	# Compiled code is of little use: it names the folder of the modules.
 	if [ -e "$folder/caches" ]; then
-		echo "From here on with what was downloaded before."
+		echo "From here on with the earlier downloads."
 		mv "$folder/caches" "$root/home/newcomer/caches"
 		inside root "cd /home/newcomer && chown -R newcomer: caches && mv caches/* caches/.[!.]* ."
 	fi

@@ -64,7 +64,7 @@ def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--maps", nargs="+", default=[card.map for card in CARDS], help="files, all that come with it")
     parser.add_argument("--rows", nargs="+", help="pipelines of the maps; all")
     parser.add_argument("--tiny", action="store_true", help="tiny random models on the processor")
-    parser.add_argument("--record", type=Path, help="adds what was measured to the file")
+    parser.add_argument("--record", type=Path, help="adds the measurements to the file")
     return parser.parse_args(arguments)
 
 

@@ -111,7 +111,7 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
     whole = job_seconds(chosen.program, clip, models, model, folder)
     _print("job, submission to result", whole, frames)
     verdict = "" if chosen.device == "cpu" else " met" if whole <= bare * (1 + OVERHEAD_BAR) else " missed"
-    print(f"{'over the pipeline alone':<28}{whole / bare - 1:9.1%}, bar {OVERHEAD_BAR:.0%}{verdict}")
+    print(f"{'over the pipeline':<28}{whole / bare - 1:9.1%}, bar {OVERHEAD_BAR:.0%}{verdict}")
 
 
 def _print_transformer(chosen: argparse.Namespace, took: Transformer) -> None:

@@ -198,7 +198,7 @@ class Live:
         if isinstance(message, dict) and not (
             isinstance(message.get("number"), int) and isinstance(message.get("prompt"), str)
         ):
-            raise wire.WireError("a text is no wish")
+            raise wire.WireError("the text is not a valid request")
         if isinstance(message, wire.Image) and not self._models[session.pipeline].takes_images:
             if message.pixels:
                 session.tell(_set(message, _NO_IMAGES.line()))

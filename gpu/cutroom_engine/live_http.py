@@ -161,7 +161,7 @@ class _Outgoing:
 def _begin(message: wire.Message) -> tuple[str, int]:
     """Returns the model and the seed of a session."""
     if not isinstance(message, dict) or message.get("version") != wire.VERSION:
-        raise wire.WireError("another version, or none")
+        raise wire.WireError("an unknown or missing version")
     model, seed = message.get("model"), message.get("seed", 0)
     if not isinstance(model, str) or not isinstance(seed, int) or not 0 <= seed < 2**32:
         raise wire.WireError("the beginning names no model")

@@ -95,9 +95,9 @@ def _parse(kind: int, payload: bytearray) -> Message:
         try:
             text = json.loads(payload)
         except ValueError as error:
-            raise WireError("a text is no JSON") from error
+            raise WireError("the text is not JSON") from error
         if not isinstance(text, dict):
-            raise WireError("a text is no object")
+            raise WireError("the text is not a JSON object")
         return text
     return _picture(payload) if kind == _PICTURE else _image(payload)
 

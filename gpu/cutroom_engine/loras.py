@@ -52,7 +52,7 @@ def _attach(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, loras
     for name, lora in loras.items():
         path = folder(lora.folder) / lora.name
         if not path.is_file():
-            raise WeightsError(f"{path}: there is no such file", retryable=False)
+            raise WeightsError(f"{path}: no such file", retryable=False)
         with LOADING:
             pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
     active = {name for adapters in pipe.get_list_adapters().values() for name in adapters}

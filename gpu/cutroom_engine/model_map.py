@@ -140,9 +140,9 @@ class ServerRow(_Row):
     @model_validator(mode="after")
     def _check(self) -> ServerRow:
         if self.api == "sglang" and (self.clip != "input_reference" or self.reference is not None):
-            raise ValueError("sglang takes a clip as input_reference, and no reference beside it")
+            raise ValueError("sglang takes a clip as input_reference, and then no reference")
         if self.reference is not None and self.clip in ("input_reference", "video_reference"):
-            raise ValueError(f"reference: the server takes none beside {self.clip}")
+            raise ValueError(f"reference: the server takes none with {self.clip}")
         return self
 
 
@@ -221,7 +221,7 @@ class PipelineRow(_Row):
         if style.served != (self.server is not None):
             raise ValueError(f"server: {self.class_name} {'takes none' if self.server else 'needs one'}")
         if style.served and (own := sorted(self.model_fields_set & _OWN)):
-            raise ValueError(f"{own[0]}: a model on another server has none here")
+            raise ValueError(f"{own[0]}: not allowed for a model on another server")
         if not style.served and not self.weights:
             raise ValueError("weights: it needs a folder")
         people = style.people or (self.control is not None and self.control.kind == "pose")
@@ -387,7 +387,7 @@ class LivePipelineRow(_Row):
         if not consistency and int(self.steps * self.strength) < 1:
             raise ValueError("strength: steps times strength is less than one step")
         if not consistency and (self.guidance or 0) > 1:
-            raise ValueError(f"guidance: {self.class_name} is for models that are distilled to have none")
+            raise ValueError(f"guidance: {self.class_name} is for distilled models, which need none")
         return self
 
     @property

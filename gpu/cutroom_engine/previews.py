@@ -72,7 +72,7 @@ class Previews:
 
     def _end(self) -> None:
         self._over = True
-        _logger.warning("the run goes on without previews", exc_info=True)
+        _logger.warning("the run continues without previews", exc_info=True)
 
     def _encoded(self, frame: Frame) -> bytes:
         content = io.BytesIO()

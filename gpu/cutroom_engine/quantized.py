@@ -15,7 +15,7 @@ def transformer(file: Path, pipeline: Path, precision: torch.dtype) -> torch.nn.
     """Returns the transformer of a pipeline's folder, with the weights of the file. Each layer's
     are brought to the precision when it computes."""
     if not file.is_file():
-        raise WeightsError(f"{file}: there is no such file", retryable=False)
+        raise WeightsError(f"{file}: no such file", retryable=False)
     kind = getattr(diffusers, json.loads((pipeline / "model_index.json").read_text())["transformer"][1])
     if not hasattr(kind, "from_single_file"):
         raise WeightsError(f"{file}: a {kind.__name__} cannot be read from a single file", retryable=False)

@@ -40,7 +40,7 @@ class Sketcher:
         """The VAE is on the device."""
         kind = pipe.scheduler.config.get("prediction_type", "flow_prediction")
         if kind != "flow_prediction":
-            raise ValueError(f"what the scheduler takes for the result is not known: {kind}")
+            raise ValueError(f"unknown prediction type of the scheduler: {kind}")
         self._weights, self._bias = _fitted(pipe.vae, _factor(pipe))
         self._plain = _plain(pipe)
 

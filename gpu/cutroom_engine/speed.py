@@ -97,7 +97,7 @@ def quantize(row: PipelineRow, transformer: Any, device: str) -> None:
 
     products = row.quantize == "fp8"
     if products and not _multiplies_fp8(device):
-        _logger.warning("the device does not multiply in FP8; its weights alone are", extra={"device": device})
+        _logger.warning("the device does not multiply in FP8; only the weights are in FP8", extra={"device": device})
         products = False
     blocks = tuple(f"{name}." for name, part in transformer.named_children() if isinstance(part, torch.nn.ModuleList))
 

@@ -152,7 +152,7 @@ def _fetch_all(
     missing = sum(min(PART, target.file.size - start) for target in targets for start in target.missing())
     free = shutil.disk_usage(partial).free
     if missing > free:
-        said = f"{missing / 2**30:.1f} GiB are to come, and {free / 2**30:.1f} GiB are free in {partial.parent}"
+        said = f"{missing / 2**30:.1f} GiB are missing, and {free / 2**30:.1f} GiB are free in {partial.parent}"
         raise WeightsError(said, retryable=False)
     _logger.info("copying weights", extra={"bytes": missing, "files": len(files)})
     failed = threading.Event()

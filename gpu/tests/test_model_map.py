@@ -316,7 +316,7 @@ def test_the_live_map_of_the_server() -> None:
         ({"class": "FluxPipeline"}, "Input should be"),
         ({"weights": ""}, "at least 1 character"),
         ({"steps": 1, "strength": 0.5}, "less than one step"),
-        ({"guidance": 7.5}, "distilled to have none"),
+        ({"guidance": 7.5}, "for distilled models"),
         ({"multiple": 12}, "multiple of 8"),
         ({"pixels": 10}, "greater than or equal to 4096"),
         ({"image": {"file": "/a/b.bin", "encoder": "/e"}}, "match pattern"),

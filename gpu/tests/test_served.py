@@ -323,14 +323,14 @@ def test_a_cancelled_image_does_not_wait_for_the_server(mock: Mock) -> None:
     [
         ({"server": None}, "ServedVideo needs one"),
         ({"class": "LucyEditPipeline", "weights": "/lucy"}, "LucyEditPipeline takes none"),
-        ({"weights": "/lucy"}, "weights: a model on another server has none here"),
-        ({"storage": "fp8"}, "storage: a model on another server has none here"),
+        ({"weights": "/lucy"}, "weights: not allowed for a model on another server"),
+        ({"storage": "fp8"}, "storage: not allowed for a model on another server"),
         ({"server": {"url": "ftp://a", "api": "sglang"}}, "server.url"),
         ({"server": {"url": "http://a", "api": "magic"}}, "server.api"),
-        ({"server": {"url": "http://a", "api": "sglang", "reference": "input_reference"}}, "no reference beside"),
+        ({"server": {"url": "http://a", "api": "sglang", "reference": "input_reference"}}, "then no reference"),
         (
             {"server": {"url": "http://a", "api": "vllm-omni", "reference": "image_reference"}},
-            "none beside input_reference",
+            "none with input_reference",
         ),
     ],
 )

@@ -197,7 +197,7 @@ def test_an_object_that_changes_meanwhile_or_comes_short_is_no_weights(tmp_path:
 def test_a_disk_that_is_too_small_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 89, 11))  # type: ignore[attr-defined]
     bucket = Bucket(MODEL)
-    with pytest.raises(WeightsError, match="are to come") as failed:
+    with pytest.raises(WeightsError, match="are missing") as failed:
         copied(bucket, tmp_path)
     assert (failed.value.retryable, bucket.asked) == (False, [])
 

@@ -41,7 +41,7 @@ def test_every_figure_of_a_transformer_is_printed(bench: Bench) -> None:
         "edit, one after the other",
         "edit, overlapped",
         "job, submission to result",
-        "over the pipeline alone",
+        "over the pipeline",
     ):
         assert any(line.startswith(name) for line in out.splitlines()), out
 
