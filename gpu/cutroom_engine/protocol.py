@@ -23,6 +23,13 @@ class Input(BaseModel):
     height: int = 0
     duration: float = Field(default=0, ge=0)
     audio: bool = False
+    # The tracks to read, counted among the pictures that are not covers and among the sounds.
+    picture_track: int = Field(default=0, ge=0)
+    sound_track: int = Field(default=0, ge=0)
+    # FFmpeg's name of a decoder, if its own choice ignores alpha.
+    decoder: str = ""
+    # Pictures may consist of two fields.
+    interlaced: bool = False
 
 
 class RunRequest(BaseModel):

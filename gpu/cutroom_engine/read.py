@@ -9,11 +9,12 @@ from __future__ import annotations
 import errno
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import av
 import av.error
+import av.filter
 import numpy as np
 from av.container import InputContainer
 from av.video.reformatter import Colorspace, Interpolation
@@ -76,9 +77,13 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
     The first picture lasts from the start, and the last one to the end. It decodes no
     further than it must."""
     with opened(source) as container:
-        stream = _picture_track(container)
+        stream = _picture_track(container, source.picture_track)
         begin = (container.start_time or 0) / 1_000_000
-        ticks = _ticks(_decoded(container, stream), begin, fps)
+        frames = _decoded(container, stream, source.decoder)
+        if source.interlaced:
+            frames = _deinterlaced(frames, stream)
+        ticks = _ticks(frames, begin, fps)
+        shape = 0.0
         current: Frame | None = None
         pending = next(ticks, None)
         for i in range(count):
@@ -87,7 +92,8 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
                 chosen = pending[1]
                 pending = next(ticks, None)
             if chosen is not None:
-                current = _convert(chosen, width, height)
+                shape = shape or chosen.width / chosen.height
+                current = _boxed(chosen, width, height, shape)
             if current is None:
                 raise invalid_input("The video cannot be decoded.")
             yield current
@@ -116,23 +122,26 @@ def image(source: Input) -> Image.Image:
         raise invalid_input("The image cannot be decoded.") from error
 
 
-def _picture_track(container: InputContainer) -> Any:
-    """Returns the first video track that is not a cover picture."""
-    for stream in container.streams.video:
-        if not stream.disposition & av.stream.Disposition.attached_pic:
-            stream.thread_type = "AUTO"
-            return stream
-    raise invalid_input("The video has no picture.")
+def _picture_track(container: InputContainer, number: int) -> Any:
+    """Returns the chosen one of the video tracks that are not cover pictures."""
+    attached = av.stream.Disposition.attached_pic
+    tracks = [stream for stream in container.streams.video if not stream.disposition & attached]
+    if number >= len(tracks):
+        raise invalid_input("The video has no picture.")
+    tracks[number].thread_type = "AUTO"
+    return tracks[number]
 
 
-def _decoded(container: InputContainer, stream: Any) -> Iterator[av.VideoFrame]:
-    """Yields the frames that can be decoded; broken ones between them are left out."""
+def _decoded(container: InputContainer, stream: Any, name: str) -> Iterator[av.VideoFrame]:
+    """Yields the frames that can be decoded, and skips broken ones between them."""
+    decoder: Any = av.CodecContext.create(name, "r") if name in ("libvpx", "libvpx-vp9") else None
     broken: Exception | None = None
     decoded = False
     try:
         for packet in container.demux(stream):
             try:
-                for frame in packet.decode():
+                for frame in packet.decode() if decoder is None else decoder.decode(packet if packet.size else None):
+                    frame.time_base = stream.time_base
                     decoded = True
                     yield frame
             except av.error.InvalidDataError as error:
@@ -143,6 +152,31 @@ def _decoded(container: InputContainer, stream: Any) -> Iterator[av.VideoFrame]:
         raise _explain(broken) from broken
 
 
+def _deinterlaced(frames: Iterator[av.VideoFrame], stream: Any) -> Iterator[av.VideoFrame]:
+    """Yields the frames without fields. Frames whose size differs from the first one keep their fields."""
+    graph, size = None, (0, 0)
+    for frame in frames:
+        if graph is None:
+            size = (frame.width, frame.height)
+            graph = av.filter.Graph()
+            ends = graph.add_buffer(template=stream), graph.add("bwdif", "mode=send_frame:deint=interlaced")
+            graph.link_nodes(*ends, graph.add("buffersink")).configure()
+        if (frame.width, frame.height) != size:
+            yield frame
+            continue
+        graph.vpush(frame)
+        yield from _pulled(graph)
+    if graph is not None:
+        graph.vpush(None)
+        yield from _pulled(graph)
+
+
+def _pulled(graph: av.filter.Graph) -> Iterator[av.VideoFrame]:
+    with suppress(av.error.BlockingIOError, av.error.EOFError):
+        while True:
+            yield graph.vpull()
+
+
 def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterator[tuple[int, av.VideoFrame]]:
     """Yields each frame with the number of the result's frame from which it is shown."""
     last = 0
@@ -150,6 +184,20 @@ def _ticks(frames: Iterator[av.VideoFrame], begin: float, fps: float) -> Iterato
         tick = last if frame.time is None else math.floor((frame.time - begin) * fps + 0.5)
         last = max(last, tick, 0)
         yield last, frame
+
+
+def _boxed(frame: av.VideoFrame, width: int, height: int, shape: float) -> Frame:
+    """Fits a frame into the box of the first one, whose stored pictures have the shape, on black."""
+    share = frame.width / frame.height / shape
+    if abs(share - 1) < 0.01:
+        return _convert(frame, width, height)
+    if round(frame.rotation / 90) % 2:
+        share = 1 / share
+    inner = _convert(frame, max(1, round(width * min(1, share))), max(1, round(height * min(1, 1 / share))))
+    box = np.zeros((height, width, 3), dtype=np.uint8)
+    top, left = (height - inner.shape[0]) // 2, (width - inner.shape[1]) // 2
+    box[top : top + inner.shape[0], left : left + inner.shape[1]] = inner
+    return box
 
 
 def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:

@@ -19,7 +19,7 @@ _TOLERANCE = 0.05
 
 
 class Sound:
-    """Stereo samples of the input's first audio track, taken piece by piece. Gaps are
+    """Stereo samples of the input's chosen audio track, taken piece by piece. Gaps are
     silent, so that sound and picture stay in step."""
 
     def __init__(self, source: Input) -> None:
@@ -46,11 +46,11 @@ class Sound:
 
     def _decoded(self, source: Input) -> Iterator[NDArray[np.float32]]:
         with opened(source) as container:
-            if not container.streams.audio:
+            if source.sound_track >= len(container.streams.audio):
                 return
-            track = container.streams.audio[0]
+            track = container.streams.audio[source.sound_track]
             begin = (container.start_time or 0) / 1_000_000
-            resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
+            resampler, form = None, None
             position = 0
             for packet in container.demux(track):
                 try:
@@ -59,6 +59,10 @@ class Sound:
                     continue  # the gap that it leaves is silent
                 for frame in decoded:
                     time = frame.time
+                    if resampler is None or form != (frame.layout.name, frame.rate, frame.format.name):
+                        # A resampler accepts one form, but broadcasts change it.
+                        form = (frame.layout.name, frame.rate, frame.format.name)
+                        resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
                     for part in resampler.resample(frame):
                         samples = np.asarray(part.to_ndarray(), dtype=np.float32)
                         if time is not None:

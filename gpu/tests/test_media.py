@@ -69,6 +69,59 @@ def test_frames_are_what_ffmpeg_gives(clip: Clip, name: str, mime: str, more: st
             assert difference(frame, expected) < 4
 
 
+def test_the_chosen_tracks_are_read(clip: Clip) -> None:
+    red = clip(video="color=c=red:s=96x64:r=10:d=0.5", sound="sine=f=300:d=0.5")
+    blue = clip(video="color=c=blue:s=96x64:r=10:d=0.5", sound="sine=f=900:d=0.5")
+    both = red.with_name("both.mkv")
+    ffmpeg("-i", str(red), "-i", str(blue), "-map", "0", "-map", "1", "-c", "copy", str(both))
+    chosen = Input(path=str(both), mime="video/x-matroska", picture_track=1, sound_track=1)
+    frame = next(video_frames(chosen, 96, 64, 10, 1))
+    assert frame[..., 2].mean() > 200 > frame[..., 0].mean()
+    left = Sound(chosen).take(RATE // 4)[0]
+    crossings = np.count_nonzero((left[:-1] < 0) & (left[1:] >= 0))
+    assert abs(crossings * 4 - 900) < 40
+
+
+def test_later_pictures_of_another_shape_are_boxed(clip: Clip) -> None:
+    parts = [clip(name="ts", sound=None, video=f"color=c=white:s={size}:r=10:d=0.5") for size in ("96x64", "64x64")]
+    both = parts[0].with_name("both.ts")
+    listed = parts[0].with_name("list")
+    listed.write_text("".join(f"file '{part}'\n" for part in parts))
+    ffmpeg("-f", "concat", "-safe", "0", "-i", str(listed), "-c", "copy", str(both))
+    frames = list(video_frames(source(both, "video/mp2t"), 96, 64, 10, 10))
+    assert frames[0].min() > 200
+    assert frames[9][:, :10].max() < 20
+    assert frames[9][:, 20:76].min() > 200
+
+
+def test_alpha_of_vp9_is_white(clip: Clip) -> None:
+    path = clip(
+        name="webm",
+        sound=None,
+        video="color=c=red:s=96x64:r=10:d=0.5,format=yuva420p,colorchannelmixer=aa=0",
+        more="-c:v libvpx-vp9 -pix_fmt yuva420p -auto-alt-ref 0",
+    )
+    frames = video_frames(Input(path=str(path), mime="video/webm", decoder="libvpx-vp9"), 96, 64, 10, 1)
+    assert next(frames).min() > 240
+
+
+def test_fields_are_deinterlaced(clip: Clip) -> None:
+    moving = "nullsrc=s=96x64:r=50:d=0.5,geq=lum='255*lt(mod(X+8*N,48),24)':cb=128:cr=128"
+    path = clip(
+        name="ts",
+        sound=None,
+        video=moving + ",tinterlace=interleave_top,setfield=tff",
+        more="-flags +ildct+ilme -b:v 8M",
+    )
+    made = source(path, "video/mp2t")
+
+    def combs(chosen: Input) -> float:
+        frame = list(video_frames(chosen, 96, 64, 25, 10))[5].astype(int)
+        return float(np.abs(2 * frame[1:-1] - frame[:-2] - frame[2:]).mean())
+
+    assert combs(made.model_copy(update={"interlaced": True})) < combs(made) / 4
+
+
 def test_a_clip_shorter_than_said_ends_with_its_last_picture(clip: Clip) -> None:
     frames = list(video_frames(source(clip()), 96, 64, 10, 9))
     assert len(frames) == 9

@@ -48,6 +48,11 @@ type Input struct {
 	Height   int     `json:"height"`
 	Duration float64 `json:"duration"`
 	Audio    bool    `json:"audio"`
+	// See [media.Info] for the other fields.
+	PictureTrack int    `json:"picture_track,omitempty"`
+	SoundTrack   int    `json:"sound_track,omitempty"`
+	Decoder      string `json:"decoder,omitempty"`
+	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
 // Line is one line of a server's response: progress and its stage, or the run's end. An empty line
@@ -147,6 +152,8 @@ func inputOf(input *engine.Input) *Input {
 	return &Input{
 		Path: input.Path, MIME: input.MIME, Width: input.Info.Width, Height: input.Info.Height,
 		Duration: input.Info.Duration.Seconds(), Audio: input.Info.Audio,
+		PictureTrack: input.Info.PictureTrack, SoundTrack: input.Info.SoundTrack,
+		Decoder: input.Info.Decoder, Interlaced: input.Info.Interlaced,
 	}
 }
 
