@@ -24,7 +24,7 @@ func TestAFailedSectionLosesNothing(t *testing.T) {
 	err := b.measure(t.Context(),
 		[]section{measured("first", nil), measured("second", broken), measured("third", nil)}, &out, &progress)
 	if !errors.Is(err, broken) || err.Error() != "second: the server does not answer" {
-		t.Errorf("error %q, want that of the second section alone", err)
+		t.Errorf("error %q, want only the second section's", err)
 	}
 	for _, name := range []string{"first", "second", "third"} {
 		if !strings.Contains(out.String(), "row of "+name) {
@@ -51,7 +51,7 @@ func TestAnInterruptKeepsTheTable(t *testing.T) {
 		t.Errorf("error %q, want that the second section was not run", err)
 	}
 	if !strings.Contains(out.String(), "row of first") || strings.Contains(out.String(), "row of second") {
-		t.Errorf("the table is\n%s\nwant the row of the first section alone", &out)
+		t.Errorf("the table is\n%s\nwant only the row of the first section", &out)
 	}
 }
 

@@ -5,7 +5,7 @@ package main
 import "errors"
 
 func useProcessor(int) error {
-	return errors.New("processes are confined to processors on Linux alone")
+	return errors.New("only Linux can confine processes to processors")
 }
 
 func useProcessors() error { return nil }

@@ -54,7 +54,7 @@ func (w *world) serve(t *testing.T) *container {
 	t.Cleanup(func() {
 		c.stop(t)
 		if t.Failed() {
-			t.Logf("what the container wrote:\n%s", c.log)
+			t.Logf("the container's output:\n%s", c.log)
 		}
 	})
 	select {
@@ -76,7 +76,7 @@ func (c *container) stop(t *testing.T) {
 	select {
 	case <-c.ended:
 	case <-time.After(patience.Max):
-		t.Error("the container goes on after a stop")
+		t.Error("the container continues after a stop")
 		_ = c.command.Process.Kill() // it may have ended just now
 		patience.Receive(t, "c.ended", c.ended)
 	}
@@ -192,7 +192,7 @@ func (c *container) testStop(t *testing.T, w *world) {
 	}
 	c.stop(t)
 	if rest, err := io.ReadAll(stream); err != nil || strings.Contains(string(rest), "data:") {
-		t.Errorf("the stream goes on with %q and ends with %v", rest, err)
+		t.Errorf("the stream continues with %q and ends with %v", rest, err)
 	}
 	if strings.Contains(c.log.String(), "requests were cut off") {
 		t.Error("the stop waited for the stream as long as it could")

@@ -336,7 +336,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	endpoint := w.endpoint(t, roleOf(name))
 	function, ok := functions.Find(name)
 	if !ok {
-		t.Fatalf("there is no function %s", name)
+		t.Fatalf("no function %s", name)
 	}
 	if name == "c2pa" {
 		// A deploy has it next to the program.
@@ -350,7 +350,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	t.Cleanup(func() {
 		f.Kill()
 		if t.Failed() {
-			t.Logf("what %s wrote:\n%s", name, f.Log())
+			t.Logf("the output of %s:\n%s", name, f.Log())
 		}
 	})
 	return f

@@ -203,7 +203,7 @@ func TestFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n := service.desired(t); n != want {
-			t.Errorf("after %s there are to be %d workers, want %d", name, n, want)
+			t.Errorf("after %s the wanted number of workers is %d, want %d", name, n, want)
 		}
 	}
 	start("scale", scale, "minute", 0)
@@ -222,7 +222,7 @@ func TestFleet(t *testing.T) {
 	start("scale", scale, "minute", 4)
 	stamp, err := w.stamps.Read(ctx)
 	if seen := stamp.Fleet; err != nil || seen.Wanted != 4 || seen.Most != 4 || time.Since(seen.SeenAt) > time.Hour {
-		t.Errorf("admission is told %+v, %v", seen, err)
+		t.Errorf("admission sees %+v, %v", seen, err)
 	}
 	if _, err := queues.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &video.URL}); err != nil {
 		t.Fatal(err)

@@ -162,7 +162,7 @@ func TestSmoke(t *testing.T) {
 				t.Fatal(err)
 			}
 			if told["Status"] != c.want {
-				t.Errorf("CloudFormation is told %v, want %s", told, c.want)
+				t.Errorf("CloudFormation receives %v, want %s", told, c.want)
 			}
 		})
 	}

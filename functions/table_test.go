@@ -36,7 +36,7 @@ func TestTheTableHasEveryFunction(t *testing.T) {
 func TestEnvironment(t *testing.T) {
 	f, ok := functions.Find("arrived")
 	if !ok {
-		t.Fatal("there is no function arrived")
+		t.Fatal("the function arrived is missing")
 	}
 	got := f.Environment([]string{"CUTROOM_BUCKET=b", "CUTROOM_JOBS_TABLE=j", "CUTROOM_FILES_TABLE=f", "AWS_REGION=r"})
 	if want := []string{"CUTROOM_BUCKET=b", "CUTROOM_FILES_TABLE=f", "AWS_REGION=r"}; !slices.Equal(got, want) {

@@ -99,7 +99,7 @@ func (w *world) told(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.told) != 1 {
-		t.Fatalf("the webhook was told %d times", len(r.told))
+		t.Fatalf("the webhook received %d messages", len(r.told))
 	}
 	var body struct {
 		Type string
@@ -110,7 +110,7 @@ func (w *world) told(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(r.bodies[0]), &body); err != nil || body.Type != "job.failed" ||
 		body.Data.ID != sampleHooked || body.Data.Status != "failed" {
-		t.Errorf("the webhook was told %s, %v", r.bodies[0], err)
+		t.Errorf("the webhook received %s, %v", r.bodies[0], err)
 	}
 	if header := r.told[0].Header; header.Get("Webhook-Id") != "msg_01K0000000000000000000H00K" ||
 		header.Get("Webhook-Signature") == "" {
@@ -157,11 +157,11 @@ func TestAWarningIsTold(t *testing.T) {
 	defer r.mu.Unlock()
 	if len(r.told) != 1 || r.told[0].Header.Get("Webhook-Id") != webhook.MessageID(id) ||
 		r.told[0].Header.Get("Webhook-Signature") == "" {
-		t.Fatalf("told %d times: %v", len(r.told), r.told)
+		t.Fatalf("received %d messages: %v", len(r.told), r.told)
 	}
 	want := `"data":{"account":"acme","percent":80,"key":null,"period":"day","unit":"jobs","currency":null,"limit":10,"used":9,"remaining":1,`
 	if body := r.bodies[0]; !strings.HasPrefix(body, `{"type":"budget.warning","timestamp":"`) || !strings.Contains(body, want) {
-		t.Errorf("told %s, which lacks %s", body, want)
+		t.Errorf("received %s, which lacks %s", body, want)
 	}
 }
 
@@ -190,7 +190,7 @@ func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
 		}
 		due, queued := w.queued(t)
 		if len(w.receiver.told) != c.told || queued != c.queued {
-			t.Errorf("%s: told %d times, %d attempts are queued", c.event, len(w.receiver.told), queued)
+			t.Errorf("%s: received %d messages, %d attempts are queued", c.event, len(w.receiver.told), queued)
 		}
 		for _, attempt := range due { // after half a minute
 			if attempt.Number != 2 || attempt.At.Before(began.Add(30*time.Second)) || attempt.At.After(time.Now()) {

@@ -18,7 +18,7 @@ func TestConsole(t *testing.T) {
 	made := parse(t, s.Stack)
 	for _, control := range made.of(t, "AWS::CloudFront::OriginAccessControl") {
 		if at(control.Properties, "OriginAccessControlConfig", "SigningBehavior") != "always" {
-			t.Errorf("CloudFront does not sign what it reads: %v", control.Properties)
+			t.Errorf("CloudFront does not sign its reads: %v", control.Properties)
 		}
 	}
 	for _, distribution := range made.of(t, "AWS::CloudFront::Distribution") {

@@ -19,6 +19,6 @@ func TestContainersAreReadOnly(t *testing.T) {
 		}
 	}
 	if checked == 0 {
-		t.Error("there is no container")
+		t.Error("no container")
 	}
 }

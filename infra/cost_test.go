@@ -54,7 +54,7 @@ func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 			if schedule, ok := r.Properties["ScheduleExpression"].(string); ok {
 				price, known := schedules[schedule]
 				if !known {
-					t.Errorf("%s runs at %s: add what a month of it costs to schedules", name, schedule)
+					t.Errorf("%s runs at %s: add its monthly cost to schedules", name, schedule)
 				}
 				dollars += price
 			}

@@ -61,7 +61,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 			t.Errorf("%s has the stage %v and the family %v", name, variables["CUTROOM_STAGE"], variables["CUTROOM_FAMILY"])
 		}
 		if _, ok := variables["CUTROOM_RESPONSE"]; ok {
-			t.Errorf("%s is told how to answer, though it streams", name)
+			t.Errorf("%s has the setting of the answer's format, though it streams", name)
 		}
 		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != slices.Contains([]string{"content", "files", "jobs", "webhooks"}, name) {
 			t.Errorf("%s knows of the secret: %t", name, ok)

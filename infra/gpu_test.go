@@ -105,7 +105,7 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if strings.Contains(string(text), "Fn::ImportValue") {
-		t.Error("the stack imports what another exports")
+		t.Error("the stack imports another's exports")
 	}
 }
 
@@ -439,7 +439,7 @@ func TestInstanceTypes(t *testing.T) {
 			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
 				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
-				t.Errorf("instances may tell that they are taken back: %t", may)
+				t.Errorf("instances may report that they are reclaimed: %t", may)
 			}
 		})
 	}

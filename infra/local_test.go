@@ -70,7 +70,7 @@ func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 		variables, _ := at(f.Properties, "Environment", "Variables").(map[string]any)
 		for variable, value := range variables {
 			if _, plain := value.(string); !plain {
-				t.Errorf("%s is told %s as %v", name, variable, value)
+				t.Errorf("%s receives %s as %v", name, variable, value)
 			}
 		}
 		if variables["AWS_ENDPOINT_URL"] != "http://host.docker.internal:4566" {
@@ -88,7 +88,7 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 			want = "http://127.0.0.1:4566"
 		}
 		if got := at(f.Properties, "Environment", "Variables", "CUTROOM_PUBLIC_S3_URL"); got != want {
-			t.Errorf("%s is told %v, want %v", name, got, want)
+			t.Errorf("%s receives %v, want %v", name, got, want)
 		}
 	}
 }
@@ -108,7 +108,7 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 	}
 	if wake := found["wake"]; wake["CUTROOM_CLUSTER"] != "cutroom-dev" ||
 		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
-		t.Errorf("wake is told %v", wake)
+		t.Errorf("wake receives %v", wake)
 	}
 	// There are no workers to wake.
 	if images := found["images"]; images["CUTROOM_WAKE_FUNCTION"] != nil {

@@ -51,7 +51,7 @@ func holdPolicies(t *testing.T, service, gpu template) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(bytes.TrimSpace(got), bytes.TrimSpace(want)) {
-		t.Errorf("%s is not what the templates say: run this test with -update and look at the difference", golden)
+		t.Errorf("%s differs from the templates: run this test with -update and check the difference", golden)
 	}
 }
 
@@ -87,7 +87,7 @@ func TestPoliciesOfEveryForm(t *testing.T) {
 				_, there := golden.Roles[role]
 				differs := func(part string) bool { return strings.Contains(line, part) }
 				if here && there && !slices.ContainsFunc(c.besides, differs) {
-					t.Errorf("of one form alone: %s", line)
+					t.Errorf("only in one form: %s", line)
 				}
 			}
 			for arn, policies := range golden.Resources {

@@ -44,7 +44,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 	}
 	for _, name := range described {
 		if !slices.Contains(made, name) {
-			t.Errorf("the runbook has %s, which is no alarm", name)
+			t.Errorf("the runbook has %s, which is not an alarm", name)
 		}
 	}
 	for _, link := range regexp.MustCompile(`\]\(#([a-z-]+)\)`).FindAllStringSubmatch(string(text), -1) {

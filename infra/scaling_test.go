@@ -34,7 +34,7 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 			for id, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {
 				for _, action := range list(alarm.Properties["AlarmActions"]) {
 					if action != nil && !strings.Contains(fmt.Sprint(action), "Alarms") {
-						t.Errorf("%s does more than tell: %v", id, action)
+						t.Errorf("%s does more than notify: %v", id, action)
 					}
 				}
 			}

@@ -128,7 +128,7 @@ func (s services) assumed() {
 	}
 	s.by("AWS::IAM::Role", func(id string, _ map[string]any) {
 		if !used[withoutHash(id)] {
-			s.Errorf("nobody assumes %s", id)
+			s.Errorf("no service assumes %s", id)
 		}
 	})
 }

@@ -125,6 +125,6 @@ func (m template) taskOf(t *testing.T, family string) map[string]any {
 			return task.Properties
 		}
 	}
-	t.Fatalf("there is no task definition %s", family)
+	t.Fatalf("no task definition %s", family)
 	return nil
 }

@@ -45,7 +45,7 @@ func TestTracesAreAnOption(t *testing.T) {
 				}
 			}
 			if told != want {
-				t.Errorf("tracing %s: %s is told: %t", tracing, id, told)
+				t.Errorf("tracing %s: %s has the setting: %t", tracing, id, told)
 			}
 		}
 		checkSenders(t, made, tracing, want)

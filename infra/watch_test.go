@@ -17,7 +17,7 @@ func TestWatchingCostsLittle(t *testing.T) {
 	metrics := 0
 	for id, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {
 		if alarm.Properties["AlarmDescription"] == "" {
-			t.Errorf("%s does not say what it means", id)
+			t.Errorf("%s does not describe its meaning", id)
 		}
 		if alarm.Properties["MetricName"] != nil {
 			metrics++
@@ -53,7 +53,7 @@ func alarmOf(t *testing.T, made template, name string) map[string]any {
 			return alarm.Properties
 		}
 	}
-	t.Fatalf("there is no alarm %s", name)
+	t.Fatalf("no alarm %s", name)
 	return nil
 }
 

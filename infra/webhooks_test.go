@@ -59,7 +59,7 @@ func TestPrivateWebhookReceivers(t *testing.T) {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
 		allowed := at(f.Properties, "Environment", "Variables", "CUTROOM_WEBHOOK_ALLOW")
 		if told := allowed == "10.1.0.0/16,hooks.corp.example"; told != (name == "jobs" || name == "tokens" || name == "webhooks") {
-			t.Errorf("%s is told of %v", name, allowed)
+			t.Errorf("%s receives %v", name, allowed)
 		}
 		if private := f.Properties["VpcConfig"] != nil; private != (name == "inference" || name == "steps" || name == "webhooks") {
 			t.Errorf("%s is in the network: %t", name, private)

@@ -38,7 +38,7 @@ func TestTheImagesFFmpegHasEveryFilter(t *testing.T) {
 	}
 	for _, name := range built {
 		if !known[name] {
-			t.Errorf("build-ffmpeg.sh lists %s, which is no filter of ffmpeg", name)
+			t.Errorf("build-ffmpeg.sh lists %s, which is not a filter of ffmpeg", name)
 		}
 	}
 

@@ -125,7 +125,7 @@ func TestVersionsAreCompared(t *testing.T) {
 	} {
 		older, newer, _ := strings.Cut(pair, " ")
 		if !before(older, newer) || before(newer, older) || before(older, older) {
-			t.Errorf("%s is not before %s alone", older, newer)
+			t.Errorf("only %s must come before %s", older, newer)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func TestArrowsPointDown(t *testing.T) {
 			case slices.Index(wings, to) > slices.Index(wings, from):
 				t.Errorf("%s imports %s, which stands above it", p.ImportPath, imported)
 			case from == "domain" && to == "platform":
-				t.Errorf("%s imports %s: the domain imports the domain alone", p.ImportPath, imported)
+				t.Errorf("%s imports %s: the domain imports only the domain", p.ImportPath, imported)
 			}
 			if from != "domain" {
 				continue

@@ -28,7 +28,7 @@ func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) erro
 	for id, digest := range l.files {
 		answer, err := client.Get(ctx, "/v1/uploads/"+id)
 		if err != nil || answer.Status != 200 || sha256.Sum256(answer.Body) != digest {
-			return fmt.Errorf("the file %s is not what was stored: status %d, %d bytes, %w", id, answer.Status,
+			return fmt.Errorf("the file %s differs from the stored one: status %d, %d bytes, %w", id, answer.Status,
 				len(answer.Body), err)
 		}
 	}

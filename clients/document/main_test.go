@@ -19,7 +19,7 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := document.Paths["/v1/jobs/acme-2.5"]; !ok {
-		t.Errorf("the document has %d paths, without that of a model", len(document.Paths))
+		t.Errorf("the document has %d paths, and lacks the model's", len(document.Paths))
 	}
 	if servers := document.Paths["/v1/usage"].Servers; len(servers) != 1 || servers[0].URL != "http://127.0.0.1:8081" {
 		t.Errorf("the gateway is at %v", servers)

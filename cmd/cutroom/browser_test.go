@@ -233,16 +233,16 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		}
 	}
 	if !bytes.Contains(drawn, []byte("curl "+server.URL()+"/v1/jobs/acme-2.5 ")) {
-		t.Error("there is no line to copy for acme-2.5")
+		t.Error("the command to copy for acme-2.5 is missing")
 	}
 	if !bytes.Contains(drawn, []byte("curl -f "+server.URL()+"/v1/jobs/JOB_ID/content")) {
 		t.Error("the line that saves a result would save an error answer, too")
 	}
 	if !bytes.Contains(drawn, []byte("curl "+server.InferenceURL()+"/v1/chat/completions ")) {
-		t.Error("there is no line to copy for the gateway at its own address")
+		t.Error("the command to copy for the gateway at its own address is missing")
 	}
 	if bytes.Contains(drawn, []byte("webhook_url=")) {
-		t.Error("a line to copy calls a webhook of somebody else")
+		t.Error("a command to copy calls a foreign webhook")
 	}
 	for _, slip := range []string{"undefined", "[object"} {
 		if bytes.Contains(drawn, []byte(slip)) {

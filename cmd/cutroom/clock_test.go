@@ -184,12 +184,12 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 			w.wall.Store(int64(by))
 			w.completes(before["job_id"])
 			w.completes(w.post("/v1/jobs/gen-image-2", "data")["job_id"])
-			w.eventually("the step is told", func() bool { return strings.Contains(w.log.String(), "was set") })
+			w.eventually("the step is logged", func() bool { return strings.Contains(w.log.String(), "was set") })
 			begun := time.Now().Add(-time.Minute)
 			made := w.post("/v1/files", "file")
 			created, err := time.Parse(time.RFC3339, fmt.Sprint(made["created_at"]))
 			if err != nil || created.Before(begun) || created.After(time.Now().Add(time.Minute)) {
-				t.Errorf("a file that was made meanwhile is of %v, %v", made["created_at"], err)
+				t.Errorf("a file made during the step has the time %v, %v", made["created_at"], err)
 			}
 			w.sweep()
 			for _, path := range []string{
@@ -210,7 +210,7 @@ func TestAStepThatLastsIsFollowed(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)
 	w.wall.Store(int64(5 * time.Hour))
-	w.eventually("the step is told", func() bool { return strings.Contains(w.log.String(), "was set forward") })
+	w.eventually("the step is logged", func() bool { return strings.Contains(w.log.String(), "was set forward") })
 	w.elapsed.Store(int64(clock.Hold + time.Second))
 	w.eventually("the step is followed", func() bool { return strings.Contains(w.log.String(), "follows the machine's") })
 	if ahead := time.Until(w.server.clock.Now()); ahead < 5*time.Hour {

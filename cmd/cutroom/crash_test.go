@@ -429,7 +429,7 @@ func (c *crash) checkResults(client *servertest.Client) {
 		probe(c.t, first.Body)
 		files := slices.DeleteFunc(filesIn(c.t, filepath.Join(c.data, "blobs", "jobs", id)), isThumbnails)
 		if len(files) != 1 {
-			c.t.Errorf("job %s has the files %v, want its result and thumbnails alone", id, files)
+			c.t.Errorf("job %s has the files %v, want only its result and thumbnails", id, files)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func (p *tab) attach(ctx context.Context, profile string) error {
 			return err
 		}
 	}
-	return fmt.Errorf("there is no page among %+v", targets)
+	return fmt.Errorf("no page among %+v", targets)
 }
 
 // debugger waits for the file in which a browser writes its DevTools address.

@@ -84,7 +84,7 @@ func TestFullDisk(t *testing.T) {
 		_, err := client.Submit(ctx, "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: clip,
 			Size: size}})
 		if !isRefusal(err, 507) || !saysFull.MatchString(err.Error()) {
-			t.Errorf("got %v, want status 507 with a detail that says that there is no room", err)
+			t.Errorf("got %v, want status 507 with a detail about missing space", err)
 		}
 		eventually(t, "nothing of the upload is left", func() bool {
 			return !slices.ContainsFunc(filesIn(t, filepath.Join(data, "blobs")), isNew)

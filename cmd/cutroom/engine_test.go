@@ -63,7 +63,7 @@ func TestEngineServer(t *testing.T) {
 	}
 	report := c2patest.Read(t, path, "video/mp4", filepath.Join(data, "c2pa.pem"))
 	if job.Result == nil {
-		t.Fatal("the job tells nothing of its result")
+		t.Fatal("the job's record lacks its result's facts")
 	}
 	signed := job.Result.Credentials
 	if report.State != "Trusted" || signed == nil || signed.SourceType != "compositeWithTrainedAlgorithmicMedia" ||

@@ -91,7 +91,7 @@ func TestFilesOutliveACrash(t *testing.T) {
 		t.Errorf("by-md5 gives %s, want %s", found.ID, announced.ID)
 	}
 	if _, err := os.Stat(stray); !os.IsNotExist(err) {
-		t.Errorf("what a broken upload left is there: %v", err)
+		t.Errorf("the bytes of a broken upload remain: %v", err)
 	}
 	if secret, err := os.Stat(filepath.Join(data, "secret")); err != nil || secret.Mode().Perm() != 0o600 {
 		t.Errorf("the secret is kept as %v, %v", secret, err)

@@ -186,7 +186,7 @@ func startLanguageModel(t *testing.T, root, folder string) languageModel {
 		}
 	})
 	said := regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
-	eventually(t, "the gateway says where it is", func() bool {
+	eventually(t, "the gateway prints its address", func() bool {
 		text, err := os.ReadFile(printed.Name())
 		select {
 		case <-ended:

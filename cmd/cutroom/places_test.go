@@ -32,6 +32,6 @@ func TestNoAccountHoldsEveryPlace(t *testing.T) {
 		}
 	}
 	if first, second := status(running), status(waiting); first != "processing" || second != "pending" {
-		t.Errorf("meanwhile the long edits became %s and %s, want processing and pending", first, second)
+		t.Errorf("during that time the long edits became %s and %s, want processing and pending", first, second)
 	}
 }

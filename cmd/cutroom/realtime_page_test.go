@@ -369,7 +369,7 @@ func TestRealtimePagePolicy(t *testing.T) {
 		}
 	}
 	if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") || strings.Contains(policy, "*") {
-		t.Errorf("the policy %q lets in what is not the page's own", policy)
+		t.Errorf("the policy %q allows foreign content", policy)
 	}
 	if len(answer.Body) > 60_000 {
 		t.Errorf("the page has %d bytes, want at most 60,000", len(answer.Body))

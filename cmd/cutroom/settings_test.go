@@ -111,13 +111,13 @@ func TestFlags(t *testing.T) {
 	}
 	for _, address := range []string{`--addr="127.0.0.1:8080"`, `--inference-addr="127.0.0.1:8081"`} {
 		if !strings.Contains(help.Stdout, address) {
-			t.Errorf("other machines reach a server that was not told so: there is no %s in\n%s", address, help.Stdout)
+			t.Errorf("other machines reach a server without that setting: %s is missing in\n%s", address, help.Stdout)
 		}
 	}
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev",
 		"--workers=-1")
 	if err != nil || ended.ExitCode != 2 || !strings.Contains(ended.Stderr, "-1") {
-		t.Errorf("a wrong flag beside a right variable: %+v, %v", ended, err)
+		t.Errorf("a wrong flag and a valid variable: %+v, %v", ended, err)
 	}
 }
 
@@ -154,11 +154,11 @@ func TestTheConsoleBehindAProxy(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")
 	answer, err := server.Client().Get(bounded(t), "/console/config.json")
 	if err != nil || !strings.Contains(string(answer.Body), `"inference_url":"https://llm.example.com/one"`) {
-		t.Errorf("the console is told %s, %v", answer.Body, err)
+		t.Errorf("the console's settings are %s, %v", answer.Body, err)
 	}
 	if policy := answer.Header.Get("Content-Security-Policy"); !strings.Contains(policy,
 		"connect-src 'self' https://llm.example.com;") {
-		t.Errorf("the page may call what %q says", policy)
+		t.Errorf("the page may call %q", policy)
 	}
 }
 

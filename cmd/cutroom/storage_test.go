@@ -268,12 +268,12 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 		}
 	}
 	server := start(t, v.data)
-	eventually(t, "the log counts what was set aside", func() bool {
+	eventually(t, "the log counts the blobs that were set aside", func() bool {
 		return strings.Contains(server.Log(), "set aside") && strings.Contains(server.Log(), "blobs=3")
 	})
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, "doctor", "--repair")
 	if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "stopped") {
-		t.Errorf("a repair beside a server: %+v, %v", ended, err)
+		t.Errorf("a repair while a server runs: %+v, %v", ended, err)
 	}
 	stop(t, server)
 	for _, wrong := range [][]string{{"--adopt", "nobody"}, {"--adopt", "dev", "--drop"},
@@ -285,7 +285,7 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 		}
 	}
 	if told := v.doctor(); !strings.Contains(told, "3 files") || !strings.Contains(told, "--adopt ACCOUNT") {
-		t.Errorf("a repair does not tell what may become of them:\n%s", told)
+		t.Errorf("a repair does not list the options:\n%s", told)
 	}
 	told := v.doctor("--adopt", "dev", "--only", "files/file_one")
 	_, rest, _ := strings.Cut(told, "now the file ")
@@ -299,7 +299,7 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	v.wantAll(server.Client())
 	have := v.bytes()
 	if !have["two"] || have["three"] {
-		t.Errorf("what was left aside is there: %t; what was dropped: %t", have["two"], have["three"])
+		t.Errorf("the set-aside blob exists: %t; the dropped one exists: %t", have["two"], have["three"])
 	}
 }
 
@@ -384,7 +384,7 @@ func TestMissingFilesAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := start(t, v.data)
-	eventually(t, "the log tells what is missing", func() bool { return strings.Contains(server.Log(), "blobs=20") })
+	eventually(t, "the log reports missing files", func() bool { return strings.Contains(server.Log(), "blobs=20") })
 }
 
 // A backup of a database that is damaged deep within fails and leaves the last good one.

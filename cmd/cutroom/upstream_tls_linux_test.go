@@ -87,7 +87,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 		select {
 		case <-left:
 		case <-bounded(t).Done():
-			t.Errorf("%s: the upstream was not told that the caller has left", name)
+			t.Errorf("%s: the upstream did not notice that the caller left", name)
 		}
 	}
 	answer, err := call(bounded(t), http.MethodPost, "/v1/chat/completions",
@@ -97,6 +97,6 @@ func TestUpstreamsByTLS(t *testing.T) {
 	}
 	eventually(t, "the log says why", func() bool { return strings.Contains(server.Log(), "certificate") })
 	if strings.Contains(server.Log(), "sk-upstream") {
-		t.Errorf("the log tells the key: %s", server.Log())
+		t.Errorf("the log contains the key: %s", server.Log())
 	}
 }

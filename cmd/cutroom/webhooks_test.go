@@ -94,7 +94,7 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 	client = server.Client()
 	second, again := next("/hook"), next("/budget")
 	if first.Body != second.Body || first.Headers["webhook-id"] != second.Headers["webhook-id"] {
-		t.Errorf("told %+v, then %+v", first, second)
+		t.Errorf("received %+v, then %+v", first, second)
 	}
 	var body struct {
 		Type string
@@ -105,7 +105,7 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 	}
 	status, err := client.Get(ctx, "/v1/jobs/"+job.ID)
 	if err != nil || string(status.Body) != string(body.Data) {
-		t.Errorf("told %s of %s, %v", body.Data, status.Body, err)
+		t.Errorf("received %s of %s, %v", body.Data, status.Body, err)
 	}
 
 	var log struct {

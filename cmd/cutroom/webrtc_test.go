@@ -100,7 +100,7 @@ func (r *pythonRoom) await(what string, condition func(line map[string]any) bool
 			return line
 		}
 	}
-	r.Fatalf("the client ended before %s; it told last %v", what, r.told[max(0, len(r.told)-12):])
+	r.Fatalf("the client ended before %s; its last report is %v", what, r.told[max(0, len(r.told)-12):])
 	return nil
 }
 
@@ -193,7 +193,7 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	page.await("the camera is edited on", `color() === "red"`)
 
 	if sent := eval[map[string]float64](page, "layers()"); sent["h"] == 0 || sent["q"] > sent["h"]/2 {
-		t.Errorf("of a camera in two sizes the frames %v were sent, want the larger alone", sent)
+		t.Errorf("of a camera in two sizes the frames %v were sent, want only the larger", sent)
 	}
 	page.do("turn(360, 640)")
 	page.await("pictures are upright as the camera is", "edited.videoWidth === 360 && edited.videoHeight === 640")

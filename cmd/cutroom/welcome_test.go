@@ -68,7 +68,7 @@ func TestTheWelcomeGoesByTheCatalog(t *testing.T) {
 				t.Errorf("want an example that posts to %q:\n%s", c.posts, said)
 			}
 			if strings.Contains(said, "/v1/chat/completions") {
-				t.Errorf("it shows a chat, and there is no model for it:\n%s", said)
+				t.Errorf("it shows a chat without a model for it:\n%s", said)
 			}
 		})
 	}

@@ -66,7 +66,7 @@ func (p *python) tells(t *testing.T, what string) {
 			return
 		}
 	}
-	t.Fatalf("the client has ended and did not tell of %q", what)
+	t.Fatalf("the client has ended without a report of %q", what)
 }
 
 // at returns the address of a room at another instance.
@@ -195,7 +195,7 @@ func TestRecordsThatLieAboutInstances(t *testing.T) {
 	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		passed.Add(1)
 		if r.Host != i.address || r.Header.Get("x-api-key") != key {
-			t.Errorf("what is passed on is for %q, with the key %q", r.Host, r.Header.Get("x-api-key"))
+			t.Errorf("the forwarded request is for %q, with the key %q", r.Host, r.Header.Get("x-api-key"))
 		}
 		w.WriteHeader(http.StatusTeapot)
 	}))

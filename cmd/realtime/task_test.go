@@ -96,17 +96,17 @@ func (c *client) joinsRoom(t *testing.T, by *instance) {
 		if offer := message.Offer; offer != nil {
 			for line := range strings.Lines(offer.Sdp) {
 				if strings.HasPrefix(line, "a=candidate:") && !strings.Contains(line, " "+publicAddress+" ") {
-					t.Errorf("clients are told %s", line)
+					t.Errorf("clients receive %s", line)
 				}
 			}
 			if !strings.Contains(offer.Sdp, " "+publicAddress+" ") {
-				t.Errorf("clients are not told the public address: %s", offer.Sdp)
+				t.Errorf("clients do not receive the public address: %s", offer.Sdp)
 			}
 			break
 		}
 	}
 	if len(told) != 1 || told[0].Urls[0] != relayURL || told[0].Credential == "" {
-		t.Errorf("clients are told of %v", told)
+		t.Errorf("clients receive %v", told)
 	}
 }
 

@@ -120,7 +120,7 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 		}
 	}
 	if running.address(t) != address {
-		t.Errorf("it tells its health at %s", running.address(t))
+		t.Errorf("it serves its health at %s", running.address(t))
 	}
 	if err := health(t, address); err != nil {
 		t.Errorf("its health: %v", err)

@@ -116,7 +116,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 		_ = p.Process.Kill() // fails if it has ended, the usual case
 		_ = p.Wait()
 		if t.Failed() {
-			t.Logf("what the worker wrote:\n%s", p.log.String())
+			t.Logf("the worker's output:\n%s", p.log.String())
 		}
 	})
 	return p

@@ -49,7 +49,7 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 	t.Cleanup(func() {
 		w.stop(t)
 		if t.Failed() {
-			t.Logf("what a worker wrote:\n%s", w.log)
+			t.Logf("the output of a worker:\n%s", w.log)
 		}
 	})
 	until(t, "a worker takes jobs", func(context.Context) (bool, error) {

@@ -174,7 +174,7 @@ func TestRefusals(t *testing.T) {
 			_, err := c2.Job(bounded(t), "job_1")
 			var refusal *client.Error
 			if !errors.As(err, &refusal) {
-				t.Fatalf("%v is no refusal", err)
+				t.Fatalf("%v is not a refusal", err)
 			}
 			if refusal.Status != c.want.Status || refusal.Message != c.want.Message || refusal.Code != c.want.Code ||
 				refusal.Type != c.want.Type || refusal.RequestID != c.want.RequestID || refusal.RetryAfter != c.want.RetryAfter {
@@ -293,7 +293,7 @@ func TestForm(t *testing.T) {
 		t.Errorf("the reference is %+v", got)
 	}
 	if last != all || all != int64(len(s.all()[0].body)) {
-		t.Errorf("the upload was told as %d of %d bytes, and had %d", last, all, len(s.all()[0].body))
+		t.Errorf("the upload was reported as %d of %d bytes, and had %d", last, all, len(s.all()[0].body))
 	}
 	if key := s.all()[0].header.Get("x-api-key"); key != "ck_test_key" {
 		t.Errorf("the key is %q", key)

@@ -64,7 +64,7 @@ func TestDownload(t *testing.T) {
 				t.Errorf("%d bytes arrived of %d, %v", len(got), len(result), err)
 			}
 			if last != all || all != int64(len(result)) {
-				t.Errorf("told as %d of %d", last, all)
+				t.Errorf("reported %d of %d", last, all)
 			}
 			var ranges []string
 			for _, request := range s.all() {

@@ -178,7 +178,7 @@ func hasExamples(t *testing.T, name string) {
 	for _, path := range examples {
 		example, err := os.ReadFile(path)
 		if err != nil || !strings.Contains(string(readme), string(example)) {
-			t.Errorf("the README lacks %s as it is: %v", path, err)
+			t.Errorf("the README lacks the exact text of %s: %v", path, err)
 		}
 	}
 	if len(examples) < 2 {

@@ -160,7 +160,7 @@ func jobs(t *testing.T, s shell) {
 		t.Errorf("%+v", got)
 	}
 	if states := s.documents("jobs", "watch", id); len(states) != 1 || states[0]["status"] != "completed" {
-		t.Errorf("watching what is done printed %v", states)
+		t.Errorf("watching a completed job printed %v", states)
 	}
 	s.works("jobs", "download", id, "-o", "same.png")
 	if !bytes.Equal(s.read("out.png"), s.read("same.png")) {
@@ -170,7 +170,7 @@ func jobs(t *testing.T, s shell) {
 		t.Errorf("jobs get printed %s", shown)
 	}
 	if cancelled := s.run("jobs", "cancel", id); cancelled.code != 1 {
-		t.Errorf("cancelling what is done: %+v", cancelled)
+		t.Errorf("cancelling a completed job: %+v", cancelled)
 	}
 	if list := s.documents("jobs", "--status", "failed", "-m", "gen-vton-3.5"); len(list) != 1 ||
 		list[0]["job_id"] != long {
@@ -261,7 +261,7 @@ func files(t *testing.T, s shell) {
 	}
 	if path := s.works("files", "get", ids[0], "-o", "back.png"); path != "back.png" ||
 		!bytes.Equal(s.read("back.png"), picture(t)) {
-		t.Errorf("the bytes are said to be at %q, and are not those that were sent", path)
+		t.Errorf("the file is reported at %q, and its bytes differ from the sent ones", path)
 	}
 	if out := s.works("files", "get", ids[0], "-o", "-"); out+"\n" != string(picture(t)) && out != string(picture(t)) {
 		t.Errorf("stdout has %d bytes", len(out))

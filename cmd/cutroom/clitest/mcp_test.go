@@ -111,7 +111,7 @@ func agents(t *testing.T, s shell) {
 		}
 		names = append(names, tool.Name)
 		if tool.Description == "" || tool.Annotations == nil || tool.OutputSchema == nil {
-			t.Errorf("%s does not say what it does", tool.Name)
+			t.Errorf("%s does not declare its effect", tool.Name)
 		}
 	}
 	slices.Sort(names)
@@ -133,7 +133,7 @@ func agents(t *testing.T, s shell) {
 	told := slices.Clone(a.progress)
 	a.mu.Unlock()
 	if len(told) == 0 || told[0].ProgressToken != "edit" || told[0].Message != "uploading" {
-		t.Errorf("the upload told of %v", told)
+		t.Errorf("the upload reported %v", told)
 	}
 	if kept := a.works("fetch", map[string]any{"job_id": job["job_id"], "path": "out.png"}); kept["mime_type"] !=
 		"image/png" || kept["path"] != filepath.Join(s.folder, "out.png") {
@@ -145,7 +145,7 @@ func agents(t *testing.T, s shell) {
 	}
 	shown := a.call("fetch", map[string]any{"job_id": job["job_id"], "show": true})
 	if len(shown.Content) != 2 || !bytes.Equal(shown.Content[1].(*mcp.ImageContent).Data, result) {
-		t.Errorf("what is shown is %s", said(shown))
+		t.Errorf("the shown picture is %s", said(shown))
 	}
 	if !bytes.Equal(s.read(fmt.Sprint(job["job_id"], ".png")), result) {
 		t.Error("two fetches differ")

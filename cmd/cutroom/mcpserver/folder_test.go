@@ -33,7 +33,7 @@ func TestADraftReplacesNothingUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := keep(false); err == nil || !strings.Contains(err.Error(), "there already") {
-		t.Errorf("beside a file that came meanwhile: %v", err)
+		t.Errorf("next to a file that appeared later: %v", err)
 	}
 	if content, err := os.ReadFile(path); string(content) != "mine" || err != nil {
 		t.Errorf("the file is %q, %v", content, err)

@@ -95,7 +95,7 @@ func TestMemoryOfMessages(t *testing.T) {
 					end.Close() // nothing is answered
 				}
 				_ = Serve(patience.Context(t), Config{
-					Connect: func() (*client.Client, error) { return nil, errors.New("there is no service") },
+					Connect: func() (*client.Client, error) { return nil, errors.New("the test has no service") },
 				}, io.MultiReader(strings.NewReader(text), waits), agent)
 			})
 		})

@@ -141,7 +141,7 @@ func TestATraceLeadsFromTheCallToTheEngine(t *testing.T) {
 		t.Errorf("the request is described by %v", at)
 	}
 	if got, want := patience.Receive(t, "asked", asked), "00-"+traceID+"-"+spans["engine"].SpanID+"-01"; got != want {
-		t.Errorf("the engine server goes on with %q, want %q", got, want)
+		t.Errorf("the engine server continues with %q, want %q", got, want)
 	}
 	if n := strings.Count(server.Log(), "trace_id="+traceID); n < 3 {
 		t.Errorf("%d lines of the log have the trace's id:\n%s", n, server.Log())

@@ -41,7 +41,7 @@ func newCompose(t *testing.T) *compose {
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := c.try(context.WithoutCancel(t.Context()), "logs", "--no-color")
-			t.Logf("what the project wrote:\n%s", out)
+			t.Logf("the project's output:\n%s", out)
 		}
 		if out, err := c.try(context.WithoutCancel(t.Context()), "down", "--volumes", "--timeout", "10"); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -106,7 +106,7 @@ func TestCompose(t *testing.T) {
 
 	c.run("stop")
 	if code := docker(t, "inspect", "--format", "{{.State.ExitCode}}", c.container("cutroom")); code != "0" {
-		t.Errorf("told to stop the server ended with %s", code)
+		t.Errorf("after a stop signal the server ended with %s", code)
 	}
 	c.run("start")
 	client = c.ready()
@@ -119,7 +119,7 @@ func TestCompose(t *testing.T) {
 	if out, err := exec.Command("kill", "-9", process).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	eventually(t, "the container was started anew", func() bool {
+	eventually(t, "the container was restarted", func() bool {
 		return docker(t, "inspect", "--format", "{{.RestartCount}} {{.State.Running}}", c.container("cutroom")) == "1 true"
 	})
 	client = c.ready()

@@ -71,7 +71,7 @@ func start(t *testing.T, image string, options, command []string) *container {
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
 		if t.Failed() {
-			t.Logf("what %s wrote:\n%s", image, c.log())
+			t.Logf("the output of %s:\n%s", image, c.log())
 		}
 		if _, err := tryDocker(ctx, "rm", "--force", "--volumes", c.id); err != nil {
 			t.Error(err)

@@ -70,7 +70,7 @@ func TestWorkerContainers(t *testing.T) {
 	id := submit(t, client, "an oil painting")
 	processing(t, client, id)
 	if code := leaving.stop(time.Minute); code != 0 {
-		t.Errorf("told to stop it ended with %d", code)
+		t.Errorf("after a stop signal it ended with %d", code)
 	}
 	if runs := runsOf(t, jobs, id); runs != 0 {
 		t.Errorf("handed back the job has cost %d runs", runs)
@@ -78,7 +78,7 @@ func TestWorkerContainers(t *testing.T) {
 
 	dying := w.start(t, "worker")
 	processing(t, client, id)
-	eventually(t, "the run has begun", func() bool { return runsOf(t, jobs, id) == 1 })
+	eventually(t, "the run has started", func() bool { return runsOf(t, jobs, id) == 1 })
 	dying.kill()
 	next := w.start(t, "worker")
 	completed(t, client, id)
@@ -126,7 +126,7 @@ func TestRealtimeContainer(t *testing.T) {
 		}
 		if kind == websocket.MessageBinary {
 			if got, err := jpeg.Decode(bytes.NewReader(message)); err != nil || got.Bounds().Dx() == 0 {
-				t.Errorf("the frame is no picture: %v", err)
+				t.Errorf("the frame is not a picture: %v", err)
 			}
 			break
 		}
@@ -137,7 +137,7 @@ func TestRealtimeContainer(t *testing.T) {
 	for {
 		_, message, err := conn.Read(ctx)
 		if err != nil {
-			t.Fatalf("there is no room: %v", err)
+			t.Fatalf("no room: %v", err)
 		}
 		if bytes.Contains(message, []byte(`"livekit_room_info"`)) {
 			break
@@ -153,7 +153,7 @@ func TestRealtimeContainer(t *testing.T) {
 		}
 	}()
 	if code := c.stop(time.Minute); code != 0 {
-		t.Errorf("told to stop it ended with %d", code)
+		t.Errorf("after a stop signal it ended with %d", code)
 	}
 	if err := patience.Receive(t, "ended", ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
 		t.Errorf("the session ended with %v", err)

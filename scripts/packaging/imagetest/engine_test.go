@@ -67,9 +67,9 @@ func TestEngineEdits(t *testing.T) {
 	}
 	content, err := client.Content(t.Context(), submitted.ID)
 	if err != nil || string(content.Body[4:8]) != "ftyp" {
-		t.Errorf("the result is no video, of %d bytes, %v", len(content.Body), err)
+		t.Errorf("the result is not a video, of %d bytes, %v", len(content.Body), err)
 	}
 	if code := engine.stop(time.Minute); code != 0 && code != 143 {
-		t.Errorf("told to stop the engine server ended with %d", code)
+		t.Errorf("after a stop signal the engine server ended with %d", code)
 	}
 }

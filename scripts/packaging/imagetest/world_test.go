@@ -137,6 +137,6 @@ func completed(t *testing.T, client *servertest.Client, id string) {
 		t.Fatal(err)
 	}
 	if len(content.Body) < 10_000 || string(content.Body[4:8]) != "ftyp" {
-		t.Errorf("the result is no video, of %d bytes", len(content.Body))
+		t.Errorf("the result is not a video, of %d bytes", len(content.Body))
 	}
 }

@@ -177,7 +177,7 @@ func TestSetAsideOddFiles(t *testing.T) {
 		names = append(names, entry.Name)
 	}
 	if !slices.Equal(names, []string{"files/a"}) {
-		t.Errorf("listed are %v, want files/a alone", names)
+		t.Errorf("listed are %v, want only files/a", names)
 	}
 	for name, want := range map[string]int{"jobs/odd": 1, "jobs/empty": 0} {
 		if n, err := store.SetAside(ctx, name, time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)); n != want || err != nil {

@@ -33,7 +33,7 @@ func TestFullDiskFailsThePutAndNothingElse(t *testing.T) {
 	}
 	for range 3 {
 		if _, err := store.Put(t.Context(), "jobs/a/data", zeros(1<<20)); err != nil {
-			t.Fatalf("put of what fits: %v", err)
+			t.Fatalf("put of a blob that fits: %v", err)
 		}
 		if err := store.Delete(t.Context(), "jobs/a/data"); err != nil {
 			t.Fatal(err)

@@ -17,7 +17,7 @@ func TestRoom(t *testing.T) {
 	for reserve, want := range map[int64]int64{1: 10<<20 - 1, 4 << 20: 6 << 20, 0: 9 << 20, 20 << 20: -10 << 20} {
 		got, err := store.Room(reserve)
 		if err != nil || got > want || got < want-64<<10 {
-			t.Errorf("with %d kept free there is room for %d, %v, want %d less a little", reserve, got, err, want)
+			t.Errorf("with %d kept free the space is %d, %v, want %d less a little", reserve, got, err, want)
 		}
 	}
 	for size, want := range map[int64]int64{10 << 20: 1 << 20, 20 << 30: 1 << 30, 1 << 40: 1 << 40 / 50} {

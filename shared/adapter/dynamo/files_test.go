@@ -71,7 +71,7 @@ func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAtt
 		conformance.OK(s.t, err)
 		return image(s.t, i)
 	}
-	s.t.Fatalf("there is no item %s of %s", id, f.ID)
+	s.t.Fatalf("no item %s of %s", id, f.ID)
 	return nil
 }
 

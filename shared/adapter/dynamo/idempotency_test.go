@@ -71,7 +71,7 @@ func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 		}
 		for _, resource := range told {
 			if resource != first.Load() {
-				t.Errorf("of key %d one was told %q, and the first is %v", key, resource, first.Load())
+				t.Errorf("a request with key %d received %q, and the first is %v", key, resource, first.Load())
 			}
 		}
 	}

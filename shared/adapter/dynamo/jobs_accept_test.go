@@ -50,7 +50,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 		jobs, _ := newJobs(t, cloud, &handedOver{err: errors.New("connection reset")})
 		err := jobs.Accept(t.Context(), newJob("job_1"), 1)
 		if err == nil || errors.As(err, new(*fault.Error)) {
-			t.Fatalf("error %v, want one that is no refusal", err)
+			t.Fatalf("error %v, want an error other than a refusal", err)
 		}
 		if j, err := jobs.Get(t.Context(), "job_1"); err != nil || j.Status != job.Pending {
 			t.Errorf("the job is %s (%v)", j.Status, err)

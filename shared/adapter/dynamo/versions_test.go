@@ -246,7 +246,7 @@ func (k kept) wantMore(t *testing.T) {
 	changed := open[0]
 	changed.Status = batch.InProgress
 	if err := k.batches.Change(ctx, batch.Validating, changed); err != nil {
-		t.Errorf("the batch does not go on: %v", err)
+		t.Errorf("the batch does not continue: %v", err)
 	}
 	upload, err := k.files.PendingUpload(ctx, itemsUpload.ID)
 	if err != nil || upload.MD5 != itemsUpload.MD5 {

@@ -74,7 +74,7 @@ func TestEndedWithWebhook(t *testing.T) {
 		}
 	}
 	if _, ended := dynamo.EndedWithWebhook(nil); ended {
-		t.Error("what has gone is a turn")
+		t.Error("an expired attempt has a turn")
 	}
 }
 
@@ -101,7 +101,7 @@ func TestNewWarning(t *testing.T) {
 		}
 	}
 	if _, ok := dynamo.NewWarning(nil); ok {
-		t.Error("what has gone is a turn")
+		t.Error("an expired attempt has a turn")
 	}
 }
 

@@ -163,7 +163,7 @@ func TestMetadataThatIsNone(t *testing.T) {
 		found, err := inTaskThat(t, told, cancel).Find(ctx)
 		cancel()
 		if err == nil || errors.Is(err, context.Canceled) {
-			t.Errorf("%.20q: %v, %v, want what is wrong with it", told, found, err)
+			t.Errorf("%.20q: %v, %v, want a description of the error", told, found, err)
 		}
 	}
 }

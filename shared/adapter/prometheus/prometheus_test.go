@@ -102,7 +102,7 @@ func TestWhoMayRead(t *testing.T) {
 			t.Errorf("%s: status %d, want %d", test.name, got.Code, test.status)
 		}
 		if got.Code == 404 && !strings.Contains(got.Body.String(), `{"error":{"message":"There is nothing at this path."`) {
-			t.Errorf("%s: %s tells that there is something", test.name, got.Body)
+			t.Errorf("%s: %s reveals its existence", test.name, got.Body)
 		}
 	}
 }

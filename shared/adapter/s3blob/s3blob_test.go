@@ -137,7 +137,7 @@ func TestLargeBlobsAreSentInParts(t *testing.T) {
 				}
 				got, err := io.ReadAll(r)
 				if err := errors.Join(err, r.Close()); err != nil || !bytes.Equal(got, content[offset:]) {
-					t.Errorf("from %d: read %d bytes that are not those that were stored: %v", offset, len(got), err)
+					t.Errorf("from %d: read %d bytes that differ from the stored ones: %v", offset, len(got), err)
 				}
 			}
 			if left := broken(t, cloud.Config(), bucket); len(left) > 0 {
@@ -235,7 +235,7 @@ func TestSignedUpload(t *testing.T) {
 		}
 	}
 	if strings.Contains(strings.ToLower(signed.URL), "checksum") {
-		t.Errorf("%s vouches for bytes that nobody has seen", signed.URL)
+		t.Errorf("%s vouches for unread bytes", signed.URL)
 	}
 	if _, err := store.Arrival(t.Context(), f.Blob); !fault.Is(err, fault.NotFound) {
 		t.Errorf("before it came: %v", err)

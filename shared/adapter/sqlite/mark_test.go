@@ -34,7 +34,7 @@ func TestMarkCountsWrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 || told != after.Writes {
-		t.Errorf("after one write %+v and told %d, %v; it began with %+v", after, told, err, first)
+		t.Errorf("after one write %+v and reported %d, %v; it started with %+v", after, told, err, first)
 	}
 	if err := db.Jobs().Forget(ctx, "job_none"); err != nil {
 		t.Fatal(err)

@@ -113,7 +113,7 @@ func TestLeaseThatWasLost(t *testing.T) {
 		t.Errorf("return: %v", err)
 	}
 	if err := held.Extend(t.Context(), time.Hour); !fault.Is(err, fault.Conflict) {
-		t.Errorf("extend of what was returned: error %v, want a conflict", err)
+		t.Errorf("extend of a returned job: error %v, want a conflict", err)
 	}
 	receive(t, db, "job_1", time.Hour)
 }

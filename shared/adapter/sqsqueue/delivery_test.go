@@ -221,7 +221,7 @@ func TestMessagesThatAreNotAJobs(t *testing.T) {
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
 		if _, err := h.queue.Receive(ctx, job.VideoLane, time.Hour); err == nil {
-			t.Error("received what is no job's message")
+			t.Error("received a message that is not a job's")
 		}
 	})
 	defer receiving.Wait()

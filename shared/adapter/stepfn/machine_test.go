@@ -191,7 +191,7 @@ func receive(t *testing.T, cloud *awstest.Cloud, queue awstest.Queue) types.Mess
 		t.Fatal(err)
 	}
 	if len(received.Messages) != 1 {
-		t.Fatal("there is no message")
+		t.Fatal("no message")
 	}
 	return received.Messages[0]
 }

@@ -230,7 +230,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 		select {
 		case <-event:
 		case <-wait.Done():
-			t.Fatal("a request does not begin, or goes on after the traces are closed")
+			t.Fatal("a request does not start, or continues after the traces are closed")
 		}
 	}
 }

@@ -146,6 +146,6 @@ func TestAuto(t *testing.T) {
 	}
 	c.Public = []string{"nonsense"}
 	if _, err := Open(t.Context(), c); err == nil {
-		t.Error("nonsense beside it is no error")
+		t.Error("nonsense in another setting is not an error")
 	}
 }

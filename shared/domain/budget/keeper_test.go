@@ -525,11 +525,11 @@ func TestKeeperFindsChanges(t *testing.T) {
 			t.Errorf("found %v, %v", found, err)
 		}
 		if _, err := p.Find(w.Context(), "zoo", ""); err == nil {
-			t.Error("budgets that nobody has read were found")
+			t.Error("unread budgets were found")
 		}
 		time.Sleep(6 * time.Minute)
 		if _, err := p.Find(w.Context(), "acme", "key_1"); err == nil {
-			t.Error("budgets that nobody could read for ten minutes count")
+			t.Error("budgets that could not be read for ten minutes count")
 		}
 		broken = false
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 0 {

@@ -99,7 +99,7 @@ func TestACatalogInJSON(t *testing.T) {
 		}
 	}
 	if _, err := JSON([]byte("modles: []\n")); err == nil {
-		t.Error("a field that is none was taken")
+		t.Error("an invalid field was accepted")
 	}
 }
 

@@ -212,7 +212,7 @@ func TestPrices(t *testing.T) {
 		t.Error("a cost is not bounded")
 	}
 	if _, ok := clip.Price.Of(0); ok {
-		t.Error("a price per second knows what an unknown length costs")
+		t.Error("a price per second has a cost for an unknown length")
 	}
 	if cost, ok := image.Price.Of(0); cost != 1000 || !ok {
 		t.Errorf("an image costs %d, %v", cost, ok)
@@ -260,7 +260,7 @@ func TestPricesOfSizes(t *testing.T) {
 		t.Errorf("480p cost %d, 720p %d", small, large)
 	}
 	if image.Price.At("480p").Sizes != nil || (*catalog.MediaPrice)(nil).At("480p") != nil {
-		t.Error("the price of one size tells those of others")
+		t.Error("the price of one size applies to others")
 	}
 }
 

@@ -128,7 +128,7 @@ func TestBytesThatAreNoFiles(t *testing.T) {
 	w.disk.deleted = nil
 	for _, name := range []string{"files/file_1", "jobs/job_1/data", "files/.signed", "files/x/file_1.signed", ""} {
 		if err := w.service.Received(t.Context(), name); err == nil || len(w.disk.deleted) > 0 {
-			t.Errorf("%q, which nobody announced: %v, deleted %v", name, err, w.disk.deleted)
+			t.Errorf("%q, which was not announced: %v, deleted %v", name, err, w.disk.deleted)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func TestIDsSortByCreation(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !file.IsReference(id) {
-			t.Fatalf("%q is no reference", id)
+			t.Fatalf("%q is not a reference", id)
 		}
 		if id <= last {
 			t.Fatalf("%q after %q does not sort after it", id, last)

@@ -115,10 +115,10 @@ func TestTheSweepGoesOnPastAFileThatCannotBeRemoved(t *testing.T) {
 	w.disk.stuck[first.Blob] = true
 	w.now = w.now.Add(time.Hour)
 	if err := w.sweeper.Sweep(t.Context()); err == nil {
-		t.Error("the sweep does not tell of the file that it could not remove")
+		t.Error("the sweep does not report the file that it could not remove")
 	}
 	if !slices.Equal(w.disk.deleted, []string{second.Blob, file.ThumbnailBlob(second.Blob)}) {
-		t.Errorf("deleted %v, want those of %s alone", w.disk.deleted, second.Blob)
+		t.Errorf("deleted %v, want only the blobs of %s", w.disk.deleted, second.Blob)
 	}
 	w.disk.stuck[first.Blob] = false
 	if err := w.sweeper.Sweep(t.Context()); err != nil {

@@ -173,7 +173,7 @@ func (c *cloud) pass(d time.Duration) {
 		c.follow()
 		c.work()
 		if len(c.workers) > c.fleet.Rules.Max && c.desired > c.fleet.Rules.Max {
-			c.t.Fatalf("%v: %d workers are to be", c.now, c.desired)
+			c.t.Fatalf("%v: %d workers are wanted", c.now, c.desired)
 		}
 	}
 }
@@ -201,7 +201,7 @@ func (c *cloud) quiet() {
 	c.t.Helper()
 	c.pass(c.startTime + c.fleet.Rules.Idle + 5*time.Minute)
 	if c.desired != c.fleet.Rules.Min || len(c.workers) != c.fleet.Rules.Min {
-		c.t.Errorf("%d workers are left, %d are to be", len(c.workers), c.desired)
+		c.t.Errorf("%d workers are left, %d are wanted", len(c.workers), c.desired)
 	}
 }
 

@@ -47,7 +47,7 @@ func TestFollowSeesTheRestOfABurst(t *testing.T) {
 				t.Errorf("%d workers after %d waits, %+v; want %d after %d", p.desired, waits, look, c.want, c.waits)
 			}
 			if p.stamp.Fleet.SeenAt != (time.Time{}) {
-				t.Error("what only a look may tell was recorded")
+				t.Error("a wake recorded facts that only a check may record")
 			}
 		})
 	}

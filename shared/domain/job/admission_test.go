@@ -52,7 +52,7 @@ func TestAdmissionByTheWorkersThatAre(t *testing.T) {
 			}
 			if c.fleet.Running == 0 && !c.fleet.SeenAt.IsZero() && c.name != "nobody has looked for long" &&
 				err.(*fault.Error).RetryAfter < 30*time.Second {
-				t.Errorf("nobody works, and callers are to come back in %v", err.(*fault.Error).RetryAfter)
+				t.Errorf("no worker runs, and callers must retry in %v", err.(*fault.Error).RetryAfter)
 			}
 		})
 	}

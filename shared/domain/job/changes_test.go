@@ -97,6 +97,6 @@ func TestCancelWithoutItsOrchestrator(t *testing.T) {
 		t.Errorf("the job is %+v, %v", j, err)
 	}
 	if err := service.Cancel(ctx, "job_unknown", job.CancelledFailure()); err == nil || len(machine.told) != 1 {
-		t.Errorf("an unknown job: %v; the orchestrator was told of %v", err, machine.told)
+		t.Errorf("an unknown job: %v; the orchestrator received %v", err, machine.told)
 	}
 }

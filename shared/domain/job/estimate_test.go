@@ -98,12 +98,12 @@ func TestTheServiceRemembersEstimates(t *testing.T) {
 	now = now.Add(time.Minute)
 	store.err = errors.New("the store is away")
 	if !known() || store.reads != 2 {
-		t.Errorf("what was known is forgotten, after %d reads", store.reads)
+		t.Errorf("the known estimate is forgotten, after %d reads", store.reads)
 	}
 	now = now.Add(time.Minute)
 	store.estimates, store.err = nil, nil
 	if known() {
-		t.Error("what was withdrawn is known")
+		t.Error("a withdrawn estimate is known")
 	}
 	if _, known := job.NewService(job.Config{Now: time.Now}).Estimate(t.Context(), curve().EditKind); known {
 		t.Error("it is known without a reader")

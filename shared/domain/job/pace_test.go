@@ -76,10 +76,10 @@ func TestPaceByWhatIsKnown(t *testing.T) {
 	t.Logf("half of the ends within %v, all within %v, then %v and %v", blindAfter[half], blindAfter[last], after[half],
 		after[last])
 	if reads[last] > 10 || blindReads[0] < 3*reads[last] {
-		t.Errorf("up to %d reads, from %d on without what is known", reads[last], blindReads[0])
+		t.Errorf("up to %d reads, from %d on without the model's times", reads[last], blindReads[0])
 	}
 	if after[half] > blindAfter[half] {
-		t.Errorf("%v after the end, %v without what is known", after[half], blindAfter[half])
+		t.Errorf("%v after the end, %v without the model's times", after[half], blindAfter[half])
 	}
 }
 

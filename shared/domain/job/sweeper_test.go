@@ -138,7 +138,7 @@ func TestSweeper(t *testing.T) {
 	w.wantBlobs("ten minutes later nothing waits", "done/result-good", "upload/data")
 	j, err := w.jobs.Get(ctx, waiting)
 	if err != nil || j.Status != job.Failed || j.Failure.Code != job.TimedOut || !j.CompletedAt.Equal(j.Deadline) {
-		t.Errorf("the job that nobody ran is %+v, %v", j, err)
+		t.Errorf("the job without a run is %+v, %v", j, err)
 	}
 
 	if n, err := w.sweeper.SweepUnknown(ctx); err != nil || n != 1 {

@@ -44,7 +44,7 @@ func TestWaitAndCancel(t *testing.T) {
 		short, stop := context.WithTimeout(ctx, limit)
 		defer stop()
 		if _, err := service.Wait(short, "acme", waiting); !errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("a job that nobody runs: %v", err)
+			return fmt.Errorf("a job without a worker: %v", err)
 		}
 		return nil
 	})
@@ -70,7 +70,7 @@ func TestWaitAndCancel(t *testing.T) {
 		t.Errorf("got %+v, %v", e.j, e.err)
 	}
 	if err := db.Jobs().Progress(ctx, id, "nonce", 0.5); !fault.Is(err, fault.Conflict) {
-		t.Errorf("the run of a cancelled job goes on: %v", err)
+		t.Errorf("the run of a cancelled job continues: %v", err)
 	}
 	if err := service.Cancel(
 		ctx, id, job.Failure{Code: job.Cancelled, Message: "Again."},

@@ -26,7 +26,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if _, ok := open.Enter(ratelimit.Bound{Name: "all", Most: 4}); !ok {
-		t.Error("what was refused was counted")
+		t.Error("a refused opening was counted")
 	}
 	for _, leave := range leaves {
 		leave()
@@ -34,7 +34,7 @@ func TestOpen(t *testing.T) {
 	for range 10 {
 		leave, ok := enter("one")
 		if !ok {
-			t.Fatal("what is over is still counted")
+			t.Fatal("a closed opening is still counted")
 		}
 		leave()
 	}

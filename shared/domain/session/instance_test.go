@@ -218,7 +218,7 @@ func TestOneWriteForAllSessionsEveryFifteenSeconds(t *testing.T) {
 		made := len(w.store.calls) - 50
 		w.store.mu.Unlock()
 		if renewals, _ := w.store.count("renew 1"); renewals != 10 || made != 11 {
-			t.Errorf("%d renewals among %d calls beside the takes, want 10 of 11", renewals, made)
+			t.Errorf("%d renewals among %d calls other than takes, want 10 of 11", renewals, made)
 		}
 		if w.Count() != 50 {
 			t.Errorf("%d sessions are open", w.Count())
@@ -297,7 +297,7 @@ func TestItFencesItselfAfterASuspension(t *testing.T) {
 			t.Error("the fenced lease is renewed")
 		}
 		if next := w.open(t, 5); !next.Alive() {
-			t.Error("there is no next lease")
+			t.Error("no next lease")
 		}
 	})
 }

@@ -97,12 +97,12 @@ func TestWaitingClientHearsItsPlace(t *testing.T) {
 		time.Sleep(session.LookEvery)
 		synctest.Wait()
 		if told := first.told(); !slices.Equal(told, []session.Place{{Position: 1, Size: 1}, {Position: 1, Size: 2}}) {
-			t.Errorf("the first was told %v", told)
+			t.Errorf("the first received %v", told)
 		}
 		second.told()
 		after(4 * session.TellEvery)
 		if told := second.told(); len(told) < 4 || told[3] != (session.Place{Position: 2, Size: 2}) {
-			t.Errorf("in four seconds the second was told %v", told)
+			t.Errorf("in four seconds the second received %v", told)
 		}
 		first.leave()
 		<-first.ended
@@ -112,7 +112,7 @@ func TestWaitingClientHearsItsPlace(t *testing.T) {
 		time.Sleep(session.LookEvery)
 		synctest.Wait()
 		if told := second.told(); len(told) == 0 || told[len(told)-1] != (session.Place{Position: 1, Size: 1}) {
-			t.Errorf("after the first had left, the second was told %v", told)
+			t.Errorf("after the first had left, the second received %v", told)
 		}
 		second.leave()
 		<-second.ended
@@ -167,7 +167,7 @@ func TestWaitOutlivesTheLease(t *testing.T) {
 		w.store.fail(func(string) error { return errDown })
 		after(session.FenceAfter + time.Second)
 		if told := first.told(); len(told) < 25 {
-			t.Errorf("without the store the client was told its place %d times", len(told))
+			t.Errorf("without the store the client received its place %d times", len(told))
 		}
 		w.store.fail(nil)
 		after(5 * time.Second)

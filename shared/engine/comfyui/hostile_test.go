@@ -448,7 +448,7 @@ func TestWhatIsToldOfAServerIsBounded(t *testing.T) {
 	s.Classes["SaveVideo"] = []byte(`{"input":{"required":{"` + endless + `":["INT",{}]}},"output":[]}`)
 	for _, found := range newEngine(t, config(t, serve(t, s))).Inspect(context.WithoutCancel(t.Context())) {
 		if told := fmt.Sprint(found.Lacks); found.Err != nil || len(found.Lacks) == 0 || len(told) > 10_000 {
-			t.Errorf("error %v, told %d bytes", found.Err, len(told))
+			t.Errorf("error %v, reported %d bytes", found.Err, len(told))
 		}
 	}
 }

@@ -279,7 +279,7 @@ func TestOutcome(t *testing.T) {
 		}
 		got, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%.60s tells %+v, %v; want %+v", told, got, err, want)
+			t.Errorf("%.60s reports %+v, %v; want %+v", told, got, err, want)
 		}
 	}
 }
@@ -306,7 +306,7 @@ func TestProgress(t *testing.T) {
 		{Fraction: 0.5, Stage: "denoise", Preview: []byte("\xff\xd8\xff")}, {Fraction: 1, Stage: "encode"}, {},
 	}
 	if err != nil || fmt.Sprint(told) != fmt.Sprint(want) {
-		t.Errorf("told %v, %v; want %v", told, err, want)
+		t.Errorf("reported %v, %v; want %v", told, err, want)
 	}
 }
 

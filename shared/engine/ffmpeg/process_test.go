@@ -134,7 +134,7 @@ func afterName(path string) []string {
 func waitForEnd(t *testing.T, pid int) {
 	t.Helper()
 	if pid <= 1 {
-		t.Fatalf("%d is no process of a test", pid)
+		t.Fatalf("%d is not a process of a test", pid)
 	}
 	patience.Until(t, fmt.Sprintf("process %d is gone", pid), func() bool {
 		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))

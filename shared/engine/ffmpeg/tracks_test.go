@@ -48,7 +48,7 @@ func TestCorrectionsKeepOtherPictures(t *testing.T) {
 				Args: []string{"-filter_complex", source.Picture(0) + "[v]", "-map", "[v]", "-f", "rawvideo", "pipe:1"},
 			})
 			if err != nil || !bytes.Equal(got.Bytes(), want) {
-				t.Errorf("%d bytes of pictures differ from those of the file, %d: %v", got.Len(), len(want), err)
+				t.Errorf("%d bytes of pictures differ from the file's, %d: %v", got.Len(), len(want), err)
 			}
 		})
 	}

@@ -54,7 +54,7 @@ func TestDecodedPicturesAreEditedAsOthers(t *testing.T) {
 				spec.Data, as.Data = given, &converted
 				both := edits(t, spec, as)
 				if apart := apart(both[0][0], both[1][0]); apart > 3 {
-					t.Errorf("%s: differs by %.2f of 255 from what is converted first", prompt, apart)
+					t.Errorf("%s: differs by %.2f of 255 from the converted clip", prompt, apart)
 				}
 			}
 		})

@@ -62,7 +62,7 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 	n, _ := file.Read(head)
 	kind, ok := sniff.Media(head[:n])
 	if !ok {
-		t.Fatalf("%s is no media", path)
+		t.Fatalf("%s is not media", path)
 	}
 	probe := found.ProbeVideo
 	if image {

@@ -80,7 +80,7 @@ func TestInputs(t *testing.T) {
 				Size: box.Fit(catalog.Size{Width: data.Info.Width, Height: data.Info.Height}),
 			}
 			if spec.Size != c.size {
-				t.Fatalf("the result is to be %s, want %s", spec.Size, c.size)
+				t.Fatalf("the result must be %s, want %s", spec.Size, c.size)
 			}
 			if math.Abs(data.Info.Duration.Seconds()-c.seconds) > 0.11 {
 				t.Fatalf("the input plays for %s, want %gs", data.Info.Duration, c.seconds)

@@ -211,7 +211,7 @@ func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 				}
 				if told.Engine != "preview" || told.Understood == nil || len(told.Understood) > 0 ||
 					!strings.Contains(told.Notice, "Nothing was changed") || !strings.Contains(told.Notice, "hat”") {
-					t.Errorf("the engine tells %+v", told)
+					t.Errorf("the engine reports %+v", told)
 				}
 				result, err := os.ReadFile(path)
 				if err != nil {
@@ -224,7 +224,7 @@ func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 				}
 			}
 			if !bytes.Equal(results[0], results[1]) {
-				t.Error("the seed changes what was not edited")
+				t.Error("the seed changes an unedited picture")
 			}
 		})
 	}

@@ -87,7 +87,7 @@ func TestStepsForAMoment(t *testing.T) {
 			m.pass(k, time.Minute)
 			m.want(k, "a minute later", right.Add(time.Minute), false)
 			if !strings.Contains(m.log.String(), "was set") {
-				t.Errorf("the log does not tell it: %s", m.log.String())
+				t.Errorf("the log lacks it: %s", m.log.String())
 			}
 			m.wall = m.wall.Add(-step)
 			m.pass(k, time.Second)

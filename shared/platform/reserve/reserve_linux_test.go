@@ -36,7 +36,7 @@ func TestReserve(t *testing.T) {
 		t.Error("it was not given away once")
 	}
 	if err := os.WriteFile(filepath.Join(disk, "more"), make([]byte, 512<<10), 0o600); err != nil {
-		t.Errorf("given away, there is no room: %v", err)
+		t.Errorf("after a release there is no space: %v", err)
 	}
 	if r.Restore() {
 		t.Error("it was taken again from a full disk")

@@ -258,7 +258,7 @@ func resident(t *testing.T, pid int) int64 {
 			return n << 10
 		}
 	}
-	t.Fatal("the system does not tell")
+	t.Fatal("the system does not report it")
 	return 0
 }
 

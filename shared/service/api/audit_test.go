@@ -45,7 +45,7 @@ func TestTheAuditLogOfKeys(t *testing.T) {
 	w.revokeBy(admin, made.ID)
 	entries, next := w.audited(admin, "?limit=2")
 	if len(entries) != 2 || next != entries[1].ID {
-		t.Fatalf("the log is %+v, and goes on at %q", entries, next)
+		t.Fatalf("the log is %+v, and continues at %q", entries, next)
 	}
 	for i, want := range []struct {
 		action string
@@ -63,7 +63,7 @@ func TestTheAuditLogOfKeys(t *testing.T) {
 	}
 	rest, next := w.audited(admin, "?cursor="+next)
 	if len(rest) != 2 || next != "" || rest[0].By != "operator" || rest[0].RequestID != nil || rest[0].Before != nil {
-		t.Errorf("the rest is %+v, and goes on at %q", rest, next)
+		t.Errorf("the rest is %+v, and continues at %q", rest, next)
 	}
 	if a := w.get("/v1/audit", admin); strings.Contains(a.body, made.Key) ||
 		strings.Contains(a.body, credential.HashOf(made.Key).String()) {

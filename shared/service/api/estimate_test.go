@@ -47,7 +47,7 @@ func TestAJobTellsItsEstimate(t *testing.T) {
 	}
 	for _, id := range []string{unknown, referred} {
 		if got := w.estimated(id); got != 0 {
-			t.Errorf("%s takes %d s, which nobody knows", id, got)
+			t.Errorf("%s takes %d s, which cannot be known", id, got)
 		}
 	}
 	w.publish(job.EditKind{Model: "gen-pro-t2v", Resolution: "720p"}, 10)

@@ -33,7 +33,7 @@ func FuzzPageQuery(f *testing.F) {
 		}
 		names := readQuery(raw)
 		if _, sent := names["limit"]; len(found) > 0 && !sent {
-			t.Errorf("%q: problems of what was not sent: %v", raw, found)
+			t.Errorf("%q: problems of fields that were not sent: %v", raw, found)
 		}
 		if cursor != names["cursor"] {
 			t.Errorf("%q: the cursor is %q", raw, cursor)
@@ -87,7 +87,7 @@ func FuzzAnnouncement(f *testing.F) {
 		var invalid problems
 		if err != nil {
 			if !errors.As(err, &invalid) {
-				t.Errorf("an error that is nobody's fault: %v", err)
+				t.Errorf("an error without a cause: %v", err)
 			}
 			return
 		}

@@ -50,7 +50,7 @@ func TestTheBytesOfExpiredFilesAreDeleted(t *testing.T) {
 	sweep(append(inputs, "files/last")...)
 	for _, id := range []string{job, another} {
 		if content(t, filepath.Join(w.root, "jobs", id, "data")) != video {
-			t.Error("a job lost what it works on")
+			t.Error("a job lost its input")
 		}
 	}
 	w.pass(file.SignedTime)

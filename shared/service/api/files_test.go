@@ -257,7 +257,7 @@ func TestAReferenceServesManyJobs(t *testing.T) {
 		id := w.accepted(w.post("gen-2.5", studio, text("data", video.ID), upload("reference_image", image.ID)))
 		if content(t, filepath.Join(w.root, "jobs", id, "data")) != clip(t) ||
 			content(t, filepath.Join(w.root, "jobs", id, "reference_image")) != picture(t) {
-			t.Error("the job's files are not those that were stored")
+			t.Error("the job's files differ from the stored ones")
 		}
 	}
 	w.accepted(w.post("gen-image-2", studio, text("data", image.ID), text("prompt", "x")))

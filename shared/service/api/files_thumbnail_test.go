@@ -222,6 +222,6 @@ func TestAThumbnailIsMadeOnce(t *testing.T) {
 	}
 	p.release <- struct{}{}
 	if a := patience.Receive(t, "late", late); a.status != 404 {
-		t.Errorf("of a file that was deleted meanwhile: %d %s", a.status, a.body)
+		t.Errorf("of a file that was deleted during it: %d %s", a.status, a.body)
 	}
 }

@@ -196,7 +196,7 @@ func TestStorageLimit(t *testing.T) {
 	}
 	w.announced(w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":100,"md5":"`+hexMD5("")+`"}`))
 	if a := w.send(studio, upload("file", "x")); a.status != 429 {
-		t.Errorf("a file beside the announced one: %d", a.status)
+		t.Errorf("a second file with the announced one: %d", a.status)
 	}
 	if a := w.request("DELETE", "/v1/files/"+kept[0], studio, nil); a.status != 204 {
 		t.Errorf("delete: %d", a.status)
@@ -281,7 +281,7 @@ func TestBytesOfAFileThatMayHaveBeenRecordedStay(t *testing.T) {
 		if got := w.list(studio, ""); len(got.Files) != c.stays {
 			t.Errorf("%v: %d files are listed", c.err, len(got.Files))
 		}
-		eventually(t, "the bytes are as they shall be", func() bool { return len(w.files()) == c.stays })
+		eventually(t, "the bytes are complete", func() bool { return len(w.files()) == c.stays })
 	}
 }
 

@@ -246,7 +246,7 @@ func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 	}
 	for field, bytes := range map[string]string{"data": video, "reference_image": image} {
 		if content(t, filepath.Join(w.root, "jobs", id, field)) != bytes {
-			t.Errorf("%s is not what was sent", field)
+			t.Errorf("%s differs from the sent form", field)
 		}
 	}
 }
@@ -433,7 +433,7 @@ func TestReferences(t *testing.T) {
 		t.Errorf("the input is %+v, want %+v", got, want)
 	}
 	if content(t, filepath.Join(w.root, want.Blob)) != video {
-		t.Error("the job does not own what it works on")
+		t.Error("the job does not own its input")
 	}
 	const ofAccepted = 3 + 1 // two jobs of the table, one here
 	if got, want := len(w.files()), stored-1+ofAccepted; got != want {

@@ -124,7 +124,7 @@ func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 		_, isInput := o.request.Inputs[field.Name]
 		_, isOption := o.request.Options[field.Name]
 		if isInput && !field.Type.IsFile() || isOption && field.Type.IsFile() {
-			t.Errorf("%s is where it does not belong", field.Name)
+			t.Errorf("%s is in the wrong place", field.Name)
 		}
 		if field.Required && field.Type.IsFile() && !isInput || field.Required && field.Name == promptField &&
 			o.request.Prompt == "" {
@@ -168,7 +168,7 @@ func FuzzMultipart(f *testing.F) {
 		switch {
 		case errors.As(err, &invalid):
 		case err != nil:
-			t.Errorf("an error that is nobody's fault: %v", err)
+			t.Errorf("an error without a cause: %v", err)
 		default:
 			checkForm(t, form, sub)
 			for _, s := range sub {
@@ -181,7 +181,7 @@ func FuzzMultipart(f *testing.F) {
 					t.Errorf("the input %+v is stored as %q", s.input, bytes)
 				}
 				if kind, ok := sniff.Media([]byte(bytes)); !ok || !kind.Image && !kind.Video {
-					t.Errorf("what is stored is no media: %q", bytes)
+					t.Errorf("the stored file is not media: %q", bytes)
 				}
 			}
 		}
@@ -209,7 +209,7 @@ func FuzzURLEncoded(f *testing.F) {
 			switch {
 			case errors.As(err, &invalid):
 			case err != nil:
-				t.Errorf("an error that is nobody's fault: %v", err)
+				t.Errorf("an error without a cause: %v", err)
 			default:
 				checkForm(t, m.Form, sub)
 			}

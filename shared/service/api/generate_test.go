@@ -134,7 +134,7 @@ func TestImagesOfEveryFormat(t *testing.T) {
 			} {
 				opposite := image.Pt(box.Dx()-at.X, box.Dy()-at.Y)
 				if brighter := luminance(picture, at) > luminance(picture, opposite)+100; brighter != (side == c.bright) {
-					t.Errorf("%s: luminance %d, opposite %d; the bright side is to be %s", side, luminance(picture, at),
+					t.Errorf("%s: luminance %d, opposite %d; the bright side must be %s", side, luminance(picture, at),
 						luminance(picture, opposite), c.bright)
 				}
 			}

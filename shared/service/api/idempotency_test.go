@@ -215,7 +215,7 @@ func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	ours := w.accepted(send(studio, "oil"))
 	first := send(w.mint(studio, credential.Scope{}), "oil")
 	if theirs := w.accepted(first); theirs == ours || first.header.Get("Idempotent-Replayed") != "" {
-		t.Errorf("a client token was told of %s, which a permanent key made: %s", ours, theirs)
+		t.Errorf("a client token received %s, which a permanent key made: %s", ours, theirs)
 	}
 	// The first request's token may have expired when another repeats it.
 	w.replays(send(w.mint(studio, credential.Scope{Models: []string{"gen-latest"}}), "oil"), first)

@@ -39,7 +39,7 @@ func TestAPendingJobTellsWhatToExpect(t *testing.T) {
 	first, second, third, other := submit(studio), submit(studio), submit(studio), submit(rival)
 	for id, want := range map[string]int{first: 2, second: 3, third: 4} {
 		if told := w.outlook(id, studio); told.Position != want || told.Start != nil || told.Completion != nil {
-			t.Errorf("before anything was done: %+v, want the place %d alone", told, want)
+			t.Errorf("before any completed job: %+v, want only the place %d", told, want)
 		}
 	}
 	if told := w.outlook(other, rival); told.Position != 2 {
@@ -66,6 +66,6 @@ func TestAPendingJobTellsWhatToExpect(t *testing.T) {
 		t.Errorf("in work: %+v", told)
 	}
 	if list := w.get("/v1/jobs", studio); strings.Contains(list.body, "queue_position") {
-		t.Errorf("the list tells places: %s", list.body)
+		t.Errorf("the list contains places: %s", list.body)
 	}
 }

@@ -58,7 +58,7 @@ func TestAllowListsTheAnsweredMethods(t *testing.T) {
 		}
 		slices.Sort(answered)
 		if strings.Join(answered, ", ") != allow {
-			t.Errorf("%s: Allow is %q, and what is answered is %v", path, allow, answered)
+			t.Errorf("%s: Allow is %q, and the answered methods are %v", path, allow, answered)
 		}
 		preflight := w.request("OPTIONS", path, "", nil, "Origin: https://a.example", "Access-Control-Request-Method: GET")
 		if got := preflight.header.Get("Access-Control-Allow-Methods"); preflight.status != 204 || got != allow {

@@ -124,7 +124,7 @@ func TestTenancyByID(t *testing.T) {
 				y.answered(what, there, want)
 				nowhere := y.request(route.method, fmt.Sprintf(route.path, route.unknown), secret, nil, header...)
 				if there.body != nowhere.body || there.status != nowhere.status {
-					t.Errorf("%s: %d %s, and what does not exist %d %s", what, there.status, there.body, nowhere.status, nowhere.body)
+					t.Errorf("%s: %d %s, and a missing one %d %s", what, there.status, there.body, nowhere.status, nowhere.body)
 				}
 			}
 		}

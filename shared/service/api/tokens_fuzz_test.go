@@ -31,7 +31,7 @@ func FuzzTokenRequest(f *testing.F) {
 		sent, err := parseJSON(text)
 		found, refused := err.(problems)
 		if err != nil && !refused {
-			t.Fatalf("%q: an error that is no problem: %v", text, err)
+			t.Fatalf("%q: an error without problems: %v", text, err)
 		}
 		if err == nil {
 			var request credential.TokenRequest
@@ -63,7 +63,7 @@ func checkTokenRequest(t *testing.T, request credential.TokenRequest) {
 	}
 	for _, origin := range scope.Origins {
 		if !credential.IsOrigin(origin) {
-			t.Errorf("%q is no origin", origin)
+			t.Errorf("%q is not an origin", origin)
 		}
 	}
 	if len(request.Metadata) > credential.MaxTokenMetadata || request.Metadata != nil && !json.Valid(request.Metadata) {

@@ -120,7 +120,7 @@ func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	}
 	for range 4 {
 		if err := <-refused; !fault.Is(err, fault.Unavailable) {
-			t.Errorf("those that wait too long are told %v", err)
+			t.Errorf("requests that wait too long receive %v", err)
 		}
 	}
 	for range 2 {

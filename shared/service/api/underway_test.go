@@ -267,7 +267,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	// The one without bytes has expired; the other is kept by its bytes.
 	w.announced(w.announceHuge(studio))
 	if a := w.announceHuge(studio); a.status != 429 {
-		t.Errorf("beside the one that arrives: %d %s", a.status, a.body)
+		t.Errorf("with the one that arrives: %d %s", a.status, a.body)
 	}
 	u.conn.Close()
 }
@@ -330,7 +330,7 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 		}
 	}
 	if most > room {
-		t.Errorf("%d bytes were on a disk with room for %d", most, room)
+		t.Errorf("%d bytes were on a disk with space for %d", most, room)
 	}
 	w.nothingStays()
 	w.keep(studio, strings.Repeat("x", 1<<20))

@@ -36,7 +36,7 @@ func TestTheLimitOfAFile(t *testing.T) {
 		t.Errorf("the size is %d", got)
 	}
 	if content(t, filepath.Join(w.root, "jobs", id, "data")) != exact {
-		t.Error("the bytes are not those that were sent")
+		t.Error("the bytes differ from the sent ones")
 	}
 	if err := w.blobs.DeleteAll(t.Context(), "jobs"); err != nil {
 		t.Fatal(err)

@@ -197,7 +197,7 @@ func TestWrongBytesForASignedURL(t *testing.T) {
 		t.Errorf("others afterwards: %d %s", a.status, a.body)
 	}
 	if content(t, w.root+"/"+w.blobOf(signed.ID)) != right {
-		t.Error("what is stored is not what was announced")
+		t.Error("the stored file differs from the announced one")
 	}
 }
 
@@ -265,7 +265,7 @@ func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
 		}
 	}
 	if content(t, w.root+"/"+w.blobOf(signed.ID)) != bytes || len(w.files()) != 1 {
-		t.Errorf("the file is not whole, or not alone: %v", w.files())
+		t.Errorf("the file is not whole, or not the only one: %v", w.files())
 	}
 	patience.Becomes(t, "the stored bytes", int64(len(bytes)), func() int64 {
 		counted, err := w.shelf.StoredBytes(t.Context())

@@ -357,7 +357,7 @@ func TestDamaged(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := w.restored(w.kept); err == nil {
-			t.Errorf("%s is missing, and nobody notices", name)
+			t.Errorf("%s is missing, and the check does not notice", name)
 		}
 		if strings.HasPrefix(name, "content/") {
 			// The next backup has it again.
@@ -406,7 +406,7 @@ func TestDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.restored(w.kept); !errors.Is(err, backup.ErrDamaged) {
-		t.Errorf("sizes alone tell of damage: %v", err)
+		t.Errorf("only sizes reveal damage: %v", err)
 	}
 	w.reread = true
 	if report, err := w.save(w.kept); err != nil || report.Damaged != 3 {

@@ -29,7 +29,7 @@ func TestPace(t *testing.T) {
 		}
 		p.took()
 		if !<-went || time.Now() != begun {
-			t.Error("it goes on when one has ended")
+			t.Error("it continues when one has ended")
 		}
 		p.took()
 		p.refused(time.Hour) // no call is running now
@@ -47,7 +47,7 @@ func TestPace(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if p.begin(ended) {
-			t.Error("it went on after the end")
+			t.Error("it continued after the end")
 		}
 	})
 }

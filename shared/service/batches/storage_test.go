@@ -140,7 +140,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	patient := w.counted("me")
 	time.Sleep(100 * time.Millisecond)
 	if most := patient + 50_000; w.counted("me") > most {
-		t.Errorf("it went on: %d bytes are stored", w.counted("me"))
+		t.Errorf("it continued: %d bytes are stored", w.counted("me"))
 	}
 	if all, _ := w.calls(); all == calls {
 		t.Error("all calls were made")

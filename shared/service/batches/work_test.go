@@ -106,7 +106,7 @@ func TestWorkEndsAfterItsTime(t *testing.T) {
 		b, err := w.service.Get(t.Context(), "acme", b.ID)
 		w.must(err)
 		if b.Status != batch.InProgress || len(made) != 1 || b.Attempts.Count != 0 {
-			return fmt.Errorf("the call was begun %d times; the batch is %+v", len(made), b)
+			return fmt.Errorf("the call was started %d times; the batch is %+v", len(made), b)
 		}
 		w.set(nil)
 		w.newRunner().Work(t.Context(), b, time.Hour)

@@ -126,7 +126,7 @@ func TestAnEditedClip(t *testing.T) {
 	}
 	path, told := s.sign(spec, "video/mp4")
 	if want := (job.Credentials{SourceType: "compositeWithTrainedAlgorithmicMedia", SignedBy: "Cutroom", SignedAt: at}); told != want {
-		t.Errorf("it tells %+v, want %+v", told, want)
+		t.Errorf("it reports %+v, want %+v", told, want)
 	}
 	if report := c2patest.Read(t, path, "video/mp4", s.anchors); report.State != "Trusted" {
 		t.Errorf("the package for Python says %s", report.State)

@@ -101,7 +101,7 @@ func TestFilesAreCompressedAndKept(t *testing.T) {
 			t.Fatalf("%s: %v", file.Name, err)
 		}
 		if content, err := io.ReadAll(reader); err != nil || string(content) != string(file.Content) {
-			t.Errorf("%s is not what was compressed: %v", file.Name, err)
+			t.Errorf("%s differs from the compressed file: %v", file.Name, err)
 		}
 		plain := get(handler, "/console/"+file.Name)
 		if plain.Header.Get("ETag") == answer.Header.Get("ETag") || plain.Header.Get("Vary") != "Accept-Encoding" ||

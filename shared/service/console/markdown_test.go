@@ -47,7 +47,7 @@ func TestMarkdownThatNeverEnds(t *testing.T) {
 	const deepest = 60 // a list has two elements for each level
 	for i, made := range shown {
 		if made.Plain != (i < len(plain)) || made.Depth > deepest {
-			t.Errorf("text %d: as it is written: %v, %d elements deep", i, made.Plain, made.Depth)
+			t.Errorf("text %d: as plain text: %v, %d elements deep", i, made.Plain, made.Depth)
 		}
 	}
 }

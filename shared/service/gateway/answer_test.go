@@ -171,7 +171,7 @@ func TestRefusals(t *testing.T) {
 				}
 			}
 			if strings.Contains(w.log.String(), "very-secret") {
-				t.Errorf("the log tells the key: %s", w.log)
+				t.Errorf("the log contains the key: %s", w.log)
 			}
 		})
 	}

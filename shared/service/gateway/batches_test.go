@@ -237,7 +237,7 @@ func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
 	}
 	for id, key := range map[string]string{own: limited, others: studio, uploaded: limited} {
 		if a := w.get("/v1/files/"+id+"/content", key); a.status != 200 {
-			t.Errorf("what the key may read: %d %s", a.status, a.body)
+			t.Errorf("the key's own result: %d %s", a.status, a.body)
 		}
 	}
 }
@@ -313,7 +313,7 @@ func TestLineYields(t *testing.T) {
 	patience.Receive(t, "g.entered", g.entered)
 	g.open <- true
 	if got := patience.Receive(t, "last", last); got.Status != 200 || len(got.Used) != 1 {
-		t.Errorf("once nobody else calls: %+v", got)
+		t.Errorf("after all other calls: %+v", got)
 	}
 	w.recorded(2)
 }
@@ -427,7 +427,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	live := w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio,
 		bytes.NewReader(bytes.Replace(chat, []byte("held"), []byte("live"), 1)))
 	if a := w.do(live); a.status != 200 {
-		t.Errorf("a live call beside four of batches: %d %s", a.status, a.body)
+		t.Errorf("a live call with four of batches: %d %s", a.status, a.body)
 	}
 	leave()
 	ctx = t.Context()

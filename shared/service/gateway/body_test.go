@@ -96,7 +96,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 				t.Fatalf("a body was answered with %d", status)
 			}
 		case <-timeout:
-			t.Fatalf("%d of %d bodies were told to come back, want %d", refusals, bodies, bodies-fit)
+			t.Fatalf("%d of %d bodies were refused for now, want %d", refusals, bodies, bodies-fit)
 		}
 	}
 	if grown := heap() - before; grown > 200 {
@@ -193,7 +193,7 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 				t.Fatalf("answer %d: got %d", i, status)
 			}
 		case <-timeout:
-			t.Fatalf("%d calls were told to come back, want %d", i, answers-8)
+			t.Fatalf("%d calls were refused for now, want %d", i, answers-8)
 		}
 	}
 	if grown := heap() - before; grown > 320 {

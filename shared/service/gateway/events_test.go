@@ -64,7 +64,7 @@ func TestEvents(t *testing.T) {
 func TestEventsThatBreakOff(t *testing.T) {
 	events, err := readEvents(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("data: a\n\ndata: b\n\n"))))
 	if err != iotest.ErrTimeout || len(events) != 0 {
-		t.Errorf("got %q, %v: what is not whole counts only at a proper end", events, err)
+		t.Errorf("got %q, %v: an incomplete event counts only at a proper end", events, err)
 	}
 	if _, err := readEvents(strings.NewReader("data: " + strings.Repeat("x", maxEvent))); err != errEventTooLong {
 		t.Errorf("an event beyond the bound: %v", err)

@@ -232,7 +232,7 @@ func (w *world) checkMetered(t *testing.T, told int64) {
 		}
 	}
 	if sum != told || len(w.meter.records) > len(dialectCalls()) {
-		t.Errorf("%d tokens in %d records, and callers were told of %d", sum, len(w.meter.records), told)
+		t.Errorf("%d tokens in %d records, and callers received %d", sum, len(w.meter.records), told)
 	}
 }
 

@@ -330,7 +330,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 		call(w, studio)
 	}
 	if a := call(w, rival); !strings.Contains(a.body, "No model server of small answers now.") {
-		t.Errorf("nobody to connect to: %d %s", a.status, a.body)
+		t.Errorf("no server to connect to: %d %s", a.status, a.body)
 	}
 }
 
@@ -395,7 +395,7 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
 	patience.Receive(t, "entered", entered)
 	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 6 {
-		t.Errorf("beside the probe: %d %s", a.status, a.body)
+		t.Errorf("during the probe: %d %s", a.status, a.body)
 	}
 	leave()
 	w.completed(7)
@@ -474,7 +474,7 @@ func TestConnectTimeout(t *testing.T) {
 			}
 			t.Cleanup(func() { conn.Close() })
 		}
-		t.Fatal("there is always room for another connection")
+		t.Fatal("the listener accepts every connection")
 	}
 	const rows = `
   - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, timeouts: {connect: TIME, first_byte: TIME}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
@@ -604,7 +604,7 @@ func TestOverloadedServersOfMessages(t *testing.T) {
 type noSecrets struct{}
 
 func (noSecrets) Secret(context.Context, string) (string, error) {
-	return "", errors.New("there is no secret")
+	return "", errors.New("no secret")
 }
 
 // An upstream is not called without its key.
@@ -678,7 +678,7 @@ func TestHangingSecrets(t *testing.T) {
 	leave()
 	keys.release <- "old"
 	if a := patience.Receive(t, "got", got); a.status != 200 {
-		t.Errorf("beside a caller that left: %d %s", a.status, a.body)
+		t.Errorf("with a caller that left: %d %s", a.status, a.body)
 	}
 	w.wait(6 * time.Minute)
 	for range 3 {

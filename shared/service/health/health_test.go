@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		time.Sleep(every)
 		check("broken", "Files cannot be written.")
 		if err := checker.Check(t.Context()); strings.Contains(err.(*fault.Error).Message, "secret") {
-			t.Errorf("strangers are told %v", err)
+			t.Errorf("strangers see %v", err)
 		}
 		broken = nil
 		time.Sleep(every)

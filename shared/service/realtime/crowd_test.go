@@ -73,11 +73,11 @@ func TestStrangersHoldFewConnections(t *testing.T) {
 				}
 			}
 			if holding >= most {
-				t.Fatalf("stranger %d was told a reason beside %d others", i, holding)
+				t.Fatalf("stranger %d received a reason with %d others", i, holding)
 			}
 			told = append(told, began)
 		} else if errors.Is(err, os.ErrDeadlineExceeded) || len(told) < most {
-			t.Fatalf("stranger %d was told no reason, and %d were: %v", i, len(told), err)
+			t.Fatalf("stranger %d received no reason, and %d did: %v", i, len(told), err)
 		}
 	}
 	w.open("gen-latest", studio)

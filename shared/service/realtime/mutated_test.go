@@ -78,7 +78,7 @@ func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 	for ; ; frames++ {
 		select {
 		case <-done:
-			t.Logf("another session had %d frames edited meanwhile", frames)
+			t.Logf("another session had %d frames edited during that time", frames)
 			c.leave()
 			return
 		case <-time.After(100 * time.Millisecond):

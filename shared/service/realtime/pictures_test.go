@@ -218,7 +218,7 @@ func TestLongMessagesShareAMemory(t *testing.T) {
 	fourth, other := w.open("gen-2.5", studio), w.open("gen-2.5", rival)
 	set(fourth, square(t, 16, red))
 	if m := fourth.next(); m.Type != "error" || m.Error != "The server is busy. Try again." {
-		t.Errorf("got %+v, want to be told to try again", m)
+		t.Errorf("got %+v, want an error to try again", m)
 	}
 	fourth.painted(colorOf(""))
 	set(other, square(t, 16, red))

@@ -112,7 +112,7 @@ func TestQueue(t *testing.T) {
 	third.begins()
 	third.leave()
 	w.active("studio", 0)
-	eventually(t, "the log tells of the waits", func() bool {
+	eventually(t, "the log reports the waits", func() bool {
 		log := w.log.String()
 		return strings.Count(log, `msg="a client waits for a session"`) == 4 &&
 			strings.Count(log, `msg="a wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2

@@ -88,7 +88,7 @@ func TestPromptsAreEnhanced(t *testing.T) {
 				shown = ""
 			}
 			if j.Status != job.Completed || used != c.want || j.Result.EnhancedPrompt != shown || j.Request.Prompt != c.prompt {
-				t.Errorf("the engine was told %q; the job is %s, %+v, asked %q", used, j.Status, j.Result, j.Request.Prompt)
+				t.Errorf("the engine received %q; the job is %s, %+v, asked %q", used, j.Status, j.Result, j.Request.Prompt)
 			}
 		})
 	}

@@ -69,7 +69,7 @@ func TestGuard(t *testing.T) {
 	})
 	for _, want := range []string{"busy", "idle", "busy", "idle"} {
 		if call := patience.Receive(t, "g.calls", g.calls); call != want {
-			t.Fatalf("the guard of an idle worker was told %s, want %s", call, want)
+			t.Fatalf("the guard of an idle worker received %s, want %s", call, want)
 		}
 	}
 	id := s.submit("one", 0)
@@ -82,7 +82,7 @@ func TestGuard(t *testing.T) {
 	}
 	for range 3 {
 		if call := patience.Receive(t, "g.calls", g.calls); call != "busy" {
-			t.Errorf("the guard of a worker with a job was told %s", call)
+			t.Errorf("the guard of a worker with a job received %s", call)
 		}
 	}
 	stage.let <- struct{}{}

@@ -69,7 +69,7 @@ func TestPreviews(t *testing.T) {
 			}
 			<-checked
 			if spec.PreviewEvery != time.Millisecond {
-				t.Errorf("the engine is to send one every %v", spec.PreviewEvery)
+				t.Errorf("the engine must send one every %v", spec.PreviewEvery)
 			}
 			if fails {
 				return engine.InvalidInput(nil, "No.")
@@ -166,6 +166,6 @@ func TestAFullDiskIsToldOnce(t *testing.T) {
 	}
 	s.wantClean(stop)
 	if told := strings.Count(log.String(), "store a preview"); told != 1 {
-		t.Errorf("it is told %d times:\n%s", told, log)
+		t.Errorf("it is logged %d times:\n%s", told, log)
 	}
 }

@@ -51,7 +51,7 @@ func (p *photographer) Posters(ctx context.Context, folder string, of []engine.D
 			return nil, err
 		}
 		if p.fails != "" && strings.HasPrefix(string(content), p.fails) {
-			return nil, errors.New("this is no picture")
+			return nil, errors.New("this is not a picture")
 		}
 		name := "small: "
 		if input.Poster {
@@ -152,7 +152,7 @@ func TestThumbnailsByTheEngine(t *testing.T) {
 	j := s.awaitEnd(first)
 	s.awaitEnd(s.submit("two", 0))
 	if calls := p.calls(); len(calls) != 0 {
-		t.Errorf("pictures were made before the engine told its own: %v", calls)
+		t.Errorf("pictures were made before the engine returned its own: %v", calls)
 	}
 	close(hold)
 	eventually(t, "thumbnails", func() bool { _, made := s.thumbnails(j); return made })

@@ -262,7 +262,7 @@ func TestAJobIsCompleted(t *testing.T) {
 	}
 	recorded := engine.Outcome{Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice}
 	if !reflect.DeepEqual(recorded, told()) {
-		t.Errorf("of what the engine tells, %+v is recorded", recorded)
+		t.Errorf("of the engine's report, %+v is recorded", recorded)
 	}
 	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
 		t.Errorf("the engine was asked for %s", seen.Size)

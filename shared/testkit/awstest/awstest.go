@@ -200,7 +200,7 @@ func (c *Cloud) stop() error {
 // show logs the process's output if the test failed.
 func (c *Cloud) show(t T) {
 	if t.Failed() {
-		t.Logf("what the local AWS wrote:\n%s", c.log)
+		t.Logf("the output of the local AWS:\n%s", c.log)
 	}
 }
 

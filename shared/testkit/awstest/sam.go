@@ -40,7 +40,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails when it has ended
 		<-gone
 		if t.Failed() {
-			t.Logf("what SAM said:\n%s", said)
+			t.Logf("SAM's output:\n%s", said)
 		}
 		out, err := exec.Command("docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Mounts}}").Output()
 		if err != nil || strings.Contains(string(out), "/sam/"+l.Stage+"/") {

@@ -59,7 +59,7 @@ func (v *values) UnmarshalJSON(text []byte) error {
 		case string, bool, json.Number:
 			*v = append(*v, fmt.Sprint(one))
 		default:
-			return fmt.Errorf("%s is no list of values", text)
+			return fmt.Errorf("%s is not a list of values", text)
 		}
 	}
 	return nil

@@ -24,7 +24,7 @@ func TestCaller(t *testing.T) {
 		}
 	}
 	if key, service := iamtest.Caller(httptest.NewRequest(http.MethodGet, "/b/k", nil)); key != "" || service != "" {
-		t.Errorf("nobody signed, and the caller is %q, of %q", key, service)
+		t.Errorf("the request is unsigned, and the caller is %q, of %q", key, service)
 	}
 }
 

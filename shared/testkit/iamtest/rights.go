@@ -59,7 +59,7 @@ func (a *Account) Decide(role string, r Request) (Decision, error) {
 		return Decide(r, nil, a.resources[ofPolicy(r.Resource)])
 	}
 	if !a.HasRole(role) {
-		return Decision{}, fmt.Errorf("there is no role %s", role)
+		return Decision{}, fmt.Errorf("no role %s", role)
 	}
 	if len(a.managed[role]) > 0 {
 		return Decision{}, fmt.Errorf("%s has policies of AWS's own, which are not evaluated: %v", role, a.managed[role])

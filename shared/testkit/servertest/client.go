@@ -165,7 +165,7 @@ func jobOf(answer Answer, err error) (Job, error) {
 	}
 	var job Job
 	if err := json.Unmarshal(answer.Body, &job); err != nil {
-		return Job{}, fmt.Errorf("the answer is no job: %w: %s", err, answer.Body)
+		return Job{}, fmt.Errorf("the answer is not a job: %w: %s", err, answer.Body)
 	}
 	return job, nil
 }

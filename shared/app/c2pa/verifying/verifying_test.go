@@ -102,7 +102,7 @@ func TestReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := verify(file); r.State != origin.Valid || !r.Own {
-		t.Errorf("of what the service has signed: %+v", r)
+		t.Errorf("the service's own signature: %+v", r)
 	}
 	if err := os.WriteFile(string(kept), text[:100], 0o600); err != nil {
 		t.Fatal(err)
@@ -115,7 +115,7 @@ func TestReader(t *testing.T) {
 	}
 	other, _ := identity(t)
 	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
-		t.Errorf("of what another has signed: %+v", r)
+		t.Errorf("another's signature: %+v", r)
 	}
 
 	// The service continues with another identity.
@@ -131,11 +131,11 @@ func TestReader(t *testing.T) {
 	}
 	for whose, who := range map[string]*c2pa.Identity{"the earlier": who, "the next": next} {
 		if r := verify(signed(t, who)); r.State != origin.Valid || !r.Own {
-			t.Errorf("of what %s identity has signed: %+v", whose, r)
+			t.Errorf("the signature of %s identity: %+v", whose, r)
 		}
 	}
 	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
-		t.Errorf("of what another has signed, once more: %+v", r)
+		t.Errorf("another's signature, again: %+v", r)
 	}
 }
 

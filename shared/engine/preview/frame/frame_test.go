@@ -283,11 +283,11 @@ func TestTryOnDressesTheSubject(t *testing.T) {
 	}
 	nobody := frameOf(t, frame.Box, 1)
 	if d := difference(t, edit(t, e, nobody), decoded(t, nobody), 1); d > 2 {
-		t.Errorf("a picture of nobody changes by %.2f", d)
+		t.Errorf("a picture without a person changes by %.2f", d)
 	}
 	notice := func() string { return e.(engine.LiveNoticer).Notice() }
 	if !strings.Contains(notice(), "No face shows") {
-		t.Errorf("of a picture of nobody it says %q", notice())
+		t.Errorf("the notice about a picture without a person is %q", notice())
 	}
 	e.SetImage(t.Context(), nil)
 	edit(t, e, nobody)
@@ -510,6 +510,6 @@ func TestPromptsChangeDuringFrames(t *testing.T) {
 	fresh.SetPrompt(t.Context(), look.Names()[7])
 	fresh.SetImage(t.Context(), image)
 	if d := difference(t, edit(t, fresh, in), edit(t, e, in), 1); d != 0 {
-		t.Errorf("what was set last is not what frames are edited by: they differ by %.2f", d)
+		t.Errorf("the frames do not follow the last request: they differ by %.2f", d)
 	}
 }

@@ -80,6 +80,6 @@ func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engi
 		t.Errorf("%s: %v with planes of %d, %d and %d", what, got.Rect, len(got.Y), len(got.Cb), len(got.Cr))
 	}
 	if !bytes.Equal(got.Y, want.Y) || !bytes.Equal(got.Cb, want.Cb) || !bytes.Equal(got.Cr, want.Cr) {
-		t.Errorf("%s: what was edited before is seen in it", what)
+		t.Errorf("%s: an earlier picture is visible in it", what)
 	}
 }

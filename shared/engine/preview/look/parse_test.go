@@ -177,7 +177,7 @@ func TestForeignNames(t *testing.T) {
 	names := foreignNames()
 	for name := range names {
 		if !slices.Contains(Names(), name) {
-			t.Errorf("%q is no look", name)
+			t.Errorf("%q is not a look", name)
 		}
 	}
 	for _, e := range lexicon() {

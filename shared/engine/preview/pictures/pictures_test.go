@@ -61,7 +61,7 @@ func TestPicturesAreUpToDate(t *testing.T) {
 			t.Fatal(err)
 		}
 		if d := difference(t, drawn, kept); d > 4 {
-			t.Errorf("%s differs from what the engine draws by %.1f", name, d)
+			t.Errorf("%s differs from the engine's picture by %.1f", name, d)
 		}
 	}
 }

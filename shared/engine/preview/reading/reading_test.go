@@ -109,7 +109,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s %q: the notice is %q, want %q …", c.kind, c.prompt, got.Notice, c.notice)
 		}
 		if got.Understood == nil {
-			t.Errorf("%s %q: what is understood is nil", c.kind, c.prompt)
+			t.Errorf("%s %q: Understood is nil", c.kind, c.prompt)
 		}
 		if len(got.Ignored) > 0 && got.Notice == "" {
 			t.Errorf("%s %q: the notice does not say that %q is ignored", c.kind, c.prompt, got.Ignored)

@@ -57,7 +57,7 @@ type answer struct {
 func (a answer) content(t *testing.T, choice int) string {
 	t.Helper()
 	if len(a.Choices) <= choice || a.Choices[choice].Message.Content == nil {
-		t.Fatalf("there is no content %d: %+v", choice, a)
+		t.Fatalf("no content %d: %+v", choice, a)
 	}
 	return *a.Choices[choice].Message.Content
 }
@@ -230,7 +230,7 @@ func TestStreamIsTheAnswerInPieces(t *testing.T) {
 	}
 	for _, chunk := range streamed(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`,"stream":true}`) {
 		if chunk.Usage != nil {
-			t.Fatal("usage that nobody asked for")
+			t.Fatal("usage without a request for it")
 		}
 	}
 }

@@ -139,7 +139,7 @@ func FuzzGunzip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, compressed []byte) {
 		content, ok := gunzip(compressed, MaxJoin)
 		if !ok && len(content) > 0 {
-			t.Error("there is content of what is refused")
+			t.Error("a refused message has content")
 		}
 		reader, err := gzip.NewReader(bytes.NewReader(compressed))
 		if err != nil {

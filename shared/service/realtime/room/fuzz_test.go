@@ -116,13 +116,13 @@ func FuzzSignals(f *testing.F) {
 			t.Fatal(err)
 		}
 		if !r.enter(p) {
-			t.Fatal("a room that is open lets nobody in")
+			t.Fatal("an open room admits no client")
 		}
 		p.welcome(&livekit.JoinRequest{PublisherOffer: message.Offer})
 		p.obey(&message)
 		p.obey(&message)
 		if !publishes && len(r.Frames()) > 0 {
-			t.Error("somebody who watches sends frames")
+			t.Error("a viewer sends frames")
 		}
 	})
 }

@@ -466,7 +466,7 @@ func TestATokenAtManyPlaces(t *testing.T) {
 		select {
 		case leave := <-leaves:
 			if leave.Reason != livekit.ReasonDuplicateIdentity {
-				t.Errorf("one is told %v", leave)
+				t.Errorf("a client received %v", leave)
 			}
 		case <-time.After(patience.Max):
 			t.Fatal("more than one is in the room")

@@ -43,7 +43,7 @@ func TestWhatFillsAReportIsNotLost(t *testing.T) {
 	run, list, rest := report.PacketChunks[0].(*rtcp.RunLengthChunk), report.PacketChunks[1].(*rtcp.StatusVectorChunk),
 		report.PacketChunks[2].(*rtcp.RunLengthChunk)
 	if run.RunLength != 20 || len(list.SymbolList) != 10 || rest.RunLength != 0 {
-		t.Errorf("the report tells of %d, %d and %d packets, want 20, 10 and none", run.RunLength, len(list.SymbolList),
+		t.Errorf("the report covers %d, %d and %d packets, want 20, 10 and none", run.RunLength, len(list.SymbolList),
 			rest.RunLength)
 	}
 }

@@ -32,7 +32,7 @@ func TestThePublicAddressIsReached(t *testing.T) {
 			c.Sees(10)
 			for line := range strings.Lines(c.Own.RemoteDescription().SDP) {
 				if fields := strings.Fields(line); strings.HasPrefix(line, "a=candidate:") && fields[4] != public.String() {
-					t.Errorf("clients are told %s", line)
+					t.Errorf("clients receive %s", line)
 				}
 			}
 		})

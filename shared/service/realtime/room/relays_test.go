@@ -89,7 +89,7 @@ func TestARelayPassesMediaOn(t *testing.T) {
 	r, _ := w.mirror()
 	told := w.join(r, livekit.Version0, false).Joined.IceServers
 	if len(told) != 1 || len(told[0].Urls) != 1 || told[0].Urls[0] != url {
-		t.Fatalf("clients are told of %v, want %s", told, url)
+		t.Fatalf("clients receive %v, want %s", told, url)
 	}
 	w.reach = func(s *webrtc.SettingEngine, way *webrtc.Configuration) {
 		s.SetICEProxyDialer(throughTLS{trust})
@@ -114,6 +114,6 @@ func TestThereIsNoRelayUnlessOneIsSet(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	if told := w.join(r, livekit.Version1, false).Joined.IceServers; len(told) > 0 {
-		t.Errorf("clients are told of %v", told)
+		t.Errorf("clients receive %v", told)
 	}
 }

@@ -85,7 +85,7 @@ func TestATokenTwice(t *testing.T) {
 	config.Camera = numbered()
 	second := livekittest.Join(t, config)
 	if leave := first.Left(); leave.Reason != livekit.ReasonDuplicateIdentity {
-		t.Errorf("the first is told %v", leave)
+		t.Errorf("the first receives %v", leave)
 	}
 	second.Sees(5)
 }
@@ -102,7 +102,7 @@ func TestManyViewers(t *testing.T) {
 	tooMany := livekittest.New(t, w.as(r, livekit.Version1, false))
 	tooMany.Dial("")
 	if leave := tooMany.Left(); leave.Reason != livekit.ReasonJoinFailure {
-		t.Errorf("one too many is told %v", leave)
+		t.Errorf("one too many receives %v", leave)
 	}
 	for _, viewer := range viewers {
 		viewer.Sees(3)
@@ -142,7 +142,7 @@ func TestResumptionsThatFail(t *testing.T) {
 		one := livekittest.New(t, livekittest.Config{URL: c.URL, Token: token, Version: livekit.Version1})
 		one.Dial("&join_request=" + livekittest.Wrapped(&livekit.JoinRequest{Reconnect: true, ParticipantSid: sid}))
 		if leave := one.Left(); leave.Action != action {
-			t.Errorf("%s is told %v", what, leave)
+			t.Errorf("%s receives %v", what, leave)
 		}
 	}
 	sid := c.Joined.Participant.Sid
