@@ -63,7 +63,7 @@ COPY ${TIERS} /etc/cutroom/tiers.yaml
 ENV PATH=/usr/local/bin:/usr/bin HOME=/var/lib/cutroom
 USER 10001:10001
 ARG VERSION=devel REVISION=unknown
-LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-or-later" \
+LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-or-later AND LGPL-3.0-or-later" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}" \
       org.opencontainers.image.vendor="Cutroom"

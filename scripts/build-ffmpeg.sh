@@ -1,8 +1,9 @@
 #!/bin/sh
 # build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe from Debian's sources, with
 # Debian's patches, into the folder of an image: the programs, their libraries and the libraries'
-# sources; and libvpx, for live video. It runs in a container of Debian, as root. The architecture
-# is Debian's name, such as arm64; for another architecture it cross-compiles, without emulation.
+# sources; libvpx, for live video; and heif-convert, for HEIC and AVIF. It runs in a container of
+# Debian, as root. The architecture is Debian's name, such as arm64; for another architecture it
+# cross-compiles, without emulation.
 #
 # Debian's own build brings 210 libraries, mostly for displays, speech, CDs and other machines. This
 # build reads only the formats that the service accepts and writes its results: missing code cannot
@@ -17,7 +18,7 @@ export DEBIAN_FRONTEND=noninteractive
 filters=aformat,alphaextract,alphamerge,anull,apad,aresample,asetpts,atrim,avgblur,bilateral,blend,bwdif,color,crop
 filters=$filters,displace,extractplanes,format,fps,gblur,hflip,hstack,loop,lut,lut2,lut3d,lutrgb,lutyuv,maskedmerge
 filters=$filters,median,mergeplanes,null,overlay,pad,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar
-filters=$filters,split,tonemap,tpad,transpose,trim,vflip,vstack,zscale
+filters=$filters,sidedata,split,tonemap,tpad,transpose,trim,vflip,vstack,zscale
 demuxers=mov,matroska,avi,mpegts,ogg,flv,gif,rawvideo,image2,image2pipe,image_png_pipe,image_jpeg_pipe,image_webp_pipe
 demuxers=$demuxers,image_bmp_pipe,image_tiff_pipe
 muxers=mp4,mov,rawvideo,image2,image2pipe,null
@@ -46,7 +47,7 @@ if [ "$architecture" != "$here" ]; then
 fi
 # shellcheck disable=SC2086 # several packages
 apt-get install -y --no-install-recommends $compiler "libx264-dev:$architecture" "libdav1d-dev:$architecture" \
-	"libzimg-dev:$architecture" "zlib1g-dev:$architecture" "libvpx-dev:$architecture"
+	"libzimg-dev:$architecture" "zlib1g-dev:$architecture" "libvpx-dev:$architecture" "libheif-examples:$architecture"
 triplet=$(dpkg-architecture -a"$architecture" -qDEB_HOST_MULTIARCH 2>/dev/null)
 export PKG_CONFIG_LIBDIR="/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig"
 
@@ -106,6 +107,12 @@ for library in libvpx.so.7 libdl.so.2 libpthread.so.0 libgcc_s.so.1 libm.so.6; d
 done
 keep ffmpeg
 keep ffprobe
+# heif-convert is Debian's own.
+cp /usr/bin/heif-convert "$out/usr/bin/"
+dpkg-query --status "libheif-examples:$architecture" >"$out/var/lib/dpkg/status.d/libheif-examples"
+mkdir -p "$out/usr/share/doc/libheif-examples"
+cp /usr/share/doc/libheif-examples/copyright "$out/usr/share/doc/libheif-examples/"
+keep /usr/bin/heif-convert
 # The linker's path comes from the programs.
 linker=$(readelf --program-headers ffmpeg | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 mkdir -p "$out$(dirname "$linker")"

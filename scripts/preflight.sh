@@ -60,7 +60,7 @@ make            make                make             make             make      
 certificates    ca-certificates     ca-certificates  ca-certificates  ca-certificates  -
 curl            curl                curl             curl             curl             curl
 go              -                   -                go               -                go
-ffmpeg          ffmpeg              ffmpeg           ffmpeg           ffmpeg           ffmpeg-full
+ffmpeg          ffmpeg,libheif-examples ffmpeg,libheif-tools ffmpeg,libheif ffmpeg,libheif-tools ffmpeg-full,libheif
 libvpx          libvpx-dev          libvpx           libvpx           libvpx           libvpx
 python          python3,python3-venv python3         python           python3          python
 pip             python3,python3-venv python3         python           python3          python
@@ -122,10 +122,14 @@ able_go() {
 	case $(cd / && "$1" env GOTOOLCHAIN) in auto | *+auto) return 0 ;; *) return 1 ;; esac
 }
 
-# able_ffmpeg reports whether ffmpeg has the features that small builds lack; the service checks the
-# rest when it starts.
+has_heif() {
+	there heif-convert || there heif-dec
+}
+
+# able_ffmpeg reports whether heif-convert is installed, and ffmpeg has the features that small
+# builds lack; the service checks the rest when it starts.
 able_ffmpeg() {
-	there ffmpeg && there ffprobe || return 1
+	there ffmpeg && there ffprobe && has_heif || return 1
 	major=$(ffmpeg -version 2>/dev/null | sed -n '1s/^ffmpeg version n\{0,1\}\([0-9][0-9]*\)\..*/\1/p')
 	[ "${major:-5}" -ge 5 ] || return 1
 	ffmpeg -v error -encoders 2>/dev/null | grep -q ' libx264 ' &&
@@ -186,7 +190,15 @@ title() {
 		fi
 		;;
 	certificates) printf 'certificates of authorities' ;;
-	ffmpeg) if there ffmpeg; then printf 'an FFmpeg from version 5 with ffprobe, libx264 and zscale'; else printf FFmpeg; fi ;;
+	ffmpeg)
+		if ! there ffmpeg; then
+			printf FFmpeg
+		elif ! has_heif; then
+			printf 'heif-convert, which reads HEIC and AVIF pictures'
+		else
+			printf 'an FFmpeg from version 5 with ffprobe, libx264 and zscale'
+		fi
+		;;
 	python) printf 'Python 3.11 or later with venv' ;;
 	pip) printf 'Python with pip or venv' ;;
 	npm) printf 'Node.js with npm' ;;

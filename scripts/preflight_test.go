@@ -30,7 +30,7 @@ esac`
 
 	// installs notes its arguments, and installs a capable fake ffmpeg.
 	installs = `echo "$(basename "$0") $*" >>"$NOTES"
-case "$*" in *ffmpeg*) for name in ffmpeg ffprobe; do cp "$ABLE" "$FOLDER/$name"; done ;; esac`
+case "$*" in *ffmpeg*) for name in ffmpeg ffprobe heif-convert; do cp "$ABLE" "$FOLDER/$name"; done ;; esac`
 	asks    = `exit 1`
 	asksNot = `[ "$1" = -n ] && shift
 exec "$@"`
@@ -90,15 +90,15 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 		says      string // the one command, or the message
 		installed string
 	}{
-		"nothing is missing": {system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew}, "", 0, "", ""},
+		"nothing is missing": {system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true"}, "", 0, "", ""},
 		"root installs FFmpeg": {
 			system{"id": root, "go": goNew, "apt-get": installs}, "", 0,
-			"    apt-get update && env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ffmpeg\n",
-			"apt-get update\napt-get install -y --no-install-recommends ffmpeg\n",
+			"    apt-get update && env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ffmpeg libheif-examples\n",
+			"apt-get update\napt-get install -y --no-install-recommends ffmpeg libheif-examples\n",
 		},
 		"sudo without a password installs it": {
 			system{"id": user, "go": goNew, "apt-get": installs, "sudo": asksNot}, "", 0, "    sudo apt-get update && sudo env ",
-			"apt-get update\napt-get install -y --no-install-recommends ffmpeg\n",
+			"apt-get update\napt-get install -y --no-install-recommends ffmpeg libheif-examples\n",
 		},
 		"sudo with a password is for people": {
 			system{"id": user, "go": goNew, "apt-get": installs, "sudo": asks}, "", 1,
@@ -120,31 +120,35 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 		},
 		"all of it by one command": {
 			system{"id": root, "go": goOldest, "apt-get": installs}, noCertificates, 1,
-			"apt-get install -y --no-install-recommends ca-certificates ffmpeg curl && ", "",
+			"apt-get install -y --no-install-recommends ca-certificates ffmpeg libheif-examples curl && ", "",
 		},
-		"a Go that fetches a newer one": {system{"id": user, "go": goFetch, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew}, "", 0, "", ""},
-		"an old FFmpeg":                 {system{"id": user, "go": goNew, "ffmpeg": ffmpegOld, "ffprobe": ffmpegOld}, "", 1, "an FFmpeg from version 5", ""},
-		"a small FFmpeg":                {system{"id": user, "go": goNew, "ffmpeg": ffmpegSmall, "ffprobe": ffmpegSmall}, "", 1, "with ffprobe, libx264 and zscale", ""},
+		"a Go that fetches a newer one": {system{"id": user, "go": goFetch, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true"}, "", 0, "", ""},
+		"an FFmpeg without heif-convert": {
+			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "apt-get": installs}, "", 1,
+			"heif-convert, which reads HEIC and AVIF pictures.\n", "",
+		},
+		"an old FFmpeg":  {system{"id": user, "go": goNew, "ffmpeg": ffmpegOld, "ffprobe": ffmpegOld, "heif-convert": "true"}, "", 1, "an FFmpeg from version 5", ""},
+		"a small FFmpeg": {system{"id": user, "go": goNew, "ffmpeg": ffmpegSmall, "ffprobe": ffmpegSmall, "heif-convert": "true"}, "", 1, "with ffprobe, libx264 and zscale", ""},
 		"Fedora without RPM Fusion": {
 			system{"id": root, "go": goNew, "dnf": installs, "rpm": "exit 1"}, "", 1,
-			".noarch.rpm && dnf install -y --allowerasing ffmpeg\n", "",
+			".noarch.rpm && dnf install -y --allowerasing ffmpeg libheif-tools\n", "",
 		},
 		"Fedora with RPM Fusion": {
 			system{"id": root, "go": goNew, "dnf": installs, "rpm": "exit 0"}, "", 0,
-			"    dnf install -y --allowerasing ffmpeg\n", "dnf install -y --allowerasing ffmpeg\n",
+			"    dnf install -y --allowerasing ffmpeg libheif-tools\n", "dnf install -y --allowerasing ffmpeg libheif-tools\n",
 		},
-		"Arch":   {system{"id": user, "go": goOld, "pacman": installs}, "", 1, "--noconfirm --needed go ffmpeg\n", ""},
-		"Alpine": {system{"id": user, "go": goNew, "apk": installs, "doas": asks}, "", 1, "    doas apk add ffmpeg\n", ""},
+		"Arch":   {system{"id": user, "go": goOld, "pacman": installs}, "", 1, "--noconfirm --needed go ffmpeg libheif\n", ""},
+		"Alpine": {system{"id": user, "go": goNew, "apk": installs, "doas": asks}, "", 1, "    doas apk add ffmpeg libheif-tools\n", ""},
 		"macOS": {
 			system{"id": user, "go": goOld, "brew": installs, "uname": "echo Darwin"}, noCertificates, 1,
-			"    brew install go ffmpeg-full && brew link ffmpeg-full\n", "",
+			"    brew install go ffmpeg-full libheif && brew link ffmpeg-full\n", "",
 		},
 		"an engine whose results are signed": {
-			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "apt-get": installs},
+			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true", "apt-get": installs},
 			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 1, "--no-install-recommends python3 python3-venv\n", "",
 		},
 		"and what it needs": {
-			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "python3": "exit 0"},
+			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true", "python3": "exit 0"},
 			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 0, "", "",
 		},
 		"another system": {system{"id": root, "go": goNew}, "", 1, "What has no package here is for you to see to: FFmpeg.\n", ""},

@@ -37,6 +37,11 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are installed and have the needed features"},
 		{Check: "fence", State: fine, Detail: "decoders are fenced by " + tools.Fence().String()},
 	}
+	if err := tools.CheckHEIC(ctx); err != nil {
+		findings = append(findings, finding{"heic", warning, err.Error(), "All else works without it."})
+	} else {
+		findings = append(findings, finding{Check: "heic", State: fine, Detail: "HEIC and AVIF pictures are decoded by heif-convert"})
+	}
 	for _, lack := range tools.Fence().Lacks() {
 		findings = append(findings, finding{"fence", warning, lack,
 			"See docs/sandbox.md for the consequences, and how to change it."})

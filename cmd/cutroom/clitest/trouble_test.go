@@ -58,7 +58,6 @@ func TestExitCodes(t *testing.T) {
 		"DELETE /v1/files/file_gone": answer(204, ""),
 	})
 	s.save("clip.mp4", []byte("bytes"))
-	s.save("photo.heic", []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
 	if err := syscall.Mkfifo(filepath.Join(s.folder, "pipe.png"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +74,6 @@ func TestExitCodes(t *testing.T) {
 		"what is not there":       {s, []string{"files", "put", "nothing.mp4"}, 1, ": there is no file or folder nothing.mp4\n"},
 		"a wrong form":            {s, []string{"edit", "clip.mp4", "-p", "x"}, 1, "seed: Input should be less; the input cannot be edited: It is no video.\n"},
 		"an upstream that left":   {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
-		"a picture of a phone":    {s, []string{"edit", "photo.heic", "-p", "x"}, 2, "photo.heic is a HEIC picture"},
-		"such a reference":        {s, []string{"edit", "clip.mp4", "--ref", "photo.heic"}, 2, "JPEG or PNG"},
 		"a pipe, not a file":      {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is not a regular file"},
 		"an unknown flag":         {s, []string{"edit", "clip.mp4", "--colour"}, 2, "cutroom edit --help"},
 		"an argument too few":     {s, []string{"jobs", "show"}, 2, "cutroom jobs show --help"},
@@ -137,7 +134,6 @@ func TestInterrupt(t *testing.T) {
 		"GET /v1/jobs/job_1/events": jobThatWaits,
 	})
 	s.save("clip.mp4", []byte("bytes"))
-	s.save("photo.heic", []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
 	for name, args := range map[string][]string{"edit": {"edit", "clip.mp4", "-p", "noir"},
 		"watch": {"jobs", "watch", "job_1"}} {
 		opened := s.open(args...)

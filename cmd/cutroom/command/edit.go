@@ -3,7 +3,6 @@ package command
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,8 +11,6 @@ import (
 
 	"cutroom/shared/client"
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/domain/media"
-	"cutroom/shared/domain/media/sniff"
 )
 
 type order struct {
@@ -115,7 +112,6 @@ func (c *Edit) run(ctx context.Context, s *Session, kind catalog.Kind) error {
 var (
 	// Not .ts: in a folder it is more often source code than a video.
 	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi", ".ogv", ".flv", ".gif"}
-	// HEIC pictures are not supported, but are reported rather than left out.
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
 )
 
@@ -175,36 +171,13 @@ func sameFolder(a, b string) bool {
 
 // source returns an input by its path or the id of a stored file.
 //
-// Errors: as client.File; [*UsageError] for a HEIC picture (Apple's phone format), which the service
-// does not read.
+// Errors: as client.File.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {
 		return client.Source{Reference: input}, nil
 	}
-	if err == nil && isHEIC(input) {
-		return client.Source{}, &UsageError{
-			fmt.Sprintf("%s is a HEIC picture, which the service does not read: save it as JPEG or PNG", input),
-		}
-	}
 	return file, err
-}
-
-// isHEIC reports whether the content of a file is a HEIC picture; one that was
-// copied from a phone may have another extension. If the file cannot be read, the
-// upload reports that.
-func isHEIC(path string) bool {
-	file, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer file.Close()
-	head, err := io.ReadAll(io.LimitReader(file, media.SniffLen))
-	if err != nil {
-		return false
-	}
-	mime, _ := sniff.Any(head)
-	return strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif")
 }
 
 // isFileID reports whether a text has the form of a stored file's id.

@@ -128,9 +128,6 @@ func typeOf(source client.Source) (media.Type, error) {
 	if kind, known := sniff.Media(head); known {
 		return kind, nil
 	}
-	if mime, _ := sniff.Any(head); strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif") {
-		return media.Type{}, errors.New("is a HEIC picture, which the service does not read: save it as JPEG or PNG")
-	}
 	names := media.Names(func(media.Type) bool { return true })
 	return media.Type{}, fmt.Errorf("is not a video or picture that the service reads (%s)", strings.Join(names, ", "))
 }

@@ -100,7 +100,7 @@ func TestServerEditsEveryType(t *testing.T) {
 	pictures := map[string]mediatest.Image{
 		"png": {}, "png of 16 bits": {PixelFormat: "rgba64be"}, "jpg": {Name: "a.jpg", Orientation: 6},
 		"webp": {Name: "a.webp"}, "gif": {Name: "a.gif"}, "bmp": {Name: "a.bmp"}, "tif": {Name: "a.tif"},
-		"avif": {Name: "a.avif"},
+		"avif": {Name: "a.avif"}, "heic": {Name: "a.heic", Orientation: 6}, "turned png": {Orientation: 5},
 	}
 	for name, picture := range pictures {
 		t.Run("an image "+name, func(t *testing.T) {

@@ -17,14 +17,17 @@ func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 		info = inspectMatroska(w)
 	case "video/x-msvideo":
 		info = inspectAVI(w)
-	case "image/avif":
-		info = inspectAVIF(w)
+	case "image/avif", "image/heic":
+		info = inspectHEIF(w)
 	case "image/jpeg":
-		info = inspectJPEG(w)
+		info, _ = readJPEG(w)
 	case "image/tiff":
 		info = inspectTIFF(w)
 	case "image/png", "image/gif", "image/webp", "image/bmp":
 		info.Width, info.Height = fixedSize(w, mime)
+	}
+	if inspectStill(w, mime).sideways() {
+		info.Width, info.Height = info.Height, info.Width
 	}
 	if w.err != nil {
 		return Info{}, w.err

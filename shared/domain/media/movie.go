@@ -9,7 +9,7 @@ import (
 const maxBoxes = 4096
 
 // box is the content of a box of the ISO base media file format, which MP4, MOV,
-// 3GP and AVIF share (ISO/IEC 14496-12, 4.2).
+// 3GP, AVIF and HEIC share (ISO/IEC 14496-12, 4.2).
 type box struct {
 	kind       string
 	start, end int64
@@ -205,9 +205,9 @@ func trackSize(w *window, b box) (width, height int) {
 	return width, height
 }
 
-// inspectAVIF reads the size of the largest picture among the image properties (ISO/IEC 23008-12);
+// inspectHEIF reads the size of the largest picture among the image properties (ISO/IEC 23008-12);
 // the others are thumbnails and masks.
-func inspectAVIF(w *window) Info {
+func inspectHEIF(w *window) Info {
 	var info Info
 	each := func(parent box, kind string, skip int64, visit func(box)) {
 		for b := range boxes(w, parent.start+skip, parent.end) {

@@ -1,6 +1,9 @@
 package media
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+)
 
 // fixedSize reads the size of a picture from a fixed offset.
 func fixedSize(w *window, mime string) (width, height int) {
@@ -80,22 +83,22 @@ func uint24(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
 }
 
-// inspectJPEG walks the segments (ITU-T T.81, annex B) to the frame header,
-// past the orientation in the Exif segment.
-func inspectJPEG(w *window) Info {
+// readJPEG walks the segments (ITU-T T.81, annex B) to the frame header, past Exif and the parts of
+// a profile (ICC.1, annex B.4).
+func readJPEG(w *window) (info Info, still Still) {
 	const (
 		firstFrame, lastFrame = 0xc0, 0xcf
 		huffmanTables         = 0xc4
 		jpegExtensions        = 0xc8
 		arithmeticConditions  = 0xcc
 		startOfScan           = 0xda
-		app1                  = 0xe1
+		app1, app2            = 0xe1, 0xe2
+		exif, profile         = "Exif\x00\x00", "ICC_PROFILE\x00"
 	)
-	turned := false
 	for at := int64(2); ; {
 		segment := w.at(at, 4)
 		if segment == nil || segment[0] != 0xff {
-			return Info{}
+			return info, still
 		}
 		marker, length := segment[1], int64(binary.BigEndian.Uint16(segment[2:]))
 		switch {
@@ -103,22 +106,26 @@ func inspectJPEG(w *window) Info {
 			at++
 			continue
 		case marker == startOfScan || length < 2:
-			return Info{}
-		case marker == app1 && length >= 8+8:
-			if content := w.at(at+4, int(length-2)); content != nil && string(content[:6]) == "Exif\x00\x00" {
-				turned = turnedByExif(content[6:])
+			return info, still
+		case marker == app1 || marker == app2:
+			content := w.at(at+4, int(length-2))
+			if marker == app1 && bytes.HasPrefix(content, []byte(exif)) && still.Orientation == 0 {
+				still.Orientation = exifOrientation(content)
+			}
+			if marker == app2 && bytes.HasPrefix(content, []byte(profile)) && len(content) > len(profile)+2 &&
+				len(still.Profile) < maxProfile {
+				// The parts are numbered, but come in order.
+				still.Profile = append(still.Profile, content[len(profile)+2:]...)
 			}
 		case marker >= firstFrame && marker <= lastFrame &&
 			marker != huffmanTables && marker != jpegExtensions && marker != arithmeticConditions:
-			frame := w.at(at+4, 5)
+			frame := w.at(at+4, 6)
 			if frame == nil {
-				return Info{}
+				return info, still
 			}
-			height, width := int(binary.BigEndian.Uint16(frame[1:])), int(binary.BigEndian.Uint16(frame[3:]))
-			if turned {
-				width, height = height, width
-			}
-			return Info{Width: width, Height: height}
+			info.Height, info.Width = int(binary.BigEndian.Uint16(frame[1:])), int(binary.BigEndian.Uint16(frame[3:]))
+			still.CMYK = frame[5] == 4
+			return info, still
 		}
 		at += 2 + length
 	}

@@ -10,22 +10,26 @@ const (
 	tiffWidth       = 256
 	tiffHeight      = 257
 	tiffOrientation = 274
+	tiffProfile     = 34675
 )
 
 func inspectTIFF(w *window) Info {
 	tags := tiffTags(w)
-	return Info{Width: tags[tiffWidth], Height: tags[tiffHeight]}
+	return Info{Width: tags[tiffWidth].value, Height: tags[tiffHeight].value}
 }
 
-// turnedByExif reports whether Exif's orientation swaps the sides. Its data is a TIFF without a
-// picture.
-func turnedByExif(exif []byte) bool {
-	tags := tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})
-	return tags[tiffOrientation] >= 5 && tags[tiffOrientation] <= 8
+// exifOrientation returns the orientation in Exif data, or 0. The data is a TIFF without a picture,
+// which some files have behind the mark of JPEG.
+func exifOrientation(exif []byte) int {
+	exif = bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
+	return tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})[tiffOrientation].value
 }
 
-// tiffTags reads the listed tags of the first directory whose value is one number.
-func tiffTags(w *window) map[int]int {
+// tiffTag is a number, or the offset of several bytes.
+type tiffTag struct{ count, value int }
+
+// tiffTags reads the listed tags of the first directory whose value is one number, and the profile.
+func tiffTags(w *window) map[int]tiffTag {
 	const (
 		entrySize  = 12
 		maxEntries = 512
@@ -45,22 +49,22 @@ func tiffTags(w *window) map[int]int {
 	if count == nil {
 		return nil
 	}
-	tags := map[int]int{}
+	tags := map[int]tiffTag{}
 	for range min(int(order.Uint16(count)), maxEntries) {
 		entry := w.at(at+2, entrySize)
 		at += entrySize
 		if entry == nil {
 			break
 		}
-		if order.Uint32(entry[4:]) != 1 {
+		tag, count := int(order.Uint16(entry)), int(order.Uint32(entry[4:]))
+		if count != 1 && tag != tiffProfile {
 			continue
 		}
-		tag := int(order.Uint16(entry))
-		switch order.Uint16(entry[2:]) {
-		case short:
-			tags[tag] = int(order.Uint16(entry[8:]))
-		case long:
-			tags[tag] = int(order.Uint32(entry[8:]))
+		switch kind := order.Uint16(entry[2:]); {
+		case kind == short:
+			tags[tag] = tiffTag{count, int(order.Uint16(entry[8:]))}
+		case kind == long || tag == tiffProfile:
+			tags[tag] = tiffTag{count, int(order.Uint32(entry[8:]))}
 		}
 	}
 	return tags

@@ -30,6 +30,7 @@ var types = []Type{
 	{MIME: "image/jpeg", Extension: ".jpg", Image: true},
 	{MIME: "image/webp", Extension: ".webp", Image: true},
 	{MIME: "image/avif", Extension: ".avif", Image: true},
+	{MIME: "image/heic", Extension: ".heic", Image: true},
 	{MIME: "image/bmp", Extension: ".bmp", Image: true},
 	{MIME: "image/tiff", Extension: ".tif", Image: true},
 }

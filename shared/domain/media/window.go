@@ -21,6 +21,8 @@ type window struct {
 	buffer []byte
 	start  int64
 	reads  int
+	// patient lifts the limit on reads.
+	patient bool
 	// err is the first error of the source itself.
 	err error
 }
@@ -40,7 +42,7 @@ func (w *window) at(offset int64, n int) []byte {
 }
 
 func (w *window) load(offset int64) bool {
-	if w.err != nil || w.reads == maxReads {
+	if w.err != nil || w.reads == maxReads && !w.patient {
 		return false
 	}
 	w.reads++

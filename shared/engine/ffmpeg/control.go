@@ -3,10 +3,12 @@ package ffmpeg
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"image"
 	"image/png"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +32,9 @@ func (t *Tools) control(ctx context.Context, program string, memory bool) error 
 	}
 	ctx, cancel := context.WithTimeout(ctx, controlTime)
 	defer cancel()
+	if program == t.heif.Path && program != "" {
+		return t.CheckHEIC(ctx)
+	}
 	input := []string{"-protocol_whitelist", "pipe", "-f", "png_pipe"}
 	p := process{
 		program: t.ffprobe,
@@ -49,4 +54,25 @@ func (t *Tools) control(ctx context.Context, program string, memory bool) error 
 		err = errors.New("ffmpeg: control: a good picture was not decoded")
 	}
 	return err
+}
+
+//go:embed control.heic
+var goodHEIC []byte
+
+// CheckHEIC decodes a picture that is known to be good.
+//
+// An error says why HEIC and AVIF pictures cannot be decoded.
+func (t *Tools) CheckHEIC(ctx context.Context) (err error) {
+	if t.heif.Path == "" {
+		return errors.New("heif-convert is not in PATH; HEIC and AVIF pictures are refused. Install " + heifPackage)
+	}
+	folder, err := os.MkdirTemp("", "cutroom-heic-")
+	if err != nil {
+		return fmt.Errorf("ffmpeg: control: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	if err := t.convertHEIF(ctx, folder, bytes.NewReader(goodHEIC), nil, t.bounds.probeTime); err != nil {
+		return fmt.Errorf("%s does not decode a good HEIC picture: %w", t.heif.Path, err)
+	}
+	return nil
 }

@@ -40,14 +40,19 @@ var required = map[string][]string{
 const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 	`"brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
-// Tools are the two programs, found and checked. Its methods are safe for
+// heifPackage has heif-convert.
+const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libheif-tools)"
+
+// Tools are the programs, found and checked. Its methods are safe for
 // concurrent use.
 type Tools struct {
 	ffmpeg, ffprobe fence.Program
-	fenced          *fence.Fence
-	limits          catalog.Limits
-	bounds          bounds
-	has             coders
+	// heif is heif-convert; its path is empty if it is not installed.
+	heif   fence.Program
+	fenced *fence.Fence
+	limits catalog.Limits
+	bounds bounds
+	has    coders
 	// trusting is true in tests of many bad files, to skip the control for each; see blame.
 	trusting bool
 }
@@ -119,6 +124,15 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 		}
 		if *program, err = fence.NewProgram(ctx, path); err != nil {
 			return nil, err
+		}
+	}
+	for _, name := range []string{"heif-dec", "heif-convert"} { // the second is the older name
+		if path, err := exec.LookPath(name); err == nil {
+			if tools.heif, err = fence.NewProgram(ctx, path); err != nil {
+				return nil, err
+			}
+			tools.heif = tools.heif.WithPlugins()
+			break
 		}
 	}
 	var err error

@@ -74,6 +74,13 @@ const (
 //
 // Errors: [*engine.Error]. One file that cannot be decoded fails all.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
+	of = slices.Clone(of)
+	for i, picture := range of {
+		var err error
+		if of[i].Input, err = t.develop(ctx, folder, picture.Input, formatOf(picture).side, posterTime); err != nil {
+			return nil, err
+		}
+	}
 	if err := t.firstPictures(ctx, folder, of); err != nil {
 		return nil, err
 	}

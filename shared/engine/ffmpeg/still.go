@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -22,17 +24,24 @@ import (
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first one, for a program that does not decode
-// untrusted pictures itself. It rotates the picture as the file asks, and scales it down if its
+// untrusted pictures itself. It shows the picture as ReadImage does, and scales it down if its
 // longer side exceeds side, in pixels. The result is rows from the top, four bytes a pixel: red,
-// green, blue and alpha, not premultiplied. The bytes go through pipes, not to a disk.
+// green, blue and alpha, not premultiplied. The bytes go through pipes, not to a disk, unless the
+// picture must be converted first.
 //
 // Errors: fault.Invalid if the bytes are not a picture of the type that can be decoded,
 // fault.Unavailable if the machine is at fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
+	if kind, _ := media.Find(mime); !kind.Image {
+		return nil, size, fault.New(fault.Invalid, "The file is not an image.")
+	}
+	if data, mime, err = t.developed(ctx, data, mime, side); err != nil {
+		return nil, size, err
+	}
 	input, err := t.fence(mime, t.maxPixels())
-	if kind, _ := media.Find(mime); err != nil || !kind.Image {
+	if err != nil {
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}
 	out := &capped{limit: maxStillHeader + 4*side*side}
@@ -47,6 +56,28 @@ func (t *Tools) Still(
 		return nil, size, t.explainStill(ctx, err)
 	}
 	return readStill(&out.Buffer, side)
+}
+
+// developed returns the image that develop makes of another one, or the same.
+func (t *Tools) developed(ctx context.Context, data []byte, mime string, side int) (_ []byte, _ string, err error) {
+	still, err := media.InspectStill(bytes.NewReader(data), int64(len(data)), mime)
+	if filters, _ := corrections(still); err != nil || filters == nil && !isHEIF(mime) {
+		return data, mime, err
+	}
+	folder, err := os.MkdirTemp("", "cutroom-still-")
+	if err != nil {
+		return nil, "", fmt.Errorf("ffmpeg: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	input := engine.Input{Path: filepath.Join(folder, "image"), MIME: mime}
+	if err := os.WriteFile(input.Path, data, 0o600); err != nil {
+		return nil, "", fmt.Errorf("ffmpeg: %w", err)
+	}
+	if input, err = t.develop(ctx, folder, input, side, stillTime); err != nil {
+		return nil, "", explained(ctx, err)
+	}
+	data, err = os.ReadFile(input.Path)
+	return data, input.MIME, err
 }
 
 func (t *Tools) stillArgs(input []string, length, side int) []string {
@@ -79,11 +110,17 @@ func within(side int) string {
 // explainStill returns the user's error. The command is always the same, so either the picture is
 // at fault or the machine.
 func (t *Tools) explainStill(ctx context.Context, err error) error {
-	err = t.explainProbe(ctx, err)
+	return explained(ctx, t.explainProbe(ctx, err))
+}
+
+// explained is explainStill for an error that explainProbe has seen.
+func explained(ctx context.Context, err error) error {
 	var known *engine.Error
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case errors.As(err, &known) && known.Code == job.InvalidInput && known.Err == nil:
+		return fault.New(fault.Invalid, "%s", known.Message)
 	case errors.As(err, &known) && known.Code == job.InvalidInput:
 		return fault.Wrap(known.Err, fault.Invalid, "The image cannot be decoded.")
 	}

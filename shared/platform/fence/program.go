@@ -68,6 +68,13 @@ func NewProgram(ctx context.Context, path string) (Program, error) {
 	return program, nil
 }
 
+// WithPlugins returns a program that may read all of the system's libraries, because it loads some
+// by name.
+func (p Program) WithPlugins() Program {
+	p.reads = append(append([]string{}, p.reads...), wide...)
+	return p
+}
+
 // interpreter returns the dynamic linker of a program, or "" if unknown. A static program is not
 // dynamic; a file that is not an ELF program counts as dynamic.
 func interpreter(path string) (linker string, dynamic bool) {

@@ -329,8 +329,9 @@ func (anyMedia) ProbeVideo(context.Context, string, string) (media.Info, error) 
 	return media.Info{Width: 64, Height: 48, Duration: time.Second}, nil
 }
 
-func (p anyMedia) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
-	return p.ProbeVideo(ctx, path, mime)
+func (p anyMedia) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
+	info, err := p.ProbeVideo(ctx, path, mime)
+	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
 // editing is an engine that shows previews and then writes a result or fails, by the prompt.

@@ -48,8 +48,9 @@ func (blind) ProbeVideo(context.Context, string, string) (media.Info, error) {
 	return media.Info{Width: 40, Height: 30, Duration: time.Second}, nil
 }
 
-func (b blind) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
-	return b.ProbeVideo(ctx, path, mime)
+func (b blind) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
+	info, err := b.ProbeVideo(ctx, path, mime)
+	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
 // work runs a worker with one slot for videos and one for images.

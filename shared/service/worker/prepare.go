@@ -185,16 +185,17 @@ func (p *preparation) input(
 			return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
 		}
 	}
-	probe := w.config.Prober.ProbeVideo
-	if want == catalog.ImageFile {
-		probe = w.config.Prober.ProbeImage
-	}
 	probing, end := w.beginStage(ctx, stageProbe)
-	info, err := probe(probing, path, stored.MIME)
+	read := engine.Input{Path: path, MIME: stored.MIME}
+	if want == catalog.ImageFile {
+		read, err = w.config.Prober.ReadImage(probing, p.folder, path, stored.MIME)
+	} else {
+		read.Info, err = w.config.Prober.ProbeVideo(probing, path, stored.MIME)
+	}
 	end(err)
 	if err != nil {
 		return nil, fmt.Errorf("probe %s: %w", field, err)
 	}
 	p.stages[stageProbe] += time.Since(fetched)
-	return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
+	return &read, nil
 }

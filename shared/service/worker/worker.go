@@ -42,7 +42,8 @@ type Runs interface {
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
-	ProbeImage(ctx context.Context, path, mime string) (media.Info, error)
+	// ReadImage returns the image as a browser shows it: the file, or another one in the folder.
+	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
 // Describer describes a video from its header, and reports whether that is as complete as a probe

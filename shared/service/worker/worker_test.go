@@ -71,8 +71,9 @@ func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) 
 	return media.Info{Width: 1080, Height: 1920, Duration: 2 * time.Second}, nil
 }
 
-func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, error) {
-	return p.ProbeVideo(ctx, path, mime)
+func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
+	info, err := p.ProbeVideo(ctx, path, mime)
+	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
 // shortLease is a change for tests in which a lease runs out. Otherwise a lease outlasts the stalls of

@@ -1,8 +1,6 @@
 package mediatest
 
 import (
-	"encoding/binary"
-	"os"
 	"path/filepath"
 	"testing"
 )
@@ -11,7 +9,7 @@ import (
 // bits for each of red, green and blue.
 type Image struct {
 	// Name of the file. Its extension chooses the format: .png, .jpg, .webp,
-	// .gif, .bmp, .tif or .avif. Default "picture.png".
+	// .gif, .bmp, .tif, .avif or .heic. Default "picture.png".
 	Name          string
 	Width, Height int
 	// Source is an FFmpeg source filter that draws the picture, as for Video.
@@ -21,7 +19,7 @@ type Image struct {
 	// PixelFormat is FFmpeg's name, such as "rgb48be" or "rgba"; the default
 	// suits the format.
 	PixelFormat string
-	// Orientation is the value in the Exif data of a JPEG, 1 to 8; 0 writes no Exif data.
+	// Orientation is Exif's, 1 to 8; 0 writes none.
 	Orientation int
 	// Args are more options of ffmpeg for the output.
 	Args []string
@@ -46,6 +44,15 @@ func (i Image) Make(t testing.TB) string {
 		i.PixelFormat = "rgb24"
 	}
 	path := filepath.Join(t.TempDir(), i.Name)
+	if filepath.Ext(i.Name) == ".heic" {
+		drawn := i
+		drawn.Name, drawn.Orientation = "picture.png", 0
+		EncodeHEIF(t, drawn.Make(t), path)
+		if i.Orientation != 0 {
+			orient(t, path, i.Orientation)
+		}
+		return path
+	}
 	args := []string{"-f", "lavfi", "-i", source(i.Source, i.Width, i.Height, 25), "-frames:v", "1"}
 	if filepath.Ext(i.Name) == ".avif" {
 		args = append(args, "-c:v", "libaom-av1", "-cpu-used", "8", "-still-picture", "1")
@@ -61,21 +68,4 @@ func (i Image) Make(t testing.TB) string {
 		orient(t, path, i.Orientation)
 	}
 	return path
-}
-
-// orient puts Exif data with the orientation into a JPEG.
-func orient(t testing.TB, path string, orientation int) {
-	t.Helper()
-	exif := []byte(
-		"Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x12\x01\x03\x00\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00",
-	)
-	exif[6+8+2+8] = byte(orientation)
-	content := read(t, path)
-	oriented := append([]byte{}, content[:2]...)
-	oriented = append(oriented, 0xff, 0xe1)
-	oriented = binary.BigEndian.AppendUint16(oriented, uint16(len(exif)+2))
-	oriented = append(oriented, exif...)
-	if err := os.WriteFile(path, append(oriented, content[2:]...), 0o600); err != nil {
-		t.Fatal(err)
-	}
 }

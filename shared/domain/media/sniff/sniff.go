@@ -16,6 +16,9 @@ var synonyms = map[string]string{
 	"video/x-m4v":            "video/mp4",
 	"audio/mp4":              "video/mp4", // one of its brands belongs to Sony's cameras
 	"video/3gpp2":            "video/3gpp",
+	"image/heic-sequence":    "image/heic",
+	"image/heif":             "image/heic",
+	"image/heif-sequence":    "image/heic",
 	"image/vnd.mozilla.apng": "image/png",
 	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
 }

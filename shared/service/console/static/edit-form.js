@@ -27,13 +27,6 @@ const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to t
 // systems report no type for such files.
 export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i.test(file.name);
 
-// UnreadHEIC explains how to convert such a picture, which the service cannot read.
-export class UnreadHEIC extends Missing {
-  constructor(file) {
-    super(`“${file.name}” is a HEIC picture, which the service cannot read. Save it as JPEG or PNG, and add that.`);
-  }
-}
-
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
 const codePoints = text => [...text].length;
 
@@ -216,7 +209,6 @@ export class Form {
   // refer sets the reference image: a File, or a stored file's reference.
   refer(image) {
     this.picker.value = "";
-    if (image instanceof File && isHEIC(image)) return this.complain(new UnreadHEIC(image));
     this.problem.textContent = "";
     this.reference = image;
     this.showReference();

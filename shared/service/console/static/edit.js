@@ -4,7 +4,7 @@ import { button, bytes, icon, make, say, signButton, toast } from "./dom.js";
 import { fitTo, view } from "./compare.js";
 import { lengthOf } from "./cost.js";
 import { cut } from "./cut.js";
-import { drawSeed, Form, isHEIC, Missing, UnreadHEIC } from "./edit-form.js";
+import { drawSeed, Form, isHEIC, Missing } from "./edit-form.js";
 import { record } from "./jobs.js";
 import { chooseStored } from "./library.js";
 import { modeOf, modes as allModes } from "./models.js";
@@ -216,9 +216,9 @@ class Edit {
     for (const file of files) {
       // Systems that do not know an extension report no type; the service detects it
       // from the content.
-      const mode = isHEIC(file) ? undefined : file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : this.mode.id !== "words" && this.mode;
+      const mode = isHEIC(file) ? this.modes.find(mode => mode.id === "image") : file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : this.mode.id !== "words" && this.mode;
       if (mode) chosen.set(mode, [...chosen.get(mode) || [], file]);
-      else trouble ??= isHEIC(file) ? new UnreadHEIC(file) : new Missing(`“${file.name}” is neither a video nor an image.`);
+      else trouble ??= new Missing(`“${file.name}” is neither a video nor an image.`);
     }
     const [video, image] = ["video", "image"].map(id => this.modes.find(mode => mode.id === id));
     if (chosen.has(video) && chosen.get(image)?.length === 1) {

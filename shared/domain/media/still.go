@@ -1,0 +1,287 @@
+package media
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"io"
+)
+
+// maxProfile limits a colour profile, in bytes.
+const maxProfile = 4 << 20
+
+// Still has the parts of an image's header that say how to show its picture.
+type Still struct {
+	// Orientation is Exif's: 2 to 8 if the picture must be turned; 0 or 1 otherwise.
+	Orientation int
+	// Profile is the ICC profile, nil without one.
+	Profile []byte
+	// CMYK is true for a JPEG of four colours.
+	CMYK bool
+	// First is the first picture of an animated WebP, nil for other files.
+	First *Frame
+	// Transfer and Primaries are the colours (ITU-T H.273) of an AVIF or HEIC without a profile, or 0.
+	Transfer, Primaries int
+	// Others are the offsets of the flags of all pictures in an AVIF or HEIC but the main one. Flag 1
+	// hides a picture.
+	Others []int64
+}
+
+// Frame is a picture of an animated WebP: the bytes from Start to End are its chunks.
+type Frame struct {
+	Start, End int64
+	// X and Y are its place on a canvas of Width and Height.
+	X, Y, Width, Height int
+}
+
+// InspectStill reads how an image is shown. Unlike [Inspect] it may read the whole file, so it suits
+// files on a disk. Missing or broken properties are zero. It returns only errors of r.
+func InspectStill(r io.ReaderAt, size int64, mime string) (Still, error) {
+	w := &window{source: r, size: size, patient: true}
+	s := inspectStill(w, mime)
+	return s, w.err
+}
+
+func inspectStill(w *window, mime string) (s Still) {
+	switch mime {
+	case "image/jpeg":
+		_, s = readJPEG(w)
+	case "image/png":
+		s.readPNG(w)
+	case "image/webp":
+		s.readWebP(w)
+	case "image/tiff":
+		tags := tiffTags(w)
+		s.Orientation = tags[tiffOrientation].value
+		if profile := tags[tiffProfile]; profile.count > 4 {
+			s.Profile = w.copy(int64(profile.value), int64(profile.count))
+		}
+	case "image/avif", "image/heic":
+		s.readHEIF(w)
+	}
+	return s
+}
+
+// sideways reports whether the sides of the picture are swapped when it is shown.
+func (s Still) sideways() bool { return s.Orientation >= 5 && s.Orientation <= 8 }
+
+// copy returns bytes of any length up to maxProfile, or nil.
+func (w *window) copy(offset, length int64) []byte {
+	if length > maxProfile || offset < 0 || offset > w.size-length {
+		return nil
+	}
+	content := make([]byte, 0, length)
+	for length > int64(len(content)) {
+		part := w.at(offset+int64(len(content)), int(min(length-int64(len(content)), windowSize)))
+		if part == nil {
+			return nil
+		}
+		content = append(content, part...)
+	}
+	return content
+}
+
+// readPNG reads the chunks of Exif and of a profile (PNG, third edition, 11.3). Exif may come last.
+func (s *Still) readPNG(w *window) {
+	at := int64(8)
+	for range maxPNGChunks {
+		chunk := w.at(at, 8)
+		if chunk == nil || string(chunk[4:]) == "IEND" {
+			return
+		}
+		kind, length := string(chunk[4:]), int64(binary.BigEndian.Uint32(chunk))
+		switch {
+		case kind == "IDAT" && !w.patient:
+			return
+		case kind == "eXIf" && s.Orientation == 0:
+			s.Orientation = exifOrientation(w.copy(at+8, min(length, windowSize)))
+		case kind == "iCCP" && s.Profile == nil:
+			content := w.copy(at+8, length)
+			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name, and the only method
+			if reader, err := zlib.NewReader(bytes.NewReader(compressed)); found && err == nil {
+				s.Profile, _ = io.ReadAll(io.LimitReader(reader, maxProfile))
+			}
+		}
+		at += 12 + length
+	}
+}
+
+// readWebP reads the chunks of Exif, of a profile and of the first frame (RFC 9649, section 2.7).
+func (s *Still) readWebP(w *window) {
+	at, canvas := int64(12), [2]int{}
+	for range maxWebPChunks {
+		chunk := w.at(at, 8)
+		if chunk == nil {
+			return
+		}
+		kind, length := string(chunk[:4]), int64(binary.LittleEndian.Uint32(chunk[4:]))
+		content := at + 8
+		switch head := w.at(content, 16); {
+		case kind == "EXIF" && s.Orientation == 0:
+			s.Orientation = exifOrientation(w.copy(content, min(length, windowSize)))
+		case kind == "ICCP" && s.Profile == nil:
+			s.Profile = w.copy(content, length)
+		case head == nil:
+		case kind == "VP8X":
+			canvas = [2]int{int(uint24(head[4:])) + 1, int(uint24(head[7:])) + 1}
+		case kind == "ANMF" && s.First == nil && canvas[0] > 0:
+			s.First = &Frame{
+				Start: content + 16, End: min(content+length, w.size), X: 2 * int(uint24(head)), Y: 2 * int(uint24(head[3:])),
+				Width: canvas[0], Height: canvas[1],
+			}
+		}
+		at = content + length + length%2
+	}
+}
+
+// maxWebPChunks limits the chunks of a WebP, most of which are frames: Exif follows them.
+const maxWebPChunks = 10_000
+
+// Static returns the frame as a separate WebP.
+func (f *Frame) Static(r io.ReaderAt) io.Reader {
+	length := f.End - f.Start
+	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4))
+	first := make([]byte, 8)
+	if n, _ := r.ReadAt(first, f.Start); n == len(first) && string(first[:4]) == "ALPH" {
+		// Only an extended file may have a chunk of alpha. The
+		// picture, which follows, has the size.
+		picture := f.Start + 8 + int64(binary.LittleEndian.Uint32(first[4:])+1)&^1
+		content := make([]byte, 18)
+		_, _ = r.ReadAt(content, picture)
+		width, height := webpPicture(string(content[:4]), content[8:])
+		head = binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4+18))
+		head = append(head, "WEBPVP8X\x0a\x00\x00\x00\x10\x00\x00\x00"...)
+		for _, side := range []int{width - 1, height - 1} {
+			head = append(head, byte(side), byte(side>>8), byte(side>>16))
+		}
+	} else {
+		head = append(head, "WEBP"...)
+	}
+	return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(r, f.Start, length))
+}
+
+// readHEIF reads the properties of the main picture (ISO/IEC 23008-12). The properties
+// irot and imir have its orientation: Exif's is ignored.
+func (s *Still) readHEIF(w *window) {
+	var primary int
+	var properties, assignments []box
+	var items box
+	for meta := range boxes(w, 0, w.size) {
+		if meta.kind != "meta" {
+			continue
+		}
+		for b := range boxes(w, meta.start+4, meta.end) {
+			switch b.kind {
+			case "pitm":
+				primary, _ = heifID(w, b.start+4, w.at(b.start, 1))
+			case "iinf":
+				items = b
+			case "iprp":
+				for inner := range boxes(w, b.start, b.end) {
+					if inner.kind == "ipma" {
+						assignments = append(assignments, inner)
+					}
+					for property := range boxes(w, inner.start, inner.end) {
+						if inner.kind == "ipco" {
+							properties = append(properties, property)
+						}
+					}
+				}
+			}
+		}
+		break
+	}
+	s.readItems(w, items, primary)
+	for _, b := range assignments {
+		for _, number := range assigned(w, b, primary) {
+			if number > 0 && number <= len(properties) {
+				s.readProperty(w, properties[number-1])
+			}
+		}
+	}
+}
+
+// heifID reads the id of an item, which has four bytes if the box has a version.
+func heifID(w *window, at int64, version []byte) (id int, size int64) {
+	if version == nil {
+		return 0, 0
+	}
+	if version[0] == 0 {
+		if content := w.at(at, 2); content != nil {
+			return int(binary.BigEndian.Uint16(content)), 2
+		}
+	} else if content := w.at(at, 4); content != nil {
+		return int(binary.BigEndian.Uint32(content)), 4
+	}
+	return 0, 0
+}
+
+// readItems notes the flags of all items but the main one.
+func (s *Still) readItems(w *window, iinf box, primary int) {
+	version := w.at(iinf.start, 1)
+	if version == nil {
+		return
+	}
+	start := iinf.start + 6
+	if version[0] > 0 {
+		start += 2
+	}
+	for item := range boxes(w, start, iinf.end) {
+		kind := w.at(item.start, 4)
+		if item.kind != "infe" || kind == nil || kind[0] < 2 {
+			continue
+		}
+		// Version 2 has ids of two bytes.
+		if id, _ := heifID(w, item.start+4, []byte{kind[0] - 2}); id != primary {
+			s.Others = append(s.Others, item.start+3)
+		}
+	}
+}
+
+// assigned returns the numbers of the properties of an item, from 1.
+func assigned(w *window, ipma box, item int) (numbers []int) {
+	head := w.at(ipma.start, 8)
+	if head == nil {
+		return nil
+	}
+	version, wide, count := []byte{head[0]}, head[3]&1 == 1, binary.BigEndian.Uint32(head[4:])
+	at := ipma.start + 8
+	for range min(count, maxBoxes) {
+		id, size := heifID(w, at, version)
+		length := w.at(at+size, 1)
+		if size == 0 || length == nil {
+			return numbers
+		}
+		entries, each := int64(length[0]), int64(1)
+		if wide {
+			each = 2
+		}
+		content := w.at(at+size+1, int(entries*each))
+		if content == nil {
+			return numbers
+		}
+		for i := int64(0); id == item && i < entries; i++ {
+			if wide {
+				numbers = append(numbers, int(binary.BigEndian.Uint16(content[2*i:])&0x7fff))
+			} else {
+				numbers = append(numbers, int(content[i]&0x7f))
+			}
+		}
+		at += size + 1 + entries*each
+	}
+	return numbers
+}
+
+func (s *Still) readProperty(w *window, b box) {
+	switch b.kind {
+	case "irot":
+		// Quarter turns counterclockwise. A mirror does not swap the sides.
+		if turns := w.at(b.start, 1); turns != nil {
+			s.Orientation = []int{1, 8, 3, 6}[turns[0]&3]
+		}
+	case "colr":
+		if colours := w.at(b.start, 8); colours != nil && string(colours[:4]) == "nclx" {
+			s.Primaries, s.Transfer = int(binary.BigEndian.Uint16(colours[4:])), int(binary.BigEndian.Uint16(colours[6:]))
+		}
+	}
+}
