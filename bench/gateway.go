@@ -257,7 +257,7 @@ func processorTimes(pid int) (own, children time.Duration, err error) {
 	}
 	// The name, in parentheses, may contain anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	for i, field := range fields[11:15] { // in user and in system mode, of either
+	for i, field := range fields[11:15] { // in user and in system mode, for both
 		ticks, err := strconv.Atoi(field)
 		if err != nil {
 			return 0, 0, err

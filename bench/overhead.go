@@ -55,7 +55,7 @@ func (b *bench) overhead(ctx context.Context) error {
 			}
 			*step.into = append(*step.into, time.Since(begun))
 		}
-		// By rounds, because the machine may be busier in one than in another.
+		// In rounds, because the machine may be busier in one than in another.
 		last := len(f.bare) - 1
 		f.over = append(f.over, f.service[last]-f.engine[last])
 	}

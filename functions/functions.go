@@ -72,7 +72,7 @@ func All() []Function {
 		},
 		{Name: "wake", Variables: workers},
 		{Name: "scale", Variables: workers},
-		// Its event says all that it has to know.
+		// Its event contains everything.
 		{Name: "smoke"},
 	}
 }

@@ -18,8 +18,8 @@ type balanced struct {
 }
 
 const (
-	// startTime is how long a task may take until it answers, in seconds, addressTime how
-	// much longer one that looks for its public address (package ecs).
+	// startTime is how long a task may take until it answers, in seconds. addressTime is the additional
+	// time of a task that looks for its public address (package ecs).
 	startTime, addressTime = 30, 60
 )
 

@@ -96,8 +96,8 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
 		Image: image, GpuCount: jsii.Number(1),
-		// GPUs limit the number of tasks of an instance. Weights pass through memory
-		// when they are loaded, and the engine may use all that the instance has.
+		// GPUs limit the number of tasks of an instance. Weights pass through memory when they are
+		// loaded, and the engine may use the whole memory of the instance.
 		MemoryReservationMiB: jsii.Number(8192),
 		Environment:          s.located(variables),
 		HealthCheck:          engineHealth(),

@@ -16,8 +16,8 @@ const (
 	// smokeTimeout is the maximum run time of the function smoke, in seconds: an engine's
 	// image of many GB takes minutes to arrive.
 	smokeTimeout = 900
-	// smokeAnswer is how long CloudFormation waits for the function's answer, in minutes. By
-	// default it is an hour.
+	// smokeAnswer is how long CloudFormation waits for the function's answer, in minutes. The default
+	// is an hour.
 	smokeAnswer = 20
 )
 

@@ -132,7 +132,7 @@ make_image() {
 	esac
 }
 
-# provide sees to it that an image is there.
+# provide makes sure that an image exists.
 provide() {
 	if docker image inspect "$1" >/dev/null 2>&1; then
 		return

@@ -1,4 +1,4 @@
-"""Prints the address by which containers on Docker's own network reach this machine.
+"""Prints this machine's address for containers on Docker's own network.
 
 On Linux that is the address of the bridge docker0: --add-host host.docker.internal:host-gateway
 sets host.docker.internal to it. Before Docker's first run the bridge does not exist, and the

@@ -2,7 +2,7 @@
 # docker-engine.sh start   makes sure that a Docker engine answers. If not, on
 #                          Linux as root, it installs and starts one, and prints
 #                          "started" once it answers; else it prints nothing.
-# docker-engine.sh stop    stops the engine that start has started, and no other.
+# docker-engine.sh stop stops only the engine that start has started.
 #
 # The engine's process id and log are in ENGINE_FOLDER (/run/cutroom-docker).
 set -eu
@@ -38,7 +38,7 @@ start() {
 		return 1
 	fi
 	if ! command -v dockerd >/dev/null 2>&1 || ! command -v docker >/dev/null 2>&1; then
-		# iptables and the certificates are only recommended by it on some.
+		# On some systems it only recommends iptables and the certificates.
 		./install-package.sh docker apt-get="docker.io iptables ca-certificates" dnf=moby-engine pacman=docker apk=docker >&2
 	fi
 	mkdir -p "$folder"

@@ -78,7 +78,7 @@ ends() {
 	rm -f "$1"
 }
 
-# changed FILE: reports whether anything that the deploy is made of is newer.
+# changed FILE: reports whether a source of the deploy is newer.
 changed() {
 	[ -e "$1" ] || return 0
 	files=
@@ -101,8 +101,8 @@ built() {
 	mv "$1/making" "$1/made"
 }
 
-# described FOLDER CONTEXT…: the stack as a template with its assets, unless it is
-# there and nothing has changed.
+# described FOLDER CONTEXT…: writes the stack as a template with its assets, if it is missing or has
+# changed.
 described() {
 	into=$1
 	shift

@@ -41,10 +41,10 @@ plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/
 	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
 		-e cutroom/shared)
 
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, HOW being "released test" or "raced".
-# Go keeps the results of tests that passed until something changes that it knows of. Other
-# changes count by their digest in -skip, which names no test. The tests do not depend on the
-# folders; "." means that they depend on no file that Go does not know of.
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, HOW being "released test" or "raced". Go
+# caches the results of passed tests until a known dependency changes. A digest of other
+# dependencies is added as a -skip pattern that matches no test. The tests do not depend on the
+# folders; "." means that they have no other dependencies.
 trusting() {
 	how=$1
 	# shellcheck disable=SC2086 # a list of folders

@@ -2,8 +2,9 @@
 // size reaches first. It runs the service's own domain and its adapters of AWS over simulated time (packages
 // sim and fakeaws). docs/scale.md describes the results.
 //
-// Run it in the repository's folder: `go run ./bench/scale`. Everything follows from -seed. Up to 10,000 jobs
-// a day, it simulates a whole day with failures. Of larger sizes it simulates a part of the busiest time.
+// Run it in the repository's folder: `go run ./bench/scale`. Everything follows from -seed. Up to
+// 10,000 jobs a day, it simulates a whole day with failures. For larger sizes it simulates a part of
+// the busiest time.
 package main
 
 import (

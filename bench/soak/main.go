@@ -85,8 +85,7 @@ func soak(ctx context.Context, length time.Duration, seed uint64, files int) err
 	return nil
 }
 
-// prepare makes the records that are there from before the start: many files of one
-// account, and a budget of jobs of the other.
+// prepare makes the initial records: many files of one account, and a budget of jobs of the other.
 func prepare(ctx context.Context, program servertest.Program, data string, files int) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err

@@ -77,8 +77,7 @@ func (r *readTimes) p99(from, to time.Duration) time.Duration {
 	return took[len(took)*99/100].Round(10 * time.Microsecond)
 }
 
-// read reads a page of files among very many, the first or one that follows, or the state
-// of a job.
+// read reads a page of files among very many, the first or a later one, or the state of a job.
 func (l *load) read(ctx context.Context, random *rand.Rand) {
 	client, path := &servertest.Client{URL: l.server.URL(), Key: manyKey}, "/v1/files?limit=100"
 	id := l.ledger.anyJob()

@@ -256,7 +256,7 @@ type keysFlags struct {
 //
 // Errors name the missing setting and how to set it.
 func deployer(ctx context.Context) (aws.Config, error) {
-	// The SDK's error says all that it would log.
+	// The SDK's error contains everything that it would log.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("read the AWS configuration: %w", err)
@@ -308,7 +308,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	if _, err := os.Stat(f.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	// A new database would seem to belong to the files that are there.
+	// A new database would seem to belong to the existing files.
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

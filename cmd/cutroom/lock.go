@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderLock is held by the one server of a data folder. The operating system
-// releases it when the process ends, however it ends.
+// folderLock is held by the one server of a data folder. The operating system releases it when the
+// process ends in any way.
 type folderLock struct {
 	file *os.File
 	// folders are locked too: the folder itself, because people delete lock files that

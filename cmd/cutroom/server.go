@@ -33,10 +33,10 @@ const (
 	previewEvery = 2 * time.Second
 	// checkEvery is how often a run checks whether its job was cancelled.
 	checkEvery = time.Second
-	// shutdownTime is how long requests under way may take after a stop.
+	// shutdownTime is the time for running requests after a stop.
 	shutdownTime = 10 * time.Second
-	// reserved is the size, in bytes, of the file that is given up when the disk is
-	// full: more than the write-ahead log and the database need for any delete.
+	// reserved is the size, in bytes, of the file that is deleted when the disk is full: more than the
+	// write-ahead log and the database need for any delete.
 	reserved = 8 << 20
 )
 
@@ -107,9 +107,8 @@ func (s *server) recover(ctx context.Context) error {
 	return s.putBackKnown(ctx, s.logger)
 }
 
-// run serves until the context ends, then stops in order: it accepts no new
-// requests, refuses calls that wait for a model server, hands jobs back, and finishes
-// requests under way.
+// run serves until the context ends, then stops in order: it accepts no new requests, refuses calls
+// that wait for a model server, hands jobs back, and finishes running requests.
 func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup

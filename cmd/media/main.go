@@ -37,8 +37,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// shutdownTime is how long requests under way may take after a stop: enough for an
-// upload of several hundred megabytes.
+// shutdownTime is the time for running requests after a stop: enough for an upload of several hundred
+// megabytes.
 const shutdownTime = 100 * time.Second
 
 const defaultAddress = ":8080"

@@ -41,8 +41,7 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// shutdownTime is how long requests under way may take after the sessions have
-// ended.
+// shutdownTime is the time for running requests after the sessions have ended.
 const shutdownTime = 5 * time.Second
 
 const defaultAddress = ":8080"

@@ -16,7 +16,7 @@ import (
 const (
 	// defaultAddress is the default address of /healthz and /metrics.
 	defaultAddress = ":8080"
-	// shutdownTime is how long requests under way may take after a stop.
+	// shutdownTime is the time for running requests after a stop.
 	shutdownTime = 5 * time.Second
 	// lookEvery is how often the engine is checked.
 	lookEvery = 15 * time.Second

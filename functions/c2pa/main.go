@@ -20,7 +20,7 @@ const (
 	maxFile = 256 << 20
 	// requestTime is less than the 29 s that API Gateway waits.
 	requestTime = 24 * time.Second
-	// fileTime is how long a small file may take: one that needs more is made to harm.
+	// fileTime is the most that a small file may take: a file that needs more is made to harm.
 	fileTime = 10 * time.Second
 	// readerMemory leaves the half of the function's memory to this program.
 	readerMemory = 1 << 30

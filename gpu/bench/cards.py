@@ -48,7 +48,7 @@ _WAN21 = "https://github.com/Wan-Video/Wan2.1#readme"
 _WAN22 = "https://github.com/Wan-Video/Wan2.2#readme"
 _VACE = "https://github.com/ali-vilab/VACE/issues/105"
 
-# By the size of the model. None is known of the others.
+# By the size of the model. The others have no published times.
 PUBLISHED = {
     "wan2.1-1.3b": Published("5 s at 480P in about 4 minutes on an RTX 4090", _WAN21),
     "wan2.1-vace-1.3b": Published("20 to 40 % longer than text to video by Wan 2.1 of its size", _VACE),

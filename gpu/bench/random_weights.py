@@ -13,8 +13,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cutroom_engine.model_map import PipelineRow
 
-# The configurations of Wan-AI/Wan2.1-T2V-1.3B-Diffusers and -14B-Diffusers, and one that
-# is small enough for a processor.
+# The configurations of Wan-AI/Wan2.1-T2V-1.3B-Diffusers and -14B-Diffusers, and a configuration
+# small enough for a processor.
 SIZES: dict[str, dict[str, Any]] = {
     "1.3b": {"num_attention_heads": 12, "attention_head_dim": 128, "ffn_dim": 8960, "num_layers": 30},
     "14b": {"num_attention_heads": 40, "attention_head_dim": 128, "ffn_dim": 13824, "num_layers": 40},

@@ -146,7 +146,7 @@ class _Bench:
         return Loader(self._weights.folder, self._device).load(row)
 
     def _request(self, row: PipelineRow) -> RunRequest:
-        """Returns the row's request with files that are there."""
+        """Returns the row's request with existing files."""
         request = request_of(row, **_TINY) if self._chosen.tiny else request_of(row)  # type: ignore[arg-type]
         size = request.width, request.height
         changes: dict[str, object] = {"folder": str(self._folder), "output": str(self._folder / "output")}

@@ -37,7 +37,7 @@ def main() -> int:
     except (SettingError, ModelMapError) as error:
         print(error, file=sys.stderr)
         return 1
-    # Windows of many lengths would leave gaps that no other fits in.
+    # Windows of many lengths would leave unusable gaps in memory.
     os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
     # Imported late, because it takes seconds, and wrong settings should be reported at
     # once.

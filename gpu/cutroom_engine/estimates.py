@@ -33,12 +33,11 @@ class Estimates:
         self._rows = rows
         self._card = card
         self._lock = threading.Lock()
-        # Seconds that runs took for one that was computed, by pipeline.
+        # Observed seconds per computed second, by pipeline.
         self._seen: dict[str, float] = {}
 
     def seconds(self, name: str, request: RunRequest) -> float | None:
-        """Returns how long the pipeline is expected to take once it is loaded; None if
-        nothing is known of it."""
+        """Returns the expected time of the loaded pipeline; None if unknown."""
         computed = self._computed(self._rows[name], request)
         with self._lock:
             seen = self._seen.get(name)

@@ -52,7 +52,7 @@ class LiveModel(Protocol):
     takes_images: bool
 
     def warm(self, check: Check) -> None:
-        """Edits something, so that the first picture of a session takes no longer than others."""
+        """Edits something, so that the first picture of a session is as fast as others."""
 
     def encode(self, prompt: str) -> tuple[Any, str]:
         """Returns the encoded prompt, and a notice about it."""

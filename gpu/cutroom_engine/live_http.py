@@ -121,7 +121,7 @@ class _Outgoing:
         self._there = asyncio.Event()
         self._texts: list[bytes] = []
         self._picture: wire.Picture | None = None
-        # Whether everything was taken after which nothing follows.
+        # Whether the last message has been taken.
         self.ended = False
         self._last = False
 

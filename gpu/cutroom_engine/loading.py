@@ -35,7 +35,7 @@ class Loader:
         """folder returns the folder of weights."""
         self._folder = folder
         self._device = device
-        # Large parts, as long as a pipeline has them.
+        # Large parts, kept while a pipeline uses them.
         self._parts: WeakValueDictionary[tuple[object, str], torch.nn.Module] = WeakValueDictionary()
 
     def load(self, row: PipelineRow) -> DiffusersPipeline:

@@ -80,7 +80,7 @@ class RunRequest(BaseModel):
 
 
 class EstimatedEdit(BaseModel):
-    """A kind of edit, whose time is asked for clips of each of the lengths, in seconds."""
+    """A kind of edit. Its time is wanted for clips of each of the lengths, in seconds."""
 
     model_config = ConfigDict(frozen=True)
 

@@ -137,10 +137,9 @@ class Run:
 class Runner:
     """Works on runs, one at a time, in a separate thread.
 
-    Images and videos take turns if both wait, because the sender of an image waits for
-    it: no more than the current video goes before it. Within a kind, the first that
-    arrived is next. A run whose weights are not on the disk yet does not hold up the
-    others."""
+    Images and videos take turns if both wait, because the sender of an image waits for it: at most
+    the current video goes first. Within a kind, the first that arrived is next. A run whose weights
+    are not on the disk yet does not hold up the others."""
 
     def __init__(
         self,
@@ -227,8 +226,8 @@ class Runner:
         return self._residents.names()
 
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
-        """Returns how long such an edit takes for each of its lengths, and how far that may be
-        off; None if it is not made here, or nothing is known of it."""
+        """Returns the estimated time of such an edit for each of its lengths, and its possible
+        error; None if it is not made here, or unknown."""
         requests = [edit.request(length) for length in edit.lengths]
         try:
             name = self._pipeline_of(edit.request(0))

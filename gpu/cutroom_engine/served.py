@@ -32,7 +32,7 @@ from .read import video_frames
 from .styles import STYLES, Shot
 from .write import VideoWriter
 
-# How long a call may take that waits for no model, and how often a video is asked for, in
+# The longest time of a call that waits for no model, and the interval of polls for a video, in
 # seconds.
 _CALL, _POLL = 60.0, 1.0
 

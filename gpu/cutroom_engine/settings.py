@@ -23,13 +23,13 @@ class Settings:
     models: Path
     family: str
     device: str
-    # Bytes of the device that pipelines may take; None is nearly all.
+    # Bytes of the device for pipelines; None means nearly all.
     memory: int | None
     # The folder for weights from S3.
     weights: Path
     # Replaces the map's folder /models; "" keeps that folder.
     weights_source: str
-    # The folder of all files of runs; None is anywhere.
+    # The folder of all files of runs; None means anywhere.
     scratch: Path | None
     # The API key of the rows' servers, or "".
     server_key: str

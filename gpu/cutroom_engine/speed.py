@@ -56,7 +56,7 @@ def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
 
 
 def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str | None:
-    """Returns why the kernel cannot be used, in a line; None if it can."""
+    """Returns the reason why the kernel cannot be used, in a line; None if it can."""
     size = (1, _TOKENS, _HEADS, transformer.config.attention_head_dim)
     precision = PRECISIONS[row.parts.get("transformer", row.precision)]
     drawn = torch.Generator().manual_seed(0)

@@ -123,7 +123,7 @@ _FACE = 512
 
 
 def _animate(shot: Shot) -> dict[str, Any]:
-    """Replaces the person in the clip by the one in the reference image."""
+    """Replaces the person in the clip by the person in the reference image."""
     size = shot.width, shot.height
     regions = [region(person, *size) for person in shot.people]
     kept = [

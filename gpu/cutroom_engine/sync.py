@@ -1,8 +1,8 @@
 """Copies a prefix of S3 to a folder, so that the folder is complete or absent.
 
-Files are fetched in parts, several at once. If the copying ends early, the parts that
-have arrived are kept and the next copy continues. Each part is requested by the ETag
-of the listing, so that a file cannot be made of two versions."""
+Files are fetched in parts, several at once. If the copying ends early, the parts that have arrived
+are kept and the next copy continues. Each part is requested by the ETag of the listing, so that a
+file cannot mix two versions."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer,
 	}
 }
 
-// download is a download under way.
+// download is a running download.
 type download struct {
 	client *Client
 	// path is the resource's path at the service.

@@ -57,9 +57,9 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if errors.As(err, &refusal) {
 		switch refusal.Status {
 		case http.StatusTooManyRequests:
-			// Nothing was done, so that any call may be retried.
+			// The call had no effect, so any call may be retried.
 		case http.StatusConflict:
-			// An earlier try of this call is still under way.
+			// An earlier try of this call is still running.
 			if request.header.Get(idempotencyHeader) == "" || refusal.RetryAfter == 0 {
 				return 0, false
 			}

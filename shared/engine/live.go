@@ -33,7 +33,7 @@ type LiveEditor interface {
 	// belongs to the editor, valid until the next Edit. The editor does not change the input, and
 	// keeps no reference to it.
 	//
-	// Errors: fault.Invalid if the picture cannot be edited, such as one that is too large.
+	// Errors: fault.Invalid if the picture cannot be edited, for example because it is too large.
 	Edit(ctx context.Context, picture *Picture) (*Picture, error)
 	// Close releases the editor. No other call may run or follow.
 	Close()

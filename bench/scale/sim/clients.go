@@ -198,7 +198,7 @@ func (c *client) await(i *instance, done func()) {
 			c.clock.After(5*time.Second, c.poll)
 			return
 		case waited >= imageWait && !cancelled:
-			// By the contract, the job fails with its call.
+			// The contract fails the job with its call.
 			reason := job.Failure{Code: job.TimedOut, Message: "The image was not edited within 60 seconds."}
 			cancelled = i.jobs.Cancel(ctx, c.id, reason) == nil
 		}

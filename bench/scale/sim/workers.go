@@ -223,7 +223,7 @@ func (h *holding) release() {
 	}
 }
 
-// kill ends the worker without a word.
+// kill ends the worker without notice.
 func (w *worker) kill() {
 	if w.alive {
 		w.alive = false

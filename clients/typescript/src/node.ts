@@ -40,7 +40,7 @@ export async function download(cutroom: Cutroom, id: string, path: string): Prom
 async function rest(cutroom: Cutroom, id: string, partial: string, offset: number): Promise<void> {
   const headers = { "Accept-Encoding": "identity", ...(offset > 0 ? { Range: `bytes=${offset}-` } : {}) };
   const response = await cutroom.jobs.content(id, { headers }).catch((error: unknown) => {
-    if (offset > 0 && error instanceof APIError && error.status === 416) return null; // all of it is there
+    if (offset > 0 && error instanceof APIError && error.status === 416) return null; // the file is complete
     throw error;
   });
   if (!response?.body) return;

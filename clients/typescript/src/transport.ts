@@ -97,7 +97,7 @@ function worthwhile(response: Response, headers: Headers, repeatable: boolean): 
   if (wait > longest) return false;
   switch (response.status) {
     case 429: return true; // nothing was done
-    case 409: return wait > 0 && headers.has(idempotencyKey); // an earlier try is under way
+    case 409: return wait > 0 && headers.has(idempotencyKey); // an earlier try is still running
     case 502: case 503: case 504: return repeatable;
     default: return false;
   }

@@ -53,7 +53,7 @@ func (c *Chat) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// begin returns a chat that has no more than a system message.
+// begin returns a chat with at most a system message.
 func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, error) {
 	chat := client.Chat{Model: c.Model, MaxTokens: c.MaxTokens, Temperature: c.Temperature}
 	if c.System != "" {

@@ -145,7 +145,7 @@ func resultName(input, model string) string {
 	return stem + "." + model + kind
 }
 
-// free fails if a file is there that must not be replaced.
+// free fails if the file exists and must not be replaced.
 func (e *editor) free(output string) error {
 	if output == "-" || e.order.Force {
 		return nil

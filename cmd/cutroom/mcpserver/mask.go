@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// shortestKey is the shortest text that is masked, in bytes: one that is shorter may be
-// part of any word. The service makes keys that are longer.
+// shortestKey is the shortest masked text, in bytes: a shorter text may be part of any word. The
+// service's keys are longer.
 const shortestKey = 8
 
 // Mask removes keys from text for agents and logs. Nothing here writes a key, but a server or a proxy

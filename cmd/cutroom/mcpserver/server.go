@@ -19,8 +19,8 @@ import (
 )
 
 type Config struct {
-	// Connect returns a client of the services, which the tool closes. It is called for
-	// every call, so that a key that its user changes is used from then on.
+	// Connect returns a client of the services, which the tool closes. It is called for every call, so
+	// that a changed key is used from then on.
 	Connect func() (*client.Client, error)
 	// Latest returns the name of a kind's default model.
 	Latest func(catalog.Kind) (string, error)

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The parts of a job are two items under its id. The record changes while the job is under way, the
-// request does not.
+// The parts of a job are two items under its id. The record changes while the job runs, the request
+// does not.
 const (
 	RecordPart  = "record"
 	requestPart = "request"
@@ -29,7 +29,7 @@ const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 // known when the TTL is set. With the extra day no record is deleted before the service forgets it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
-// jobRecord is the item that changes while a job is under way.
+// jobRecord is the item that changes while a job runs.
 type jobRecord struct {
 	ID   string `dynamodbav:"id"`
 	Part string `dynamodbav:"part"`

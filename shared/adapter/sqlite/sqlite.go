@@ -84,8 +84,8 @@ type DB struct {
 
 // Open opens or creates the file and migrates its schema. The folder must exist.
 //
-// Errors: one that names both versions if a newer version of the program wrote the file;
-// integrity.ErrLostMain; fault.StorageFull.
+// Errors: integrity.ErrLostMain; fault.StorageFull; an error that names both versions if a newer
+// version of the program wrote the file.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
 	if err != nil {

@@ -44,8 +44,8 @@ func (c Call) OfModel() bool {
 type Fixtures struct {
 	// Video is the id of a model that needs only a prompt, Image the id of a model that edits images.
 	Video, Image string
-	// Ended and Cancelled are jobs of the model Video that have ended, the latter by
-	// cancellation or not at all.
+	// Ended and Cancelled are ended jobs of the model Video. Cancelled ended by cancellation or
+	// otherwise.
 	Ended, Cancelled string
 	// NoResult means that the job Ended has failed.
 	NoResult bool
@@ -130,8 +130,8 @@ func accounts(f Fixtures) []Call {
 	}
 }
 
-// Gateway returns a call of every route of the gateway that requires a credential. None
-// reaches a model server. Model is the id of a model.
+// Gateway returns a call of every route of the gateway that requires a credential. No call reaches a
+// model server. Model is the id of a model.
 func Gateway(model string) []Call {
 	invalid := ofAny(400, 400)
 	all := ofAny(200, 200)

@@ -52,7 +52,7 @@ const (
 	// sender of failing jobs could keep them counted.
 	OthersFor = time.Hour
 	// accountShare is the part of a servable backlog that one account may fill while no other has
-	// queued work. The last quarter is for accounts that have less.
+	// queued work. The last quarter is for accounts with fewer jobs.
 	accountShare = 0.75
 
 	// firstStartTime is the assumed start time of workers until it is known: a minute for a

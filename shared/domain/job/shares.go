@@ -72,8 +72,8 @@ func (s Shares) signature(ctx context.Context, id, expires string) (string, erro
 		return "", fmt.Errorf("job: the secret of shares: %w", err)
 	}
 	mac := hmac.New(sha256.New, secret)
-	// The purpose comes first, so that no other signature with the secret is a share. An id holds
-	// no NUL.
+	// The purpose comes first, so that no other signature with the secret is a share. An id contains no
+	// NUL.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }

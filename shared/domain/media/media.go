@@ -30,8 +30,8 @@ type Info struct {
 
 	// The other fields say how FFmpeg reads a video. Their zero values select the first tracks.
 
-	// PictureTrack and SoundTrack are the chosen tracks, counted from 0 among the pictures that are
-	// not attached, as covers are, and among the sounds.
+	// PictureTrack and SoundTrack are the chosen tracks, counted from 0 among the pictures that are not
+	// attached (such as covers), and among the sounds.
 	PictureTrack, SoundTrack int
 	// Decoder is the decoder of the pictures, if FFmpeg's own choice ignores their alpha.
 	Decoder string

@@ -20,8 +20,8 @@ const (
 	maxPNGHead = 1024
 )
 
-// CheckPNG returns an error if the text and the colour profiles of a PNG take long to decode,
-// which FFmpeg does although no result has them: a file of 2 MB can have 2 GB of text.
+// CheckPNG returns an error if the text and the colour profiles of a PNG take long to decode. FFmpeg
+// decodes them although no result has them: a file of 2 MB can have 2 GB of text.
 //
 // Errors: fault.Invalid, with a message for the person who sent the file; errors of r.
 func CheckPNG(r io.ReaderAt, size int64) error {

@@ -28,8 +28,8 @@ type Deliverer struct {
 
 // Deliver makes a due attempt and returns the next one. It returns false if no attempt follows: the
 // message was delivered or given up on, or its event is gone. If the attempt is already recorded,
-// another caller made it, who also schedules the next. After an error the attempt must be made
-// again, even if only its record failed: receivers know a message by its id.
+// another caller made it, who also schedules the next. After an error the attempt must be made again,
+// even if only its record failed: receivers recognize a message by its id.
 func (d *Deliverer) Deliver(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {

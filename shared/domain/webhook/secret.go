@@ -20,8 +20,8 @@ func NewSecrets(service []byte) Secrets {
 	return Secrets{func(context.Context) ([]byte, error) { return service, nil }}
 }
 
-// NewSecretsFrom derives secrets from one that it requests for every use. The function should cache
-// it.
+// NewSecretsFrom derives secrets from a service secret that it requests for every use. The function
+// should cache it.
 func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { return Secrets{service} }
 
 const secretPrefix = "whsec_"

@@ -180,8 +180,7 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 		m.finish(m.current)
 		m.current = *e.Data.Node
 	case "progress":
-		// A node with more steps than the workflow names, such as one that decodes
-		// tiles, counts once.
+		// A node with more steps than the workflow names, such as a decoder of tiles, counts once.
 		if e.Data.Node == nil || len(*e.Data.Node) > maxID || !(e.Data.Max >= 1) || e.Data.Max > float64(m.steps) ||
 			len(m.stepped) > m.nodes {
 			return m.reached, false

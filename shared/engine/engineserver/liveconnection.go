@@ -333,7 +333,7 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 		select {
 		case result := <-c.results:
 			switch {
-			case result.number != number: // of a picture that was given up
+			case result.number != number: // of an abandoned picture
 				c.reuse(result.payload)
 				continue
 			case result.err != nil:
@@ -366,7 +366,7 @@ func (c *liveConnection) set(ctx context.Context, number uint32, message []byte)
 		select {
 		case set := <-c.sets:
 			switch {
-			case set.Number != number: // of a change that was given up
+			case set.Number != number: // of an abandoned change
 				continue
 			case set.Error != nil:
 				return told, faultOf(*set.Error)

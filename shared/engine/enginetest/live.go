@@ -18,7 +18,7 @@ import (
 type LiveHarness struct {
 	Engine engine.LiveEngine
 	Model  *catalog.Model
-	// Prompt is one that the engine follows.
+	// Prompt is a prompt that the engine follows.
 	Prompt string
 	// Large is a size that it refuses.
 	Large image.Point

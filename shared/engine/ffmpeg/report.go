@@ -88,8 +88,8 @@ func (r probeReport) video(has coders) (info media.Info, decoded bool) {
 	return info, info.Width > 0 && info.Height > 0 && info.PixelFormat != ""
 }
 
-// choose returns the track that a player plays, from all tracks of a kind: the first default one that
-// can be decoded, or else the first one that can. found is false if none can.
+// choose returns the track that a player plays, from all tracks of a kind: the first decodable default
+// track, or else the first decodable one. found is false if none can be decoded.
 func choose(tracks []stream, has coders) (track int, found bool) {
 	best := 0
 	for i, s := range tracks {

@@ -55,8 +55,8 @@ const halvedFrom = 2.5
 // thirdFrom is the radius in pixels from which patches are made at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the operations begin with one that leaves no detail. Moves of points or
-// colours before it need no detail either.
+// softens reports whether the first operation leaves no detail. Moves of points or colours before it
+// need no detail either.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -77,7 +77,7 @@ func (g *graph) softens(ops []look.Op) bool {
 	return false
 }
 
-// part returns by how much smaller operations are rendered that leave no detail.
+// part returns the scale divisor for operations that leave no detail.
 func (g *graph) part(ops []look.Op) int {
 	for _, op := range ops {
 		if op, ok := op.(look.Flatten); ok && g.length(op.Radius) >= thirdFrom {
@@ -92,8 +92,8 @@ func partOf(full catalog.Size, by int) catalog.Size {
 	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
 }
 
-// finer returns the size for an operation that needs a larger one than there is. Borders that
-// a change of colours makes between patches of a third of the size need no more than half.
+// finer returns the size for an operation that needs more than the current one. Borders that a change
+// of colours makes between patches of a third of the size need at most half.
 func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	half := partOf(full, 2)
 	if grade, ok := op.(look.Grade); ok && !grade.LUT.Nearest && g.size.Width < half.Width {
@@ -391,8 +391,8 @@ func (g *graph) pixels(units float64) int {
 	return look.Pixels(units, g.size.Width, g.size.Height)
 }
 
-// blurFactor returns by how much a picture may be scaled down before it is
-// blurred over a number of pixels: the blur hides the loss.
+// blurFactor returns the factor by which a picture may be scaled down before a blur over a number of
+// pixels, which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 20:

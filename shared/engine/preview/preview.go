@@ -229,7 +229,7 @@ func (e *edit) effort() []string {
 		// bytes, for which the encoder looks ahead.
 		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
 	case rushing:
-		// Without frames that are made of two others every frame is as good as the best were.
+		// If no frame is predicted from two others, every frame has the quality that only the best had.
 		return []string{"-preset", "superfast", "-crf", "21", "-x264-params", alone}
 	}
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}

@@ -23,8 +23,8 @@ const (
 // previews are the previews of one run. One picture for each second of the result is written to a
 // second output, from frames that the graph has already made, so they need no extra pass.
 type previews struct {
-	// written is when the last one that was sent was written, and sent when that was;
-	// both are zero before the first.
+	// written is the time when the last sent preview was written, and sent when it was sent; both are
+	// zero before the first.
 	written, sent time.Time
 }
 

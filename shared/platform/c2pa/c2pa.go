@@ -143,7 +143,7 @@ func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string)
 	return []byte(told.Report), err
 }
 
-// Ingredient is a file that another was made of.
+// Ingredient is an input file of another.
 type Ingredient struct {
 	// JSON describes it, as c2pa-rs's documentation of its manifest definition says.
 	JSON string

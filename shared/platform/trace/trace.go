@@ -28,7 +28,7 @@ const (
 	Header      = "Traceparent"
 )
 
-// OrNoop returns the tracer, or one that records nothing if it is nil.
+// OrNoop returns the tracer, or a tracer that records nothing if it is nil.
 func OrNoop(tracer api.Tracer) api.Tracer {
 	if tracer == nil {
 		return noop.Tracer{}

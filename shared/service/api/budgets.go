@@ -257,9 +257,9 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless a budget belongs to a key of the account that may do no more than the admin
-// key by. Only the operator changes the account's own budget, and only another admin the budget of
-// by: otherwise its holder could raise it.
+// ownKey fails unless a budget belongs to a key of the account whose rights do not exceed the admin key
+// by. Only the operator changes the account's own budget, and only another admin the budget of by:
+// otherwise its holder could raise it.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:

@@ -10,7 +10,7 @@ import (
 )
 
 // deleteJob serves DELETE /v1/jobs/{id of a job}, an extension of this service: it cancels a job
-// (docs/contract/jobs.md#cancellation) or, with purge=true, deletes one that has ended
+// (docs/contract/jobs.md#cancellation) or, with purge=true, deletes an ended job
 // (docs/contract/jobs.md#deletion).
 func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) error {
 	purge, found := purgeQuery(r.URL.RawQuery)

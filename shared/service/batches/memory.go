@@ -11,8 +11,8 @@ const (
 	// lines that are being checked, which must not wait for slow calls. Both are in bytes; one line
 	// is always allowed. An account has half, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is the longest uncounted line: one for each concurrent call takes no more than long
-	// ones. It is also the size of reads of an input.
+	// shortLine is the longest uncounted line: together, one for each concurrent call takes at most the
+	// memory of long lines. It is also the size of reads of an input.
 	shortLine = 64 << 10
 )
 
@@ -79,8 +79,8 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut admits lines by turn, until one does not fit: it comes before shorter ones, or it would
-// wait forever. The lock must be held.
+// handOut admits lines in turn, until one does not fit. That line comes before shorter ones, because it
+// would otherwise wait forever. The lock must be held.
 func (m *memory) handOut() {
 	for {
 		next := -1

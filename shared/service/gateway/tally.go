@@ -187,5 +187,5 @@ func isInteger(value gjson.Result, n int64) bool {
 	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(room[:0], n, 10))
 }
 
-// billed returns the billed tokens: all that were read or generated.
+// billed returns the billed tokens: all read and generated ones.
 func billed(c usage.Counts) int64 { return c.PromptTokens + c.CompletionTokens }

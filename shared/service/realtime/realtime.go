@@ -110,8 +110,8 @@ type Times struct {
 	// Revocation is the interval at which the keys of open sessions are checked, with one read of
 	// the store per key.
 	Revocation time.Duration
-	// Usage is the interval at which the use of open sessions is reported. A crash loses no more
-	// than this.
+	// Usage is the interval at which the use of open sessions is reported. A crash loses at most this
+	// much use.
 	Usage time.Duration
 	// Image limits reading and setting an image, Decode its decoding: a harmless one of the largest
 	// size takes about a second.

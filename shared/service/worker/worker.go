@@ -151,8 +151,8 @@ func New(c Config) *Worker {
 }
 
 // Run works until the context ends. Then it drains: engines are stopped and the jobs in flight are
-// released at once, without counting their runs. A result that is being stored is stored, if that
-// takes no longer than settleTime. Run returns when everything is settled.
+// released at once, without counting their runs. A result in progress is stored, if that takes at most
+// settleTime. Run returns when everything is settled.
 func (w *Worker) Run(ctx context.Context) {
 	admission := &admission{inflight: w.inflight}
 	var running sync.WaitGroup

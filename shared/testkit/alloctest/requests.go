@@ -126,7 +126,7 @@ func Headers(credential string) map[string][]string {
 		"token header":    jwt(Filled(40<<10, `{"alg":"EdDSA","crit":[`, `"",`, `""]}`), "{}"),
 		"token of lists":  jwt(alg, Filled(40<<10, `{"aud":[`, `"",`, `""]}`)),
 		"token of claims": jwt(alg, Numbered(40<<10, `{"a":0`, `,"%x":0`, `}`)),
-		// As long as one that is decoded may be.
+		// The longest that may be decoded.
 		"short deep token":      jwt(alg, strings.Repeat("[", 11<<10)),
 		"short token of models": jwt(alg, Filled(11<<10, `{"permissions":{"models":[`, `"",`, `""]}}`)),
 		"short token of lists":  jwt(alg, Filled(11<<10, `{"aud":[`, `"",`, `""]}`)),

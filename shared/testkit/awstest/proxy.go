@@ -53,7 +53,7 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// guard evaluates the calls, if it is there. known are the refusals that Refused returned.
+	// guard evaluates the calls, if it is set. known are the refusals that Refused returned.
 	guard *guarding
 	known []string
 }

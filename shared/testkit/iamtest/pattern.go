@@ -96,7 +96,7 @@ func matchesResource(pattern []glyph, arn string) bool {
 	return matches(pattern, arn)
 }
 
-// matchesARN compares the parts of an ARN each for itself, as conditions do.
+// matchesARN compares the parts of an ARN separately, like conditions.
 func matchesARN(pattern []glyph, arn string) bool {
 	parts := strings.SplitN(arn, ":", segments)
 	if len(parts) != segments {

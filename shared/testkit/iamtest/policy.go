@@ -29,7 +29,7 @@ type Policy struct {
 // resources. A statement without resources applies to the resource that it is attached to.
 type Statement struct {
 	Sid string
-	// Denies is false in one that allows.
+	// Denies is false in an allowing statement.
 	Denies                  bool
 	Actions, NotActions     []string
 	Resources, NotResources []string
@@ -65,7 +65,7 @@ func (v *values) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// written is a statement as JSON has it.
+// written is a statement in JSON's format.
 type written struct {
 	Sid, Effect                              string
 	Action, NotAction, Resource, NotResource values

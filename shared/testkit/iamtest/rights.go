@@ -77,8 +77,7 @@ func ofPolicy(arn string) string {
 	return arn
 }
 
-// Without returns the account with an action taken from a role, wherever the role has it by
-// its name.
+// Without returns the account with an action removed from a role, wherever a policy names it.
 func (a *Account) Without(role, action string) *Account {
 	less := *a
 	less.roles = maps.Clone(a.roles)

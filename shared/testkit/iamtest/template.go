@@ -290,8 +290,8 @@ var kinds = map[string]struct{ property, service, resource string }{
 // secretSuffix is Secrets Manager's addition to a name, which is random.
 const secretSuffix = "-AbCdEf"
 
-// nameOf returns the name of a resource; one that the template leaves to CloudFormation is
-// that in the template.
+// nameOf returns the name of a resource; if the template leaves it to CloudFormation, it is the id in
+// the template.
 func (d deploying) nameOf(id string) (string, error) {
 	r := d.resources[id]
 	kind, known := kinds[r.Type]

@@ -188,7 +188,7 @@ func (r *Relay) pipe(from, to net.Conn) {
 	delete(r.streams, to)
 }
 
-// Close ends the relay and all that passes it.
+// Close ends the relay and its connections.
 func (r *Relay) Close() error {
 	r.up.close()
 	r.down.close()

@@ -77,9 +77,8 @@ func environment(settings []string) []string {
 // sizeForm matches a size in the source of a catalog.
 var sizeForm = regexp.MustCompile(`(\d+p): \d+x\d+`)
 
-// SmallResults returns the source of a catalog whose results have 64 by 36 pixels, made
-// of the source of another. A job of it costs a twentieth of one of full size, and still
-// goes through the engine's programs.
+// SmallResults returns a catalog's source with results of 64 by 36 pixels, made from another's source.
+// Its jobs cost a twentieth of full-size ones, and still use the engine's programs.
 func SmallResults(catalog []byte) []byte {
 	return sizeForm.ReplaceAll(catalog, []byte("${1}: 64x36"))
 }

@@ -29,7 +29,7 @@ class Files:
     def upload(self, source: Source, *, ttl: TTL | None = None, filename: str | None = None) -> File:
         """Stores a file and returns its reference. It is streamed, and never held in memory.
 
-        A large file, and one that is too large for a form of this service, goes to a signed URL.
+        A file that is large, or too large for a form of this service, goes to a signed URL.
         """
         content = content_of(source)
         if isinstance(content, str):

@@ -95,5 +95,5 @@ def worthwhile(request: httpx.Request, response: httpx.Response) -> bool:
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
         return True  # nothing was done
     if response.status_code == httpx.codes.CONFLICT:
-        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier try is under way
+        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier try is still running
     return response.status_code in (502, 503, 504) and repeatable(request)

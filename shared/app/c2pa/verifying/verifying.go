@@ -43,9 +43,8 @@ type Config struct {
 var errCertificates = fault.New(fault.Unavailable,
 	"The certificates that this service verifies by cannot be read. Its log says why.")
 
-// Reader verifies the Content Credentials of files, whether results are signed or not. It
-// looks for the library when it is first asked, and again until it is there. It is safe for
-// concurrent use.
+// Reader verifies the Content Credentials of files, whether results are signed or not. It looks for the
+// library at the first use, and again until it finds it. It is safe for concurrent use.
 type Reader struct {
 	config Config
 

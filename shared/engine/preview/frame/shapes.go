@@ -395,8 +395,8 @@ func (p *program) lines(op look.Lines, found *program) step {
 // multiplied is a x b of 255, rounded down.
 func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
 
-// blurFactor is by how much a picture may shrink before it is blurred over a
-// number of pixels: the blur hides the loss.
+// blurFactor returns the factor by which a picture may shrink before a blur over a number of pixels,
+// which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
 	case pixels >= 12:

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// weave is a pattern of cloth: at a position in units it returns which of the
-// cloth's two colours is there, 0 to 1, and how the surface is lit, around 0.
+// weave is a pattern of cloth: at a position in units it returns the share of the second colour, 0 to
+// 1, and the lighting of the surface, around 0.
 type weave func(x, y float64, uneven *noise.Field) (second, relief float64)
 
 // pattern is a weave that prompts can ask for.

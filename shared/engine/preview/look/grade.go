@@ -41,7 +41,7 @@ func contrast(slope, pivot float64) Adjust {
 	}
 }
 
-// fade squeezes lightness into low to high, as old prints do.
+// fade squeezes lightness into low to high, like old prints.
 func fade(low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + clamp(c.L)*(high-low)

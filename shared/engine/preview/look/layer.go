@@ -57,8 +57,7 @@ type Sheet struct {
 	Values []float32
 }
 
-// JumpMargin is by how much the sheet of a layer that jumps is larger than the
-// picture, in units.
+// JumpMargin is the difference in size between a jumping layer's sheet and the picture, in units.
 const JumpMargin = 0.25
 
 // JumpAcross and JumpDown determine where in its sheet the picture's part of a

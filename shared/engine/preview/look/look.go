@@ -1,7 +1,7 @@
 // Package look describes edits as data. [Parse] converts a prompt to a [Look]: a list of simple
 // operations such as "smooth the areas between edges", "change colours by this table" or "lay this
-// paper over it". It depends on no program and no file; each engine renders the operations in its own
-// way, so that the same look drives every engine.
+// paper over it". It uses no program and no file; each engine renders the operations in its own way, so
+// that the same look drives every engine.
 //
 // Everything is a function of the prompt and the seed; nothing else is random.
 //

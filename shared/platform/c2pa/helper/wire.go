@@ -22,7 +22,7 @@ type Order struct {
 	Ingredients     []Ingredient `json:",omitempty"`
 }
 
-// Ingredient is a file that another was made of, see c2pa.Ingredient.
+// Ingredient is an input file of another, see c2pa.Ingredient.
 type Ingredient struct{ JSON, MIME string }
 
 // Answer is a line that a helper writes. One with ToSign requests a signature, the next line that

@@ -181,7 +181,7 @@ func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 	return report, nil
 }
 
-// Ingredient is a file that another was made of.
+// Ingredient is an input file of another.
 type Ingredient struct {
 	// JSON describes it, in the format of the library's documentation.
 	JSON string

@@ -32,7 +32,7 @@ func launch(o Order) error {
 			return failed("priority", err)
 		}
 	}
-	// The status is the last descriptor that stays open, so that no other one reaches the program.
+	// The status is the last open descriptor, so that no other one reaches the program.
 	const last = 1<<32 - 1
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, uintptr(o.Status), last, closeRangeCloexec); errno != 0 {
 		syscall.CloseOnExec(o.Status) // before Linux 5.11

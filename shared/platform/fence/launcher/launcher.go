@@ -24,9 +24,9 @@ const (
 	OwnUser = 65533
 	// MaxOpen limits the open files of a program.
 	MaxOpen = 64
-	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows.
-	// It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and no other number of
-	// a filter.
+	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows. It
+	// is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and a filter uses it for
+	// nothing else.
 	OwnProcess = 0x7ffffffe
 )
 

@@ -57,8 +57,7 @@ const (
 // older ones. That does not prove that nothing has moved, so check verifies more.
 const decoderABI, encoderABI = 12, 25
 
-// speed is how much quality the encoder gives up for time, 0 to 16. Live video is
-// encoded at 4 to 12.
+// speed trades quality for time, 0 to 16. Live video is encoded at 4 to 12.
 const speed = 8
 
 // Library has the functions of a loaded library.

@@ -1,6 +1,6 @@
 "use strict";
-// Samples that call an operation: with curl, in Python and in JavaScript. They are
-// made of one description of the request.
+// Samples that call an operation: with curl, in Python and in JavaScript. They are made from one
+// description of the request.
 
 // requestOf describes a sample call: {method, url, headers, form, json, bytes, save}, form is a
 // list of [name, value], and a file's value is {file}.

@@ -10,7 +10,7 @@ const edited = element("edited").getContext("2d", { alpha: false });
 
 let session; // the connection, or undefined
 let watch; // the meter of the session's pictures
-let attempt = 0; // counts connection attempts, to notice one that was abandoned
+let attempt = 0; // counts connection attempts, to notice an abandoned one
 let camera; // the video element of the camera, undefined for the test pattern
 let image; // the stored reference image: its id and name
 let asked = ""; // the prompt that was last applied
@@ -99,7 +99,7 @@ function loop(now) {
 }
 
 let arrived = 0, shown = 0; // JPEGs
-let pictures = 0; // how many were shown, of either kind
+let pictures = 0; // shown pictures, of both kinds
 
 async function showEdited(blob, latency) {
   const order = ++arrived, stopwatch = watch;
@@ -344,7 +344,7 @@ const imageWaits = () => note("image-state", image ? "In use once you are connec
 
 function applyPrompt(text) {
   asked = text.trim();
-  asking++; // a foretelling that is under way is late
+  asking++; // a running forecast is outdated
   clearTimeout(askTimer);
   element("examples").querySelectorAll("button").forEach(chip => chip.setAttribute("aria-pressed", String(chip.textContent === asked)));
   if (!session || !session.say({ type: "prompt", prompt: asked })) promptWaits();

@@ -20,8 +20,8 @@ export const quote = text => {
 
 const keyHeader = `-H "x-api-key: $CUTROOM_API_KEY"`;
 
-// part returns a form field as curl takes it. A file is one that has a name. A name in double quotes may contain
-// the characters that curl would otherwise interpret.
+// part returns a form field in curl's syntax. A file is a value with a name. A name in double
+// quotes may contain the characters that curl would otherwise interpret.
 function part(name, value) {
   if (typeof value !== "object") return `--form-string ${quote(`${name}=${value}`)}`;
   const path = /[;,"\\]/.test(value.name) ? `"${value.name.replace(/["\\]/g, "\\$&")}"` : value.name;

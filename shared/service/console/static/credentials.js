@@ -77,7 +77,7 @@ export function verify(name, path) {
   };
   const read = async (from, signal) => (await media("GET", `${from}/credentials`, { signal })).json();
   const others = make("p", { class: "note", role: "status" });
-  // A file is stored for as long as it takes to verify it.
+  // A file is stored only while it is verified.
   const take = ([file, ...rest]) => file && show(file.name, async (signal, tell) => {
     others.textContent = rest.length ? `Of ${rest.length + 1} files this is the first. Drop the others one by one.` : "";
     const watch = { signal, progress: share => tell(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => tell(`Reading ${Math.floor(share * 100)} %`) };

@@ -23,7 +23,7 @@ const mostRuns = 8; // that are started at once
 const mostFiles = 8;
 const draftName = "cutroom-draft", runsName = "cutroom-runs";
 
-// preferred returns the model to select first: one that edits, if there is one.
+// preferred returns the model to select first: an editing one, if any.
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
 // waiting is data passed from another page: {file, as}, {run} or {prompt}.

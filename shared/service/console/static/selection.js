@@ -2,8 +2,8 @@
 
 import { button, confirm, icon, make, number, say, signButton, toast } from "./dom.js";
 
-// atOnce is how many deletions are under way at once. One that is refused because they
-// come too fast is tried again, after some milliseconds.
+// atOnce is the most deletions at once. A deletion that is refused because of the rate is tried
+// again, after some milliseconds.
 const atOnce = 3, tries = 30, pause = 1000;
 
 export class Selection {

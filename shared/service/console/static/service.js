@@ -50,8 +50,8 @@ export async function configure() {
   }
 }
 
-// headOf sends a call and resolves once the head of its answer is there, which has to
-// be within a time in milliseconds. The body may take as long as it takes.
+// headOf sends a call and resolves once the head of its answer arrives, within a time in
+// milliseconds. The time of the body is not limited.
 async function headOf(url, { signal, ...options }, within) {
   const controller = new AbortController();
   const timer = setTimeout(() => controller.abort(new Refusal(0, "The service does not answer. Try it again in a moment.")), within);

@@ -3,14 +3,14 @@
 import { digest } from "./md5.js";
 import { explain, key, media, noteStatus, Refusal, settings } from "./service.js";
 
-let sending = 0; // the uploads under way
+let sending = 0; // the running uploads
 
-// uploading reports whether an upload is under way.
+// uploading reports whether an upload is running.
 export const uploading = () => sending > 0;
 
 let released = false; // the upload is no longer needed
 
-// release lets the page be left although an upload is under way.
+// release lets the user leave the page during an upload.
 export const release = () => { released = true; };
 
 // Leaving loses an upload, so the browser asks first.

@@ -49,12 +49,12 @@ export async function get(id) {
   return (await within("readonly", store => store.get(id)))?.file;
 }
 
-// remember notes that the job of an id was made of the file that is kept under another.
+// remember notes that the job with an id was made from the file kept under another.
 export async function remember(job, id) {
   await within("readwrite", store => store.put({ id: `job ${job}`, of: id, at: Date.now() }));
 }
 
-// sourceOf resolves to the File that a job was made of, undefined if it is not kept.
+// sourceOf resolves to the File that a job was made from, or undefined.
 export async function sourceOf(job) {
   const found = await within("readonly", store => store.get(`job ${job}`));
   return found && get(found.of);

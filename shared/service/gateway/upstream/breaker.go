@@ -11,7 +11,7 @@ const (
 	maxOpen = time.Minute
 )
 
-// anyAccount stands for all accounts.
+// anyAccount means all accounts.
 const anyAccount = ""
 
 // breaker is a circuit breaker. A failing upstream is not called for a while, then probed with one

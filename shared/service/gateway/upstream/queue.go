@@ -102,8 +102,8 @@ func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	return g.lease, g.why
 }
 
-// pause waits in one of the queue's places, but no longer than the call may wait. It reports
-// whether time is left to try again.
+// pause waits in one of the queue's places, at most as long as the call may wait. It reports whether
+// time is left to try again.
 func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	q.waiting.Add(1)
 	defer q.waiting.Add(-1)
@@ -126,8 +126,8 @@ func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	}
 }
 
-// place reports whether the queue has a place for a call of the account, which is already counted.
-// If all are taken, the account with the most gives up its last one for an account with fewer.
+// place reports whether the queue has a place for a call of the account, which is already counted. If
+// all are taken, an account with fewer gets the last one of the account with the most.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
@@ -211,7 +211,7 @@ func (q *queue) handOut() {
 		l, why := q.pool.try(w.call)
 		if why != nil && why.Full {
 			if len(w.call.Tried) == 0 {
-				return // nor is there one for anybody else
+				return // the same applies to other accounts
 			}
 			passed++
 			q.turns = append(q.turns[1:], account)

@@ -131,7 +131,7 @@ func (a *assembler) frames() (whole []assembled) {
 			if frame.data != nil {
 				whole = append(whole, frame)
 			}
-		default: // padding, or the rest of a frame that was given up
+		default: // padding, or the rest of an abandoned frame
 			if len(first.data) > 0 && !a.dropping {
 				a.gap, a.dropping = true, true
 			}
@@ -180,8 +180,8 @@ func (a *assembler) advance() {
 
 func (a *assembler) waits() bool { return len(a.missing) > 0 }
 
-// ask returns the packet numbers to request now. lost means that some packets were given up and a
-// key frame is needed. whole has the frames that these packets held up.
+// ask returns the packet numbers to request now. lost means that some packets were abandoned and a key
+// frame is needed. whole has the frames that waited for these packets.
 func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
 	for number, absent := range a.missing {
 		switch age := now.Sub(absent.since); {
@@ -205,7 +205,7 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 // round trip is mostly shorter than the first wait.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
-// skip gives up packets that are missing for too long, and continues after them.
+// skip abandons packets that are missing for too long, and continues after them.
 func (a *assembler) skip(now time.Time) []assembled {
 	for len(a.missing) > 0 && a.next != a.newest+1 {
 		if absent, is := a.missing[a.next]; is && now.Sub(absent.since) <= lostTime {

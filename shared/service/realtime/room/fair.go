@@ -44,8 +44,7 @@ func (l *fairListener) count(from netip.Prefix, more int) int {
 	return n
 }
 
-// networkOf returns the network of one caller: an IPv4 address, or an IPv6 network as each caller
-// has it.
+// networkOf returns the network of one caller: an IPv4 address, or an IPv6 network of one customer.
 func networkOf(remote net.Addr) netip.Prefix {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {

@@ -11,7 +11,7 @@ import (
 )
 
 // Relays are TURN servers for clients whose networks block the ports. They share a secret with this
-// server and verify its credentials by it: a name that starts with its expiry time, and its digest
+// server and use it to verify its credentials: a name that starts with its expiry time, and its digest
 // (draft-uberti-behave-turn-rest-00, section 2.2).
 type Relays struct {
 	// URLs are in the form of RFC 7065, such as turns:turn.example.com:443?transport=tcp. If it is
@@ -28,7 +28,7 @@ const relayTime = 24 * time.Hour
 // credentials returns new credentials of a session.
 func (r Relays) credentials(session string, now time.Time) (name, password string) {
 	name = strconv.FormatInt(now.Add(relayTime).Unix(), 10) + ":" + session
-	digest := hmac.New(sha1.New, r.Secret) // the relays know no other
+	digest := hmac.New(sha1.New, r.Secret) // the relays support only this
 	digest.Write([]byte(name))
 	return name, base64.StdEncoding.EncodeToString(digest.Sum(nil))
 }

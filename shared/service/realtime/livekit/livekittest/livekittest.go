@@ -34,8 +34,8 @@ type Config struct {
 	Version    livekit.Version
 	// Networks are the networks of the client's addresses, by default UDP.
 	Networks []webrtc.NetworkType
-	// Camera returns the next frame to publish, a key frame if it is asked for one. A client
-	// without a camera only watches.
+	// Camera returns the next frame to publish, a key frame on request. A client without a camera only
+	// watches.
 	Camera func(key bool) []byte
 	// Reach, if set, changes how the client finds a way to the server.
 	Reach func(*webrtc.SettingEngine, *webrtc.Configuration)
@@ -118,7 +118,7 @@ func New(t testing.TB, config Config) *Client {
 	return c
 }
 
-// Close ends the client without a word. It may be called again.
+// Close ends the client without notice. It may be called again.
 func (c *Client) Close() {
 	c.stop()
 	if c.socket != nil {
@@ -166,7 +166,7 @@ func Await[T any](c *Client, what string, from <-chan T) T {
 	}
 }
 
-// Wrapped returns a join request as version 1 has it in a query.
+// Wrapped returns a join request in version 1's query format.
 func Wrapped(join *livekit.JoinRequest) string {
 	return base64.URLEncoding.EncodeToString(
 		livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: livekit.Marshal(join)}))
