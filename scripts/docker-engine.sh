@@ -2,7 +2,7 @@
 # docker-engine.sh start   makes sure that a Docker engine answers. If not, on
 #                          Linux as root, it installs and starts one, and prints
 #                          "started" once it answers; else it prints nothing.
-# docker-engine.sh stop stops only the engine that start has started.
+# docker-engine.sh stop    stops only the engine that start has started.
 #
 # The engine's process id and log are in ENGINE_FOLDER (/run/cutroom-docker).
 set -eu
