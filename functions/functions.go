@@ -19,7 +19,6 @@ type Function struct {
 	Streams bool
 }
 
-// All returns the functions.
 func All() []Function {
 	callers := []string{"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_CORS_ORIGINS"}
 	submits := slices.Concat(callers, []string{

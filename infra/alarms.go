@@ -126,7 +126,6 @@ func (s *stack) describeAlarm(name, means string) *string {
 	return jsii.String(means + ` See "` + name + `" in docs/runbook.md.`)
 }
 
-// sum returns the sum of metrics.
 func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.MathExpression {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("SUM(METRICS())"), Label: jsii.String(label), UsingMetrics: &metrics, Period: period(),

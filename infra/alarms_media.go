@@ -103,7 +103,6 @@ func (s *stack) count(log awslogs.LogGroup, id, metric, pattern string) {
 	})
 }
 
-// counted is the metric that count makes.
 func (s *stack) counted(metric string) awscloudwatch.IMetric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String(s.metricNamespace()), MetricName: jsii.String(metric),

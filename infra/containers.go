@@ -106,7 +106,6 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	return task
 }
 
-// mountOf mounts a volume of a task.
 func mountOf(volume, folder string) *awsecs.MountPoint {
 	return &awsecs.MountPoint{
 		SourceVolume: jsii.String(volume), ContainerPath: jsii.String(folder), ReadOnly: jsii.Bool(false),

@@ -77,7 +77,6 @@ func graph(name string, metrics []awscloudwatch.IMetric) awscloudwatch.IWidget {
 	})
 }
 
-// ofFunctions returns a metric of each of the functions that the stack has.
 func (s *stack) ofFunctions(metric, statistic string, names ...string) []awscloudwatch.IMetric {
 	var metrics []awscloudwatch.IMetric
 	for _, name := range names {

@@ -22,7 +22,6 @@ type live struct {
 	TURNSecret string
 }
 
-// livePort is the port of the media.
 const livePort = 8082
 
 func (r *reader) live() live {

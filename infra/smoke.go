@@ -64,7 +64,6 @@ func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResourc
 	return smoke
 }
 
-// tryTasks is for the function smoke.
 func (s *stack) tryTasks(task smokeTask) []permission {
 	cluster := s.arn("ecs", "cluster/"+s.workerCluster())
 	return []permission{

@@ -191,7 +191,6 @@ func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 	return durable.Write(restoringFile(c.Data), strings.NewReader(m.ID), nil)
 }
 
-// place makes a snapshot of the backup the database.
 func (c *restoreCommand) place(ctx context.Context, snapshot io.Reader) error {
 	return sqlite.Place(ctx, c.database(), snapshot)
 }

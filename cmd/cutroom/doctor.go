@@ -28,7 +28,6 @@ const (
 	failing = "fail"
 )
 
-// finding is the outcome of a check.
 type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
@@ -37,7 +36,6 @@ type finding struct {
 	Mend string `json:"mend,omitempty"`
 }
 
-// checkTime limits a check.
 const checkTime = 10 * time.Second
 
 // examination is the input of the checks.

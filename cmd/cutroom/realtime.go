@@ -22,7 +22,6 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// sessions is the part of the server that serves realtime sessions.
 type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance

@@ -237,7 +237,6 @@ func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key s
 	return service.Create(ctx, f, 0)
 }
 
-// repairWith is doctor with --repair.
 func (c *doctorCommand) repairWith(ctx context.Context, s *command.Session) error {
 	r := &repair{
 		repairFlags: c.repairFlags, data: c.Server.dataFlag, now: time.Now,

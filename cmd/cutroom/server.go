@@ -57,16 +57,15 @@ type server struct {
 	estimating worker.Estimating
 	sweeper    *job.Sweeper
 	files      *file.Sweeper
-	// ended clears batches that have ended.
-	ended    *batch.Sweeper
-	batches  *batches.Runner
-	tokens   *credential.TokenSweeper
-	budgets  *budget.Keeper
-	gateway  *inference
-	sessions *sessions
-	webhooks webhooks
-	traces   otlp.Traces
-	devKey   string
+	ended      *batch.Sweeper
+	batches    *batches.Runner
+	tokens     *credential.TokenSweeper
+	budgets    *budget.Keeper
+	gateway    *inference
+	sessions   *sessions
+	webhooks   webhooks
+	traces     otlp.Traces
+	devKey     string
 	// keepUnknown is how long blobs without a record are kept.
 	keepUnknown time.Duration
 	// stopping ends when the server stops, before its requests do.

@@ -19,10 +19,8 @@ type dataFlag struct {
 // database returns the path of the database in the data folder.
 func (f dataFlag) database() string { return filepath.Join(f.Data, "cutroom.db") }
 
-// blobFolder returns the folder of the blobs.
 func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
 
-// tiersFlag is the table of tiers.
 type tiersFlag struct {
 	Tiers string `env:"CUTROOM_TIERS" help:"File of the tiers, in place of the built-in one (${env})."`
 }

@@ -91,7 +91,6 @@ type refusal struct {
 	cause error
 }
 
-// why names the database and its flaw.
 func (r *refusal) why() string { return r.database + " " + r.flaw }
 
 func (r *refusal) Error() string {

@@ -141,7 +141,6 @@ Chat, through the inference gateway:
 `, server.gateway.url(), key.shell, slug)
 }
 
-// metricsWords describes the place of the key of /metrics.
 func (c *devCommand) metricsWords() string {
 	if c.MetricsKey != "" {
 		return "that CUTROOM_METRICS_KEY says"
@@ -165,7 +164,6 @@ func isLoopback(address net.Addr) bool {
 	return ok && tcp.IP.IsLoopback()
 }
 
-// engineWords names the engine.
 func (c *devCommand) engineWords() string {
 	choice := engines.Parse(c.Engine)
 	if choice.BuiltIn() {

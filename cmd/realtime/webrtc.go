@@ -38,7 +38,6 @@ func openWebRTC(
 	return webrtc.Open(ctx, c)
 }
 
-// list splits a text at commas.
 func list(text string) (items []string) {
 	for item := range strings.SplitSeq(text, ",") {
 		if item = strings.TrimSpace(item); item != "" {
@@ -61,7 +60,6 @@ func findTask(ctx context.Context, metadata string) ([]netip.Addr, error) {
 	return task.Find(ctx)
 }
 
-// readSecret reads a secret from Secrets Manager.
 func readSecret(ctx context.Context, arn string) ([]byte, error) {
 	config, err := loadAWS(ctx)
 	if err != nil {

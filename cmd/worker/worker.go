@@ -66,7 +66,6 @@ type settings struct {
 	catalog                      *catalog.Catalog
 }
 
-// readSettings reads the settings.
 func readSettings(env *setting.Environment) (settings, error) {
 	s := settings{
 		Environment: env, table: env.Required("CUTROOM_JOBS_TABLE"), usage: env.Required("CUTROOM_USAGE_TABLE"),
@@ -97,7 +96,6 @@ type editing struct {
 	signing  *signing.Plan
 }
 
-// newEditing finds the tools and makes the engine.
 func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing, err error) {
 	if e.tools, err = ffmpeg.Find(ctx, s.catalog.Limits); err != nil {
 		return e, err

@@ -145,7 +145,6 @@ func newStacks(config aws.Config) *stacks {
 	})}
 }
 
-// rollsBack reports whether the stack is rolling a deploy back.
 func (s *stacks) rollsBack(ctx context.Context, id string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

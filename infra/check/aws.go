@@ -27,7 +27,6 @@ import (
 	domain "cutroom/shared/domain/job"
 )
 
-// deploy locates a deploy.
 type deploy struct {
 	stage, mediaURL, inferenceURL, realtimeURL string
 	// stateMachine is an ARN, videoQueue a URL.

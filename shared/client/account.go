@@ -83,7 +83,6 @@ type Usage struct {
 	BatchCost     float64 `json:"batch_cost,omitempty"`
 }
 
-// UsageQuery selects usage.
 type UsageQuery struct {
 	// From and To are days, both included and written like 2026-01-31; "" is the service's
 	// default.

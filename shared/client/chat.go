@@ -7,7 +7,6 @@ import (
 	"net/http"
 )
 
-// Message is one message of a chat.
 type Message struct {
 	// Role is "system", "user" or "assistant".
 	Role    string `json:"role"`

@@ -96,7 +96,6 @@ func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer,
 	}
 }
 
-// download is a running download.
 type download struct {
 	client *Client
 	// path is the resource's path at the service.

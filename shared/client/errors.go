@@ -62,7 +62,6 @@ func (f FieldError) String() string {
 	return strings.Join(f.Loc[1:], ".") + ": " + message
 }
 
-// IsStatus reports whether the error is an answer with the status.
 func IsStatus(err error, status int) bool {
 	var refusal *Error
 	return errors.As(err, &refusal) && refusal.Status == status

@@ -81,7 +81,6 @@ type Cost struct {
 	Currency string `json:"currency"`
 }
 
-// JobResult describes the result of a completed job.
 type JobResult struct {
 	MIME string `json:"mime"`
 	// Size is in bytes, Width and Height are in pixels, and Duration is in seconds.
@@ -122,7 +121,6 @@ func parseJob(raw json.RawMessage) (Job, error) {
 	return job, err
 }
 
-// Edit is a request for an edit by a model.
 type Edit struct {
 	// Model is an id or an alias.
 	Model string

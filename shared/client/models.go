@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// MediaModel is a model that edits media.
 type MediaModel struct {
 	ID string `json:"id"`
 	// Aliases are its other names, without deprecated ones.

@@ -48,7 +48,6 @@ type Inspected interface {
 	Inspect(ctx context.Context) []Inspection
 }
 
-// Inspection is the result for one server.
 type Inspection struct {
 	Server string
 	// Err is why the server could not be asked, or nil.

@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Estimator is an [Engine] that estimates its run times.
 type Estimator interface {
 	// Estimates returns run times in the order of the questions, nil for unknown ones. They may
 	// change with each edit.

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// chatHelp lists the commands of a conversation.
 const chatHelp = `/reset        forget the conversation
 /model MODEL  continue with another model; without MODEL, list them
 /exit         end, like Ctrl-D

@@ -156,7 +156,6 @@ func (e *editor) free(output string) error {
 	return nil
 }
 
-// edit does one edit.
 func (e *editor) edit(ctx context.Context, edit client.Edit, input, output string, tracker *tracker) (result, error) {
 	done := result{Input: input, Model: edit.Model, Status: client.Failed}
 	job, err := e.client.CreateJob(ctx, edit, tracker.uploading)

@@ -12,7 +12,6 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// Print prints a value as one line of JSON.
 func (s *Session) Print(value any) error { return printJSON(s.Out, value) }
 
 // printJSON writes a value as one line of JSON that does not act on a terminal.
@@ -81,7 +80,6 @@ func (l *list) row(cells []string) error {
 	return err
 }
 
-// end prints the table.
 func (l *list) end() error { return l.table.Flush() }
 
 // printable removes from a text the characters that act on a terminal or break a table, because file
@@ -95,7 +93,6 @@ func printable(text string) string {
 	}, text)
 }
 
-// printPath prints a path unchanged.
 func (s *Session) printPath(path string) error {
 	_, err := fmt.Fprintln(s.Out, path)
 	return err

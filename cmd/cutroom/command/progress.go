@@ -20,10 +20,8 @@ func (s *Session) isTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
 }
 
-// ShowsOut reports whether Out is a terminal.
 func (s *Session) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
 
-// ShowsErr reports whether Err is a terminal.
 func (s *Session) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
 
 // display shows the progress of edits as bars on a terminal, and otherwise not at

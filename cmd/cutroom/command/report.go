@@ -167,7 +167,6 @@ func commandOf(err *kong.ParseError) string {
 	return err.Context.Model.Name
 }
 
-// errorView is the JSON form of an error.
 type errorView struct {
 	Message   string              `json:"message"`
 	ExitCode  int                 `json:"exit_code"`

@@ -7,7 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// progress reports the progress of a call, if the caller asked for reports.
 type progress struct {
 	request *mcp.CallToolRequest
 
@@ -38,7 +37,6 @@ func (p *progress) tell(ctx context.Context, done, total float64, message string
 	})
 }
 
-// sending reports the progress of an upload.
 func (p *progress) sending(ctx context.Context) func(done, total int64) {
 	return func(done, total int64) { p.tell(ctx, float64(done), float64(max(total, 0)), "uploading") }
 }

@@ -64,7 +64,6 @@ type fileItem struct {
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
 
-// fields returns the common fields of all items of a file.
 func fields(f file.File) fileItem {
 	return fileItem{
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5,
@@ -94,7 +93,6 @@ func promiseOf(f file.File) fileItem {
 	return i
 }
 
-// entryOf returns the entry that counts a file.
 func entryOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID = f.Account, entryID(f)

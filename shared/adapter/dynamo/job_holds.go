@@ -18,7 +18,6 @@ import (
 // lease that is not renewed: holdSlack after the job's deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
-// holdsOf returns the holds of a job with the claims.
 func holdsOf(claims []budget.Claim) []budget.Hold {
 	var holds []budget.Hold
 	for _, c := range claims {

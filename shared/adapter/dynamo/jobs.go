@@ -99,7 +99,6 @@ func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 	return s.dispatcher.Dispatch(ctx, j, openEntry(j, set))
 }
 
-// errRecorded is the error for accepting a job that has a record.
 var errRecorded = errors.New("the job is recorded")
 
 // record writes the items of a job, and returns its set of open jobs. The job gets its holds.

@@ -29,7 +29,6 @@ const (
 	runTimeItems = 4
 )
 
-// runTimesKey returns the key of one of the items with run times.
 func runTimesKey(lane job.Lane, n uint32) item {
 	return laneKey(lane+job.Lane(fmt.Sprint("#", n)), runTimesPart)
 }

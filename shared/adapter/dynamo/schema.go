@@ -38,7 +38,6 @@ func TableName(stage, name string) string { return "cutroom-" + stage + "-" + na
 // ttlAttribute is the TTL attribute of every table whose items expire.
 const ttlAttribute = "ttl"
 
-// Tables describes all tables.
 func Tables() []Table {
 	return []Table{
 		// The request of a job has its own item, which keeps the writes of its progress small.

@@ -54,8 +54,7 @@ type accountState struct {
 	account string
 	slots   slots
 	// open is the number of slots that the item says it has.
-	open int64
-	// queueText is the queue in the item.
+	open      int64
 	queueText string
 	queue     session.Queue
 	leases    map[string]lease

@@ -28,8 +28,7 @@ type OpenJobs struct {
 	Lane   job.Lane
 	Status job.Status
 	Count  int
-	// Age is the age of the oldest.
-	Age time.Duration
+	Age    time.Duration
 }
 
 // WatchState adds the content of the records, read at every scrape.

@@ -102,7 +102,6 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	return err
 }
 
-// hold takes the claims from budgets and returns the job's holds.
 func (s *Jobs) hold(ctx context.Context, tx *transaction, claims []budget.Claim) (stored sql.NullString, err error) {
 	if len(claims) == 0 {
 		return stored, nil

@@ -12,14 +12,12 @@ import (
 var _ job.Lines = (*Jobs)(nil)
 
 const (
-	// messagesOfLane counts the messages of each queue of a lane, by the lane.
 	messagesOfLane = "select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0' group by queue"
 
 	// leasesOfLane counts leased messages per queue of a lane.
 	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
 		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
 
-	// runsOfLane selects the last runs of a lane.
 	runsOfLane = `select model, completed_at - started_at from job
 		where lane = ?1 and status = 'completed' order by completed_at desc limit ?2`
 

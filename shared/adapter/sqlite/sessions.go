@@ -96,7 +96,6 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 	})
 }
 
-// slotState is the state of a slot and its account.
 type slotState struct {
 	// alive means that the lease of the slot is alive, own that the slot is taken already.
 	alive, own bool
@@ -177,7 +176,6 @@ func (s *Sessions) bury(ctx context.Context, tx *transaction) error {
 	return err
 }
 
-// Free frees a slot.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from session_slot where account = ? and id = ? and epoch = ?",

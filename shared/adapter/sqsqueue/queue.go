@@ -34,7 +34,6 @@ type Jobs interface {
 	RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error
 }
 
-// Tasks reports to the executions of jobs.
 type Tasks interface {
 	// Succeed reports that the job's record has its result.
 	//

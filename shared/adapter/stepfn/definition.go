@@ -106,7 +106,6 @@ func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	return with(write(partition, table, end, key, values), "Next", freeOpenState)
 }
 
-// write returns a state that makes a write.
 func write(partition, table string, end dynamo.JobEnd, key, values object) object {
 	for name, value := range end.Values {
 		switch value := value.(type) {

@@ -34,7 +34,6 @@ import (
 
 type Parts struct {
 	*setting.Environment
-	// Config configures its endpoints.
 	Config api.Config
 	// AWS configures its clients; Records is the client of its tables.
 	AWS     aws.Config

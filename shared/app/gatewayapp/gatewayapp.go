@@ -31,7 +31,6 @@ import (
 
 type Parts struct {
 	*setting.Environment
-	// Gateway configures its gateway.
 	Gateway gateway.Config
 	// AWS configures its clients; Records is the client of its tables.
 	AWS     aws.Config

@@ -63,7 +63,6 @@ func (s *signer) CloseIdleConnections() {
 	}
 }
 
-// readBody returns the body of a request, and closes it.
 func readBody(r *http.Request) ([]byte, error) {
 	if r.Body == nil {
 		return nil, nil

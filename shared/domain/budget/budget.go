@@ -111,7 +111,6 @@ type Settlement struct {
 
 func (s Settlement) Returned() int64 { return s.Amount - min(max(s.Used, 0), s.Amount) }
 
-// Settle returns the settlements of holds for the used amounts.
 func Settle(holds []Hold, used Amounts) []Settlement {
 	settled := make([]Settlement, len(holds))
 	for i, h := range holds {

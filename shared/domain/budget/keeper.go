@@ -19,7 +19,6 @@ const (
 	maxLookUps = 20_000
 	// tickEvery is how often shares are checked for unused amounts to return.
 	tickEvery = time.Second
-	// storeTime limits one call of the store.
 	storeTime = 10 * time.Second
 	// drainTime limits how long Run tries to return shares when it stops, every retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
@@ -70,7 +69,6 @@ type lookUp struct {
 	reading atomic.Bool
 }
 
-// windows are the day and the month of a time.
 type windows struct {
 	day, month  Window
 	begin, ends time.Time

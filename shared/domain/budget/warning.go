@@ -51,7 +51,6 @@ func Warnable(used, limit, missed int64) (percent int) {
 	return WarnAt
 }
 
-// Noted is the result of Warn.
 type Noted struct {
 	// Warning is the warning that this call recorded. Its Percent is 0 if it recorded nothing.
 	Warning Warning

@@ -11,12 +11,9 @@ import (
 type Route string
 
 const (
-	// Chat is POST /v1/chat/completions.
-	Chat Route = "chat"
-	// Completions is POST /v1/completions.
+	Chat        Route = "chat"
 	Completions Route = "completions"
-	// Responses is POST /v1/responses.
-	Responses Route = "responses"
+	Responses   Route = "responses"
 	// Messages is POST /v1/messages, CountTokens POST /v1/messages/count_tokens.
 	Messages    Route = "messages"
 	CountTokens Route = "count_tokens"

@@ -143,7 +143,6 @@ const (
 // IsFile reports whether the field takes a file part.
 func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t == AnyFile }
 
-// Field is one field of a form.
 type Field struct {
 	Name string
 	// Also is a second name of the field, or empty.
@@ -153,8 +152,7 @@ type Field struct {
 	// Default is the value of an absent field, a string, bool or int64, or nil.
 	Default any
 	// Min and Max limit an integer. Max limits a text's code points.
-	Min, Max *int64
-	// Values are the choices.
+	Min, Max    *int64
 	Values      []string
 	Description string
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 )
 
-// PriceUnit is the unit that a price is for.
 type PriceUnit string
 
 const (

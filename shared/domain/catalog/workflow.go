@@ -36,7 +36,6 @@ type Workflow struct {
 	Memory uint64
 }
 
-// Place is an input of a node of a workflow.
 type Place struct{ Node, Input string }
 
 // String returns the place as written in the catalog, such as "6.text".

@@ -30,12 +30,10 @@ func factsOf(k Key) keyFacts {
 		k.Limits.Models, k.Limits.Routes}
 }
 
-// CreationEntry returns the audit entry of a new key.
 func CreationEntry(from audit.Origin, key Key) (audit.Entry, error) {
 	return audit.New(from, key.Account, audit.KeyCreated, key.ID, nil, factsOf(key))
 }
 
-// RevocationEntry returns the audit entry of a revocation.
 func RevocationEntry(from audit.Origin, key Key) (audit.Entry, error) {
 	revoked := key
 	revoked.RevokedAt = from.At

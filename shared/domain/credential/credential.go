@@ -31,7 +31,6 @@ type Hash [sha256.Size]byte
 // enough.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 
-// String returns the hash in hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }

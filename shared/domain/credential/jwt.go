@@ -110,7 +110,6 @@ func hashOfJWT(claims string) (hash Hash, ok bool) {
 	return hash, err == nil && len(id) == len(hash) && copy(hash[:], id) == len(hash)
 }
 
-// jwtHeader returns the header of the JWT of the token with the hash, in base64.
 func jwtHeader(hash Hash) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + jwtKeyID(hash) + `","typ":"JWT"}`))
 }

@@ -74,7 +74,6 @@ type TokenStore interface {
 	FindToken(ctx context.Context, hash Hash) (Token, error)
 }
 
-// TokenRetention deletes expired tokens on one machine.
 type TokenRetention interface {
 	// DeleteTokens deletes tokens that expired before the time.
 	DeleteTokens(ctx context.Context, before time.Time) error

@@ -34,12 +34,10 @@ const (
 	Limited Code = "limited"
 	// Exhausted means that a budget has too little left. RetryAfter says when its next window
 	// starts.
-	Exhausted Code = "exhausted"
-	// StorageFull means that the disk is full.
+	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service cannot be reached now.
-	Unavailable Code = "unavailable"
-	// EngineFailed means that the media engine failed.
+	Unavailable  Code = "unavailable"
 	EngineFailed Code = "engine_failed"
 	// Timeout means that the work was not finished in time.
 	Timeout Code = "timeout"

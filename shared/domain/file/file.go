@@ -39,8 +39,7 @@ type File struct {
 	// records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
-	// Upload has the limits of a pending file.
-	Upload PendingUpload `json:"Promise"`
+	Upload      PendingUpload `json:"Promise"`
 	// Room is the reservation for the file's bytes. Create and Finalize replace it by the file. It
 	// is zero without a reservation, and is not stored.
 	Room Reservation

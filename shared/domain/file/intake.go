@@ -55,7 +55,6 @@ type Intake struct {
 	granted int64
 }
 
-// Allowance has the limits of an account.
 type Allowance struct {
 	// Uploads limits uploads in progress, Bytes the stored bytes. 0 means no limit.
 	Uploads int

@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Rules limit a fleet.
 type Rules struct {
 	// Min and Max limit the number of workers.
 	Min, Max int
@@ -159,7 +158,6 @@ type Lengths interface {
 	Length(ctx context.Context, lane job.Lane) (int, error)
 }
 
-// Service runs the workers.
 type Service interface {
 	// Tasks returns the desired and the running number of workers.
 	Tasks(ctx context.Context) (desired, running int, err error)

@@ -166,7 +166,6 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	return queueFull(b.RunTime, running)
 }
 
-// queueFull returns the refusal of a job.
 func queueFull(runTime time.Duration, running int) error {
 	refusal := fault.New(fault.Limited, "The queue is full: a job accepted now might not finish in time. Try again later.")
 	refusal.RetryAfter = max(time.Second, runTime/time.Duration(max(running, 1)))

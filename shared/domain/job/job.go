@@ -66,7 +66,6 @@ const (
 // Lane is a separate queue: work on one lane never waits for another lane.
 type Lane string
 
-// The lanes.
 const (
 	VideoLane Lane = "video"
 	ImageLane Lane = "image"

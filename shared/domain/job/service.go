@@ -51,7 +51,6 @@ type Config struct {
 	Logger    *slog.Logger
 }
 
-// Budgets finds the claims of jobs on budgets.
 type Budgets interface {
 	// Claims returns the claims of a key's job. most is the largest possible use. It returns nil if
 	// no budget applies.

@@ -70,7 +70,6 @@ func (t *Turns) end(account string) {
 	t.handOut()
 }
 
-// OthersWait reports whether another account waits for a turn.
 func (t *Turns) OthersWait(account string) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -49,7 +49,6 @@ type Instance struct {
 	queues map[string]*queue
 }
 
-// lease is one epoch of an instance.
 type lease struct {
 	epoch string
 	// renewed is when, by Uptime, the last successful renewal started.

@@ -26,7 +26,6 @@ const (
 
 // Ticket is the place of a client that waits for a session.
 type Ticket struct {
-	// ID is the id of the session.
 	ID string
 	// Number orders the queue. 0 asks for the next number.
 	Number int64

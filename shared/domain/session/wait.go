@@ -14,7 +14,6 @@ type Place struct {
 	Position, Size int
 }
 
-// Limits are the limits of an account.
 type Limits struct {
 	// Sessions limits the open sessions; 0 means no limit.
 	Sessions int
@@ -44,7 +43,6 @@ func signal(c chan struct{}) {
 	}
 }
 
-// waiter is a client that waits.
 type waiter struct {
 	limits Limits
 	// moved has an element after place has changed, turn when the wait is over.

@@ -36,7 +36,6 @@ type Warnings interface {
 	Warning(ctx context.Context, id string) (budget.Warning, error)
 }
 
-// Events finds events.
 type Events struct {
 	Jobs     Jobs
 	Warnings Warnings

@@ -35,7 +35,6 @@ func EventOf(j job.Job) EventType {
 // has the same id, which receivers use to recognize it.
 func MessageID(event string) string { return "msg_" + event[strings.IndexByte(event, '_')+1:] }
 
-// Message is one sending.
 type Message struct {
 	ID   string
 	At   time.Time
@@ -76,7 +75,6 @@ type Attempt struct {
 	Next time.Time
 }
 
-// ScheduledAttempt is an attempt to make.
 type ScheduledAttempt struct {
 	// Event is the id of the job or the warning. Its JSON name dates from early versions, which had
 	// only jobs.

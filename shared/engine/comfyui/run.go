@@ -200,7 +200,6 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	return made, nil
 }
 
-// watched is a reader that reports its reads.
 type watched struct {
 	from  io.Reader
 	alive func()

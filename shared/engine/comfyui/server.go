@@ -179,7 +179,6 @@ const (
 	running
 )
 
-// find returns a run's place.
 func (s *server) find(ctx context.Context, id string) (place, error) {
 	var queue struct {
 		Running json.RawMessage `json:"queue_running"`

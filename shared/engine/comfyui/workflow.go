@@ -132,7 +132,6 @@ func (w *workflow) takes(spec engine.Spec) error {
 	return nil
 }
 
-// size returns the size that the workflow works at.
 func (w *workflow) size(spec engine.Spec) catalog.Size {
 	round := func(n int) int { return max(w.Multiple, (n+w.Multiple/2)/w.Multiple*w.Multiple) }
 	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}

@@ -49,8 +49,7 @@ var _ engine.LiveEngine = (*Live)(nil)
 
 type LiveConfig struct {
 	Servers []Config
-	// Seed returns the seed of a session.
-	Seed func() uint32
+	Seed    func() uint32
 	// Frame is how long a server may take for a picture; 0 means ten seconds.
 	Frame time.Duration
 }

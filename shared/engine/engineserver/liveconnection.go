@@ -284,7 +284,6 @@ func (c *liveConnection) hear(text []byte) error {
 	return nil
 }
 
-// put makes a result the newest.
 func (c *liveConnection) put(result liveResult) {
 	select {
 	case old := <-c.results:

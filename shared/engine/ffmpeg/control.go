@@ -14,7 +14,6 @@ import (
 	"time"
 )
 
-// controlTime limits the control.
 const controlTime = 30 * time.Second
 
 // controlSide is the side of the control's picture, in pixels.

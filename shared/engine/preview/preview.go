@@ -53,7 +53,6 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// New returns a preview engine.
 func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1)} }
 
 // Capabilities reports that the engine decodes its inputs by FFmpeg.
@@ -78,7 +77,6 @@ func (e *Engine) Run(
 	return told, nil
 }
 
-// run does the edit.
 func (edit *edit) run(ctx context.Context) error {
 	spec := edit.spec
 	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS}
@@ -95,7 +93,6 @@ func (edit *edit) run(ctx context.Context) error {
 	return edit.video(ctx)
 }
 
-// edit is one run.
 type edit struct {
 	*Engine
 	graph
@@ -106,8 +103,7 @@ type edit struct {
 	poses []string
 	// reported is the last reported progress; it never falls.
 	reported float64
-	// shown are the previews of the run.
-	shown previews
+	shown    previews
 }
 
 // analyzed is the share of the progress that belongs to the analysis.

@@ -113,7 +113,6 @@ func (k *Clock) resume(last last, wall time.Time) error {
 	return nil
 }
 
-// Now returns the time.
 func (k *Clock) Now() time.Time {
 	k.mu.Lock()
 	defer k.mu.Unlock()

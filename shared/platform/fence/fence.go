@@ -53,7 +53,6 @@ type Fence struct {
 	filter []uint64
 }
 
-// Program is a program with its requirements.
 type Program struct {
 	Path string
 	// executes and reads are the files and folders of the system that it needs
@@ -61,7 +60,6 @@ type Program struct {
 	executes, reads []string
 }
 
-// Plan is one run of a program.
 type Plan struct {
 	Program Program
 	Args    []string

@@ -24,15 +24,13 @@ const (
 	// processorTime limits a helper's processor time: several hours of live video. Then a new
 	// helper continues from a key frame.
 	processorTime = time.Hour
-	// startTime limits a helper's start.
-	startTime = 20 * time.Second
+	startTime     = 20 * time.Second
 	// keptLog is how many bytes of a helper's messages are kept.
 	keptLog = 2 << 10
 	// drainTime is how long the pipes of an ended helper may stay open.
 	drainTime = 5 * time.Second
 )
 
-// process is a helper process.
 type process struct {
 	frameTime time.Duration
 	shared    []byte

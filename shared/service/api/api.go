@@ -123,9 +123,8 @@ type C2PARoutes struct {
 
 // AccountRoutes configures the groups Tokens, Keys, Budgets and Audit.
 type AccountRoutes struct {
-	Minter *credential.Minter
-	Keys   *credential.KeyService
-	// Budgets manages budgets, for the group Budgets.
+	Minter  *credential.Minter
+	Keys    *credential.KeyService
 	Budgets BudgetService
 	// AuditLog has the changes by administrators, for the group Audit.
 	AuditLog AuditLog

@@ -28,7 +28,6 @@ func (s *service) origin(r *http.Request, c call) audit.Origin {
 	return audit.Origin{By: c.who.Key.ID, At: s.Keys.Now(), RequestID: httpserver.RequestID(r.Context())}
 }
 
-// auditEntryBody is an entry of the audit log.
 type auditEntryBody struct {
 	ID string  `json:"id"`
 	At *string `json:"at"`

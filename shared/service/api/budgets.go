@@ -39,7 +39,6 @@ type BudgetService interface {
 	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
 
-// budgetFacts are a budget and its use.
 type budgetFacts struct {
 	// Key is null for a budget of the whole account.
 	Key    *string       `json:"key"`
@@ -235,7 +234,6 @@ func (s *service) deleteBudget(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// budgetID reads the id of a budget.
 func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	id = budget.ID{
 		Account: c.who.Account(), Key: key, Period: budget.Period(period), Unit: budget.Unit(unit),

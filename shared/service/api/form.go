@@ -25,7 +25,6 @@ const (
 	webhookField = catalog.WebhookField
 )
 
-// sent is the content of a field.
 type sent struct {
 	// name is the field's name as the client spelled it. A field may have two names.
 	name string

@@ -46,7 +46,6 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// creation describes the creation by a request.
 type creation struct {
 	// asked is the content of the request, which is encoded as JSON. It must be equal for every
 	// repetition.

@@ -56,7 +56,6 @@ func valueProblem(field string, input any, message string) problem {
 	return fieldProblem(field, "value_error", input, "Value error, "+message, nil)
 }
 
-// bodyProblem is a problem of the whole body.
 func bodyProblem(message string) problem {
 	return problem{[]string{"body"}, "Value error, " + message, "value_error", nil, map[string]any{}}
 }

@@ -25,7 +25,6 @@ func RealtimePage(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/realtime", handle: show}}
 }
 
-// pageModel is a model for the page.
 type pageModel struct {
 	ID   string       `json:"id"`
 	Kind catalog.Kind `json:"kind"`

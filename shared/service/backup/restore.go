@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Target is the destination of a restore.
 type Target struct {
 	// Blobs may have some of the backup's blobs from an interrupted restore.
 	Blobs blob.Store

@@ -206,7 +206,6 @@ type checker struct {
 	seen map[[16]byte]struct{}
 }
 
-// check returns the error of a line, or ok.
 func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 	flaw := func(code, param, message string) (batch.Error, bool) {
 		return batch.Error{Code: code, Param: param, Message: message}, false

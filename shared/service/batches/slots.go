@@ -71,7 +71,6 @@ func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string
 // suspect reports whether the process may have died because of the batch.
 func suspect(b batch.Batch) bool { return attemptsAt(b).Count >= suspectAfter }
 
-// suspected reports whether a suspect batch is active.
 func (s *slots) suspected() bool {
 	for _, one := range s.active {
 		if one.suspect && time.Since(one.begun) < suspectFor {

@@ -167,7 +167,6 @@ func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {
 	return "", 0, errors.New("the key is of a kind that C2PA does not sign by: make one of P-256")
 }
 
-// Name returns the name in the certificate.
 func (i *Identity) Name() string {
 	if len(i.leaf.Subject.Organization) > 0 {
 		return i.leaf.Subject.Organization[0]

@@ -27,7 +27,6 @@ type Console struct {
 	served map[string]*served
 }
 
-// served is a file with its encodings.
 type served struct {
 	File
 	// zipped is the compressed content, or nil.

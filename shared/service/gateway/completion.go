@@ -124,7 +124,6 @@ func (c *completion) run() *apierror.Error {
 	return apiErr
 }
 
-// reservation returns an empty memory reservation.
 func (c *completion) reservation() reservation {
 	return reservation{memory: c.gateway.bodies, account: c.who.Account(), line: c.line}
 }

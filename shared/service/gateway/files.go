@@ -196,7 +196,6 @@ func (g *Gateway) logError(r *http.Request, message string, err error) {
 		slog.String("request_id", httpserver.RequestID(r.Context())), slog.Any("error", err))
 }
 
-// uploadForm is the form of an upload.
 type uploadForm struct {
 	file   file.File
 	values map[string]string

@@ -29,7 +29,6 @@ type Completion struct {
 	Duration, FirstToken time.Duration
 	// Waited is how long the call waited in the model's queue.
 	Waited time.Duration
-	// Counts is the metered usage.
 	Counts usage.Counts
 }
 

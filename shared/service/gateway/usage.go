@@ -167,7 +167,6 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	return rows
 }
 
-// group returns the row of a total.
 func (q usageQuery) group(t usage.Total) (group usageGroup) {
 	for _, name := range q.groups {
 		switch name {

@@ -52,7 +52,6 @@ type peers struct {
 	known map[string]peer // by epoch
 }
 
-// peer is a cached instance.
 type peer struct {
 	// address is empty if the instance does not exist.
 	address string

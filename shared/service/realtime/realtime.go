@@ -99,8 +99,7 @@ type Times struct {
 	// Ping is the interval of pings, Pong the time limit of an answer.
 	Ping, Pong time.Duration
 	// Idle is how long a session may last without a message from the client.
-	Idle time.Duration
-	// Write is how long a client may take to read one message.
+	Idle  time.Duration
 	Write time.Duration
 	// Close is how long a client may take to read the last message, and then to
 	// answer the close. When a session is lost, its client must be gone before

@@ -76,7 +76,6 @@ func (p *spending) end(ctx context.Context, seconds int64) {
 	p.piece.Settle(ctx, p.amounts(max(seconds-p.from, 0)))
 }
 
-// amounts returns the budget amounts of a number of seconds.
 func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }

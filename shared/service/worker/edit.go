@@ -79,7 +79,6 @@ func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparatio
 	return lease.prefetched, lease.prefetched.wait(ctx)
 }
 
-// runEngine runs the engine and returns its outcome.
 func (l *lane) runEngine(
 	ctx context.Context, spec engine.Spec, slot slot, progress func(engine.Progress), stages map[string]time.Duration,
 ) (told engine.Outcome, err error) {

@@ -80,7 +80,6 @@ func nearly(a, b job.Estimates) bool {
 	})
 }
 
-// ask returns the engine's estimates.
 func (e Estimating) ask(
 	ctx context.Context, estimator engine.Estimator, asked []engine.Question,
 ) (known job.Estimates, err error) {

@@ -54,7 +54,6 @@ func (s Settings) signs(engine string) (bool, error) {
 
 type Config struct {
 	Settings
-	// Engine is CUTROOM_ENGINE.
 	Engine string
 	Fence  *fence.Fence
 	// Version is the program's version, "" if unknown.

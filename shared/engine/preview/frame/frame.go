@@ -40,7 +40,6 @@ func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
 
-// Open returns the editor of one session.
 func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, error) {
 	return newEditor(e, m.Kind, e.seed()), nil
 }
@@ -146,7 +145,6 @@ func (e *editor) state() (made *plan, asked request) {
 	return e.made, e.asked
 }
 
-// plan prepares a request.
 func (e *editor) plan(asked request, size catalog.Size) *plan {
 	p := &plan{request: asked}
 	read := e.read(asked)

@@ -19,7 +19,6 @@ func overlays(op look.Op) bool {
 	return ok && layer.Gray() && (layer.Mode == look.Add || layer.Motion == look.Motion{})
 }
 
-// lastLayers returns the last layers of a look that can be overlays.
 func (p *program) lastLayers(ops []look.Op, seed uint32) (all []overlay, rest []look.Op) {
 	first := len(ops)
 	for first > 0 && overlays(ops[first-1]) {

@@ -45,7 +45,6 @@ func (r raster) copyFrom(from raster) {
 // colors are how red, green and blue become luma and chroma (BT.601) and back, in
 // 16.16 fixed point.
 type colors struct {
-	// black is the luma of black.
 	black int32
 	// luma are the weights of red, green and blue in it.
 	luma [3]uint32
@@ -68,7 +67,6 @@ var (
 	}
 )
 
-// white is the luma of white.
 func (c *colors) white() uint8 {
 	return uint8((c.luma[0]*255 + c.luma[1]*255 + c.luma[2]*255 + uint32(c.black)<<16 + 1<<15) >> 16)
 }

@@ -136,7 +136,6 @@ func (s *resampler) line(out, from []uint8, stride, y int) {
 	}
 }
 
-// squeeze scales a line.
 func (s *resampler) squeeze(out, line []uint8) {
 	for x := range out {
 		t := &s.across[x]

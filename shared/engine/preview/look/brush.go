@@ -28,7 +28,6 @@ type strokes struct {
 	directions [][2]float32
 }
 
-// lay returns the strokes for a sheet.
 func (b *brush) lay(s *Sheet) strokes {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +106,6 @@ func (b *brush) drag(down bool) Texture {
 	}
 }
 
-// dragged is the Warp of a brush.
 func (b *brush) dragged(reach float64) Warp {
 	return Warp{Across: b.drag(false), Down: b.drag(true), Reach: reach}
 }

@@ -27,7 +27,6 @@ type pieces struct {
 	near   [][4]float32
 }
 
-// pieces returns the pieces of a sheet.
 func (c *cells) pieces(s *Sheet) pieces {
 	c.mu.Lock()
 	defer c.mu.Unlock()

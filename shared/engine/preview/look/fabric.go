@@ -21,7 +21,6 @@ type pattern struct {
 	weave   weave
 }
 
-// patterns are all weaves.
 func patterns() []pattern {
 	return []pattern{
 		{[]string{"stripe", "striped", "sailor", "pinstripe"}, func(x, y float64, _ *noise.Field) (float64, float64) {

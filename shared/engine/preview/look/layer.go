@@ -200,7 +200,6 @@ func (s *Sheet) source(purpose uint64) *noise.Source { return noise.NewSource(s.
 // field makes smooth noise for one purpose.
 func (s *Sheet) field(purpose uint64) *noise.Field { return noise.NewField(s.Seed, purpose) }
 
-// aspect is the sheet's width and height in units.
 func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }

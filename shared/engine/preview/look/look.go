@@ -9,7 +9,6 @@
 // is the same at every size. Colours between operations are sRGB as stored.
 package look
 
-// Look is an edit.
 type Look struct {
 	// Names are the entries of the lexicon that the prompt asks for, in the order of application,
 	// possibly empty.

@@ -11,7 +11,6 @@ const (
 
 // request is a parsed prompt.
 type request struct {
-	// maxMoods limits the moods.
 	maxMoods  int
 	moods     []entry
 	medium    *entry
@@ -40,7 +39,6 @@ func Scenery(prompt string, seed uint32) Look {
 	return scenery(prompt, nil).look(seed)
 }
 
-// ReadScenery is Read for [Scenery].
 func ReadScenery(prompt string, known func(word string) bool) Reading {
 	asked := scenery(prompt, known)
 	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
@@ -50,7 +48,6 @@ func scenery(prompt string, known func(word string) bool) request {
 	return request{maxMoods: 1}.read(prompt, known)
 }
 
-// follows reports whether the request asks for anything.
 func (asked request) follows() bool {
 	return asked.medium != nil || len(asked.moods)+len(asked.modifiers) > 0
 }
@@ -70,7 +67,6 @@ func (asked request) names() []string {
 	return names
 }
 
-// look returns the look of the request.
 func (asked request) look(seed uint32) Look {
 	look := Look{Seed: seed}
 	start := Variation(seed)

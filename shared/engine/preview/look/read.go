@@ -55,7 +55,6 @@ type part struct {
 	whole, scope bool
 }
 
-// parts splits a prompt.
 func parts(prompt string, known func(word string) bool) []part {
 	tokens := tokenize(prompt)
 	vocabulary := learned()

@@ -26,7 +26,6 @@ type meaning struct {
 	modifier *modifier
 }
 
-// name returns the name of the look or modifier.
 func (m meaning) name() string {
 	if m.look != nil {
 		return m.look.name
@@ -48,7 +47,6 @@ type vocabulary struct {
 	owners map[string][]string
 }
 
-// learned returns the vocabulary, which is made once.
 var learned = sync.OnceValue(func() *vocabulary {
 	v := &vocabulary{meanings: map[string][]meaning{}, words: map[string]bool{}, long: map[rune][]string{},
 		owners: map[string][]string{}}

@@ -9,7 +9,6 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// token is a word of a prompt.
 type token struct {
 	// text is the word as phrases are written: see normal.
 	text string
@@ -103,7 +102,6 @@ func singular(token string) string {
 	return token
 }
 
-// set returns the words of a list.
 func set(list string) map[string]bool {
 	members := map[string]bool{}
 	for _, word := range words(list) {

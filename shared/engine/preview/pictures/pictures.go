@@ -16,7 +16,6 @@ import (
 //go:embed *.jpg
 var files embed.FS
 
-// Size is the size of a picture.
 var Size = catalog.Size{Width: 192, Height: 108}
 
 // Original is the name of the picture of the photograph itself.

@@ -15,7 +15,6 @@ import (
 // Engine is how the preview engine calls itself.
 const Engine = "preview"
 
-// Request is a request to the engine.
 type Request struct {
 	Kind   catalog.Kind
 	Prompt string
@@ -47,7 +46,6 @@ const (
 	asAsked   = "Nothing was changed, as the prompt asks."
 )
 
-// Of returns the reading of a request.
 func Of(asked Request) Reading {
 	switch asked.Kind {
 	case catalog.TextToVideo:

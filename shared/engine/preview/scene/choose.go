@@ -46,7 +46,6 @@ func Choose(prompt string, seed uint32) Scene {
 	return flow(own)
 }
 
-// wordsOf returns the words of a text.
 func wordsOf(prompt string) []string {
 	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
@@ -64,7 +63,6 @@ var lights = meanings{
 	"magic":  "magic magical fantasy dream dreamy fairy pink purple",
 }
 
-// places are the scenes.
 var places = meanings{
 	"bay": "sea ocean beach bay boat ship sail sailing lake coast harbor harbour island water waves " +
 		"river lighthouse",

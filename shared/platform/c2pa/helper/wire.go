@@ -6,8 +6,7 @@ import "cutroom/shared/platform/fence/loaded"
 type Found struct {
 	Path    string
 	Version string
-	// Loaded describes the loaded libraries.
-	Loaded loaded.Libraries
+	Loaded  loaded.Libraries
 	// Problem is why no library can be used.
 	Problem string
 }

@@ -35,8 +35,7 @@ type Library struct {
 	path, version string
 	// files are the streams' files, by number.
 	files []*os.File
-	// sign makes the signature of the one signer.
-	sign func([]byte) ([]byte, error)
+	sign  func([]byte) ([]byte, error)
 
 	read, seek, write, flush, signer uintptr
 

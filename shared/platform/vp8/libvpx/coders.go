@@ -82,7 +82,6 @@ func (d *Decoder) Close() {
 	}
 }
 
-// Encoding has the parameters of a picture's encoding.
 type Encoding struct {
 	// At is when the picture is shown, on the stream's clock. It must increase.
 	At time.Duration

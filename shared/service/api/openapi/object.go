@@ -58,7 +58,6 @@ func (o object) object(name string) object {
 	return inner
 }
 
-// text returns a member that is a string, or "".
 func (o object) text(name string) string {
 	text, _ := o.get(name).(string)
 	return text

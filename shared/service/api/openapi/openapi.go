@@ -18,7 +18,6 @@ var baseSource string
 //go:embed deploy.overlay.yaml
 var overlaySource string
 
-// Deploy describes a deployment.
 type Deploy struct {
 	Catalog *catalog.Catalog
 	// Routes are the routes whose paths end in the name of a model.

@@ -119,7 +119,6 @@ func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) (ob
 	}), nil
 }
 
-// fill writes a reply.
 func (s *Server) fill(r *reply, q *request) error {
 	// The gateway has checked that max_tokens is positive.
 	limit := min(cmp.Or(q.MaxCompletionTokens, q.MaxTokens, MaxOutput), MaxOutput, ContextLength-len(r.promptIDs))

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Call describes the call for a translation.
 type Call struct {
 	// ID names the answer and all its parts.
 	ID string

@@ -13,7 +13,6 @@ import (
 // has the name and description of its namespace.
 const maxSpelled = 1 << 20
 
-// function is a function of a namespace.
 type function struct{ space, name string }
 
 // inChat returns the function's name in a chat, which has no namespaces.
@@ -100,7 +99,6 @@ func (w *responsesWriter) toolChoice(value gjson.Result) {
 	}
 }
 
-// output writes the result of a call.
 func (w *responsesWriter) output(item gjson.Result, place string) {
 	id, output := item.Get("call_id"), item.Get("output")
 	if !w.isText(id, place+".call_id") {
@@ -129,7 +127,6 @@ func (w *responsesWriter) output(item gjson.Result, place string) {
 	})
 }
 
-// picture is a picture in the result of a call.
 type picture struct {
 	call, part gjson.Result
 	place      string

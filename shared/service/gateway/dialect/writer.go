@@ -145,7 +145,6 @@ func (w *writer) picture(pieces ...string) {
 	})
 }
 
-// joined writes texts joined to one.
 func (w *writer) joined(name string, texts []gjson.Result) {
 	w.name(name)
 	w.out = append(w.out, '"')
@@ -175,7 +174,6 @@ func (w *writer) namedChoice(name string) {
 	})
 }
 
-// schema writes the schema of the answer.
 func (w *writer) schema(name, schema string, description, strict gjson.Result) {
 	w.inner("response_format", func() {
 		w.raw("type", `"json_schema"`)

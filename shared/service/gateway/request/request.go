@@ -53,7 +53,6 @@ type Request struct {
 	system, cacheKey span
 }
 
-// unknown returns the error for an unknown model in a field.
 func unknown(param, format string, args ...any) *apierror.Error {
 	e := apierror.UnknownModel(format, args...)
 	e.Param = param

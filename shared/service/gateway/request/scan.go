@@ -73,7 +73,6 @@ func (s *scan) begin(route catalog.Route, body []byte) {
 	*s = scan{route: route, reader: s.reader}
 }
 
-// free returns the scan to its pool.
 func (s *scan) free() {
 	s.reader.reset()
 	*s = scan{reader: s.reader}

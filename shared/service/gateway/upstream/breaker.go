@@ -30,7 +30,6 @@ type breaker struct {
 	probing bool
 }
 
-// concerns reports whether an open breaker is open for the account.
 func (b *breaker) concerns(account string) bool {
 	return b.open && (b.account == anyAccount || b.account == account)
 }

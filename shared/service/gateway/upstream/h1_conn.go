@@ -309,7 +309,6 @@ func parseStatusLine(line string) (status int, old bool, err error) {
 	return status, old, nil
 }
 
-// readField reads one field of a head into the reply and its body.
 func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) error {
 	name, value, ok := cutField(line)
 	if !ok {

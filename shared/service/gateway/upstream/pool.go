@@ -47,13 +47,11 @@ type Pools struct {
 	mu sync.Mutex
 }
 
-// Snapshot is a catalog with its pools.
 type Snapshot struct {
 	Catalog *catalog.Catalog
 	pools   map[string]*Pool
 }
 
-// Pool has the upstreams of one model.
 type Pool struct {
 	Model *catalog.Inference
 	// Slug is the model's id as JSON.

@@ -226,7 +226,6 @@ func (q *queue) handOut() {
 	}
 }
 
-// QueueState is the state of a model's queue.
 type QueueState struct {
 	Model string
 	// Waiting counts the waiting calls, Places is their limit.

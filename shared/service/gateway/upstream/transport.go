@@ -30,7 +30,6 @@ const (
 // versionHeader is the header with the version of Messages.
 const versionHeader = "anthropic-version"
 
-// ErrSilent is returned for an upstream that was silent for too long.
 var ErrSilent = errors.New("the upstream was silent for too long")
 
 // errSwitched is returned for status 101. A connection follows it, which no context ends.

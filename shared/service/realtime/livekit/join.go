@@ -16,7 +16,6 @@ const (
 	MaxResume = 4 << 10
 )
 
-// Version is a version of the signalling.
 type Version int
 
 // In version 1 a client has one peer connection, in version 0 one for publishing and one for

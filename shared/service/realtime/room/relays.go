@@ -25,7 +25,6 @@ type Relays struct {
 // must last as long as a session. A client that resumes gets new ones.
 const relayTime = 24 * time.Hour
 
-// credentials returns new credentials of a session.
 func (r Relays) credentials(session string, now time.Time) (name, password string) {
 	name = strconv.FormatInt(now.Add(relayTime).Unix(), 10) + ":" + session
 	digest := hmac.New(sha1.New, r.Secret) // the relays support only this
@@ -33,7 +32,6 @@ func (r Relays) credentials(session string, now time.Time) (name, password strin
 	return name, base64.StdEncoding.EncodeToString(digest.Sum(nil))
 }
 
-// relays returns the relays for a participant of the room.
 func (r *Room) relays() []*livekit.ICEServer {
 	relays := r.server.config.Relays
 	if len(relays.URLs) == 0 {

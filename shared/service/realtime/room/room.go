@@ -23,7 +23,6 @@ const (
 	cameraStream = "camera"
 )
 
-// Config describes a room.
 type Config struct {
 	// Owner becomes a part of the room's name, so that other servers find its instance. It has
 	// letters and digits, or is empty.

@@ -66,7 +66,6 @@ type Field struct {
 	values [fieldSize * fieldSize]float32
 }
 
-// NewField makes a field from a seed.
 func NewField(seed ...uint64) *Field {
 	source, f := NewSource(seed...), &Field{}
 	for i := range f.values {
