@@ -84,6 +84,8 @@ func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info,
 		return media.Info{}, false, log, err
 	}
 	info, decoded = report.video(t.has)
+	// Only a part of a broadcast may have fields.
+	info.Interlaced = info.Interlaced || mime == "video/mp2t" && min(info.Width, info.Height) >= leastFields
 	info.SoundVaries = info.Audio && (info.SoundVaries || slices.Contains(unsteady, mime))
 	return info, decoded, log, nil
 }

@@ -67,7 +67,10 @@ func TestProbeVideo(t *testing.T) {
 		},
 		{"Matroska", "video/x-matroska", mediatest.Video{Name: "a.mkv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"AVI", "video/x-msvideo", mediatest.Video{Name: "a.avi"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
-		{"transport stream", "video/mp2t", mediatest.Video{Name: "a.ts"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
+		{
+			"transport stream", "video/mp2t", mediatest.Video{Name: "a.ts"},
+			media.Info{Width: 160, Height: 90, Audio: true, Interlaced: true, SoundVaries: true},
+		},
 		{"Ogg", "video/ogg", mediatest.Video{Name: "a.ogv"}, media.Info{Width: 160, Height: 90, Audio: true, SoundVaries: true}},
 		{"Flash", "video/x-flv", mediatest.Video{Name: "a.flv"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{"3GP", "video/3gpp", mediatest.Video{Name: "a.3gp"}, media.Info{Width: 160, Height: 90, Audio: true}},

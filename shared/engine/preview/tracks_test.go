@@ -148,6 +148,9 @@ func TestTracks(t *testing.T) {
 		{"H.264 with two fields", func(t *testing.T) string {
 			return fields(t, "libx264", "a.mp4")
 		}, at(1), at(23), silent},
+		{"two fields after progressive pictures", func(t *testing.T) string {
+			return join(t, "a.ts", write(t, slices.Concat(wide, x264, []string{"a.ts"})...), fields(t, "libx264", "b.ts"))
+		}, wide, at(23), silent},
 		{"VP9 with alpha", func(t *testing.T) string { return holed(t, "libvpx-vp9") }, white, white, silent},
 		{"VP8 with alpha", func(t *testing.T) string { return holed(t, "libvpx") }, white, white, silent},
 		{"mirrored and turned", func(t *testing.T) string {

@@ -65,10 +65,12 @@ func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error
 type prober struct{}
 
 func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) {
-	if data, err := os.ReadFile(path); err != nil || bytes.Contains(data, []byte("broken")) {
+	data, err := os.ReadFile(path)
+	if err != nil || bytes.Contains(data, []byte("broken")) {
 		return media.Info{}, engine.InvalidInput(err, "The video cannot be decoded.")
 	}
-	return media.Info{Width: 1080, Height: 1920, Duration: 2 * time.Second}, nil
+	lost := bytes.Contains(data, []byte("unknown sound"))
+	return media.Info{Width: 1080, Height: 1920, Duration: 2 * time.Second, SoundLost: lost}, nil
 }
 
 func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Input, error) {
@@ -273,6 +275,17 @@ func TestAJobIsCompleted(t *testing.T) {
 	}
 	if seen.FPS != 20 || seen.Duration != 2*time.Second || seen.Seed != 7 || seen.Kind != catalog.Edit {
 		t.Errorf("the engine was asked for %+v", seen)
+	}
+}
+
+func TestLostSoundIsNoticed(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	id := s.submit("a clip with an unknown sound", 0)
+	s.start(succeed)
+	j := s.awaitEnd(id)
+	if want := told().Notice + " The result has no sound"; j.Status != job.Completed || !strings.HasPrefix(j.Result.Notice, want) {
+		t.Errorf("the job is %s with the notice %q", j.Status, j.Result.Notice)
 	}
 }
 
