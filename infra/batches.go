@@ -59,7 +59,6 @@ func (s *stack) makeSteps() []permission {
 	)
 }
 
-// failedSteps counts the steps of batches that have failed.
 func (s *stack) failedSteps() awscloudwatch.IMetric {
 	return s.functions["steps"].MetricErrors(metricOptions("Sum"))
 }

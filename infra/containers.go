@@ -60,7 +60,6 @@ type container struct {
 	tried bool
 }
 
-// newTask creates the task definition of a container service.
 func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	architecture := awsecs.CpuArchitecture_X86_64()
 	if s.Arm64 {

@@ -59,7 +59,6 @@ type options struct {
 	watchOptions
 }
 
-// workerOptions describe the workers.
 type workerOptions struct {
 	// Worker is the kind of worker: "preview", or "none" if something else takes the
 	// jobs.
@@ -133,12 +132,10 @@ type watchOptions struct {
 	AlarmEmail string
 }
 
-// domain is a custom domain of an API, with its certificate.
 type domain struct{ Name, Certificate string }
 
 func (d domain) set() bool { return d.Name != "" }
 
-// network is a part of an existing VPC.
 type network struct {
 	VPC            string
 	Zones, Subnets []string
@@ -332,7 +329,6 @@ func (r *reader) relations(o options) {
 	}
 }
 
-// reader reads values and collects errors.
 type reader struct {
 	values map[string]any
 	known  []string

@@ -7,7 +7,6 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// permission allows actions on resources.
 type permission struct {
 	actions   []string
 	resources []*string

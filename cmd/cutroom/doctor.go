@@ -38,13 +38,11 @@ type finding struct {
 
 const checkTime = 10 * time.Second
 
-// examination is the input of the checks.
 type examination struct {
 	settings *devCommand
 	session  *command.Session
 }
 
-// check checks one thing and returns its findings.
 type check func(context.Context, examination) []finding
 
 // checks are in display order.

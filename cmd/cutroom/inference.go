@@ -44,7 +44,6 @@ const longestBody = 2 * time.Minute
 // could not send the largest request.
 const minInferenceMemory = 4 * gateway.MaxBody
 
-// inferenceFlags are the settings of the inference gateway.
 type inferenceFlags struct {
 	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
 	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory that the bodies of all requests under way at the inference gateway may hold, half of it for one account at most; 128MiB at least (${env})."`
@@ -158,7 +157,6 @@ func (i *inference) close() {
 	i.gateway.Close()
 }
 
-// liveCatalog reads the catalog and returns it with the file that it follows.
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {

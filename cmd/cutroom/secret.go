@@ -20,7 +20,6 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 	return []byte(secret), err
 }
 
-// secretFile returns the path of that secret in the data folder.
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
 // signerName is the file of the signing identity in the data folder. signersName holds its certificates

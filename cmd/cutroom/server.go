@@ -48,12 +48,11 @@ type server struct {
 	reserve *reserve.Reserve
 	// clock gives all stored times. Durations are measured with the machine's monotonic clock, which
 	// cannot be set.
-	clock    *clock.Clock
-	checker  *health.Checker
-	listener net.Listener
-	http     *httpserver.Server
-	worker   *worker.Worker
-	// estimating estimates edits for the acceptance of jobs.
+	clock      *clock.Clock
+	checker    *health.Checker
+	listener   net.Listener
+	http       *httpserver.Server
+	worker     *worker.Worker
 	estimating worker.Estimating
 	sweeper    *job.Sweeper
 	files      *file.Sweeper

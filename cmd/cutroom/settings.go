@@ -16,7 +16,6 @@ type dataFlag struct {
 	Data string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
 }
 
-// database returns the path of the database in the data folder.
 func (f dataFlag) database() string { return filepath.Join(f.Data, "cutroom.db") }
 
 func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }
@@ -27,7 +26,6 @@ type tiersFlag struct {
 
 func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
 
-// signingFlags configure the signing of results.
 type signingFlags struct {
 	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results say by Content Credentials (C2PA) how they were made: auto, if an engine's models made them, on or off (${env})."`
 	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"The library libc2pa_c for signing; by default the one next to this program, or the system's (${env})."`

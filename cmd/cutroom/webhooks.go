@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// webhookFlags limit the targets of webhooks.
 type webhookFlags struct {
 	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
 }

@@ -44,7 +44,6 @@ func (c *devCommand) announce(out *command.Session, server *server) error {
 	return out.Print(told)
 }
 
-// keyWords describe the development key.
 type keyWords struct {
 	// place is the key or its file, for the table.
 	place string

@@ -38,7 +38,6 @@ type stores struct {
 	close    func()
 }
 
-// openStores opens the stores that the settings name.
 func openStores(ctx context.Context, env *setting.Environment, clock *boottime.Clock) (*stores, error) {
 	if data := env.Optional("CUTROOM_DATA"); data != "" {
 		return openFolder(ctx, data, clock)
@@ -70,7 +69,6 @@ func loadAWS(ctx context.Context) (aws.Config, error) {
 	return clients, nil
 }
 
-// openFolder opens the data folder of a server on this machine.
 func openFolder(ctx context.Context, data string, clock *boottime.Clock) (*stores, error) {
 	blobs, err := diskblob.NewView(filepath.Join(data, "blobs"))
 	if err != nil {

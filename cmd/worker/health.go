@@ -14,7 +14,6 @@ import (
 )
 
 const (
-	// defaultAddress is the default address of /healthz and /metrics.
 	defaultAddress = ":8080"
 	// shutdownTime is the time for running requests after a stop.
 	shutdownTime = 5 * time.Second
@@ -64,7 +63,6 @@ func newHealth(address string, engine func(context.Context) error, metrics http.
 	return h, nil
 }
 
-// answer serves /healthz.
 func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
 	status, text := http.StatusOK, `{"status":"ok"}`

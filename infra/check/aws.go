@@ -54,7 +54,6 @@ func find(ctx context.Context, settings aws.Config, stage string) (deploy, error
 	}, nil
 }
 
-// isCode reports whether AWS refused a call with a code.
 func isCode(err error, code string) bool {
 	var refused smithy.APIError
 	return errors.As(err, &refused) && refused.ErrorCode() == code

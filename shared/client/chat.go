@@ -40,7 +40,6 @@ func (c *Client) Complete(ctx context.Context, chat Chat) (json.RawMessage, erro
 	return c.fetch(ctx, request)
 }
 
-// streamedChat is a Chat whose answer is streamed.
 type streamedChat struct {
 	Chat
 	Stream  bool `json:"stream"`

@@ -59,9 +59,8 @@ type Config struct {
 // [*ConnectionError] if it cannot be reached or the connection breaks; the
 // context's.
 type Client struct {
-	config Config
-	http   *http.Client
-	// answered reports whether a service has answered before.
+	config   Config
+	http     *http.Client
 	answered atomic.Bool
 }
 

@@ -15,7 +15,6 @@ import (
 
 // Error is the answer of a service that refuses a call.
 type Error struct {
-	// Status is the answer's HTTP status.
 	Status int
 	// Code is the gateway's error code, such as "model_not_found", and Type its error
 	// type; both are "" for the media service.

@@ -15,7 +15,6 @@ import (
 // Source is a file to send: bytes that can be read more than once, or the reference
 // of a file that the service has stored.
 type Source struct {
-	// Name is the file's name.
 	Name string
 	// Size is its length in bytes.
 	Size int64

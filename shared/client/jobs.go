@@ -43,9 +43,8 @@ type Job struct {
 	// EstimatedSeconds is how long the engine was expected to work on it; nil if that
 	// was not known.
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
-	// SecondsLeft is nil if unknown.
-	SecondsLeft *int64 `json:"seconds_left"`
-	Seed        uint32 `json:"seed"`
+	SecondsLeft      *int64 `json:"seconds_left"`
+	Seed             uint32 `json:"seed"`
 	// Prompt, Options and Inputs are copied from the request. A list has the beginning of a long
 	// prompt.
 	Prompt  string              `json:"prompt"`

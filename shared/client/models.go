@@ -18,8 +18,7 @@ type MediaModel struct {
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
-	// Price may be nil.
-	Price *Price `json:"price,omitempty"`
+	Price    *Price   `json:"price,omitempty"`
 }
 
 // Price is a model's price: an amount for each "second" of the result or for each "edit", in a currency
@@ -107,7 +106,6 @@ type InferenceModel struct {
 	Capabilities    []string `json:"capabilities"`
 }
 
-// Chats reports whether the model serves chat completions.
 func (m InferenceModel) Chats() bool { return slices.Contains(m.Capabilities, "chat") }
 
 // InferenceModels returns the models of the gateway in the catalog's order.

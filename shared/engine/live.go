@@ -63,7 +63,6 @@ type LiveOffloaded interface {
 	Offloaded() bool
 }
 
-// ReferenceImage is a decoded and scaled reference image.
 type ReferenceImage struct {
 	Size catalog.Size
 	// Pixels are rows from the top, four bytes a pixel: red, green, blue and

@@ -121,7 +121,6 @@ func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string)
 	return outputs, nil
 }
 
-// item does one edit of a batch.
 func (e *editor) item(ctx context.Context, edit client.Edit, input string, to target,
 	tracker *tracker) (result, error) {
 	done := result{Input: input, Model: to.model, Status: client.Failed}

@@ -35,7 +35,6 @@ func (p profile) server() Server {
 	return Server{URL: url, InferenceURL: strings.TrimRight(first(p.InferenceURL, gateway), "/")}
 }
 
-// profiles is the content of the profiles' file.
 type profiles struct {
 	Profiles map[string]profile `yaml:"profiles"`
 }

@@ -46,7 +46,6 @@ type Flags struct {
 	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Profile of login to use (${env})."`
 }
 
-// Session is the environment of a command.
 type Session struct {
 	Flags
 	In       io.Reader

@@ -47,7 +47,6 @@ const ofResult, ofInput = "result", "input"
 // longestShare limits the life of a link, in seconds: results are kept for a day.
 const longestShare = 86400
 
-// addOutcomes adds the tools for the results of jobs.
 func (t tools) addOutcomes(server *mcp.Server) {
 	add(t, server, &mcp.Tool{
 		Name: "look",

@@ -78,7 +78,6 @@ func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	return files, fileError("set aside", err)
 }
 
-// ListAside returns the blobs that are set aside.
 func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	days, err := s.asideDays()
 	if err != nil {

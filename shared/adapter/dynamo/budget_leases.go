@@ -15,7 +15,6 @@ import (
 // shareTries is how often a write of a lease is tried while others change the lease or its counter.
 const shareTries = 20
 
-// shareLease is the content of a lease's item.
 type shareLease struct {
 	key                           item
 	share, spent, flight, renewed int64

@@ -62,7 +62,6 @@ func (r *Runs) freeOpen(ctx context.Context, set string, elements ...string) err
 	return err
 }
 
-// openJob is an element of a set.
 type openJob struct {
 	lane job.Lane
 	id   string

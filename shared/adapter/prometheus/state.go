@@ -23,7 +23,6 @@ type State struct {
 	Waiting  int
 }
 
-// OpenJobs counts the open jobs of a lane in one status.
 type OpenJobs struct {
 	Lane   job.Lane
 	Status job.Status

@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listTime limits one list call.
 const listTime = time.Minute
 
 // List is in the order of names. It skips objects whose names are not valid blob names.

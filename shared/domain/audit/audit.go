@@ -99,7 +99,6 @@ func IsID(text string) bool {
 	return found && parted && wrong == nil && len(at) == idDigits && len(sum) == 16
 }
 
-// Query selects entries of an account.
 type Query struct {
 	// From and To limit the times of entries, To excluded. Zero means no limit.
 	From, To time.Time

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// Standing is an open batch and the claim on it.
 type Standing struct {
 	Batch
 	// HeldUntil is the end of the current claim. It is zero without a claim.

@@ -177,7 +177,6 @@ func (k *Keeper) windowsNow() *windows {
 	return w
 }
 
-// share returns the share of a counter. A new share is empty.
 func (k *Keeper) share(c Counter) *share {
 	k.mu.RLock()
 	s := k.shares[c]
@@ -273,7 +272,6 @@ type Reservation struct {
 	parts  []part
 }
 
-// part is the reservation from one share.
 type part struct {
 	budget  Budget
 	counter Counter

@@ -17,7 +17,6 @@ func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
 	return StatesOf(ctx, k.config.Store, budgets, k.config.Now())
 }
 
-// Setting is a new setting of a budget.
 type Setting struct {
 	ID
 	// Limit is in the unit, at most MaxLimit.

@@ -5,7 +5,6 @@ import (
 	"time"
 )
 
-// State is a budget with its use in one window.
 type State struct {
 	Budget
 	Window Window

@@ -227,7 +227,6 @@ func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 	return &price, nil
 }
 
-// millionths parses an amount exactly.
 func millionths(amount string) (int64, error) {
 	if !amountForm().MatchString(amount) {
 		return 0, fmt.Errorf("the price %.32q is not a number such as 0.05", amount)

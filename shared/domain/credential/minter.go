@@ -35,7 +35,6 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 }
 
 const (
-	// sweepEvery is how often expired tokens are deleted.
 	sweepEvery = time.Minute
 	// keptExpired is how long an expired token is still distinguished from an
 	// unknown one.

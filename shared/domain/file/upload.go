@@ -8,8 +8,7 @@ type SignedUpload struct {
 	// URL is absolute, or a path of this service with its query.
 	URL string
 	// Headers are required fields, in addition to the usual ones of HTTP clients.
-	Headers map[string]string
-	// ExpiresAt is when the signature expires.
+	Headers   map[string]string
 	ExpiresAt time.Time
 }
 

@@ -165,7 +165,6 @@ type Service interface {
 	SetDesired(ctx context.Context, n int) error
 }
 
-// Fleet is the workers of one service.
 type Fleet struct {
 	Rules   Rules
 	Stamps  Stamps

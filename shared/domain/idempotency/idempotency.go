@@ -38,7 +38,6 @@ const (
 	endTime = 5 * time.Second
 )
 
-// Claim is a request's claim of a key.
 type Claim struct {
 	Account, Key string
 	// Fingerprint identifies the content of the request. Repetitions have the same.

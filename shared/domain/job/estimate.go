@@ -47,7 +47,6 @@ func (e Estimates) Of(kind EditKind) (Estimate, bool) {
 	return e[i], true
 }
 
-// Estimate is the run time of edits of one kind.
 type Estimate struct {
 	EditKind
 	// Points are edits of known length, at least one, in the order of lengths. For an image the

@@ -143,7 +143,6 @@ func (r Request) Flag(name string) bool {
 	return value
 }
 
-// Result describes the one blob of a completed job.
 type Result struct {
 	Blob string `json:"blob"`
 	MIME string `json:"mime"`

@@ -105,7 +105,6 @@ type Retention interface {
 	Known(ctx context.Context, id string) (bool, error)
 }
 
-// OpenJobs counts the open jobs of a lane in one status.
 type OpenJobs struct {
 	Lane   Lane
 	Status Status

@@ -228,7 +228,6 @@ func (t *track) readTimes(w *window, b box) {
 	}
 }
 
-// readFormat reads the one sample entry of a track.
 func (t *track) readFormat(w *window, stsd box) {
 	head := w.at(stsd.start, 8)
 	if head == nil || binary.BigEndian.Uint32(head[4:]) != 1 {

@@ -113,7 +113,6 @@ func (j *JPEG) memory(blocks int64) int64 {
 	return bytes + 4*int64(j.Width)*int64(j.Height)
 }
 
-// scans counts the markers that start a scan.
 func scans(data []byte) (count int) {
 	for i := 0; i+1 < len(data); i++ {
 		if data[i] == 0xff && data[i+1] == jpegScan {

@@ -51,7 +51,6 @@ type Record struct {
 	Inputs  []Input  `json:"inputs,omitempty"`
 }
 
-// Action is a step that made a file.
 type Action struct {
 	// Action is C2PA's name of the step, such as "c2pa.created".
 	Action string `json:"action"`

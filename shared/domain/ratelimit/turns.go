@@ -21,7 +21,6 @@ type Turns struct {
 	count  uint64
 }
 
-// turn is a call that waits for its turn.
 type turn struct {
 	account string
 	given   chan struct{}

@@ -56,7 +56,6 @@ type waiter struct {
 	place Place
 }
 
-// outcome is the result of a wait.
 type outcome struct {
 	session *Session
 	err     error

@@ -67,7 +67,6 @@ type Day string
 
 func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
 
-// Record is the use of one call.
 type Record struct {
 	// ID is unique, so that a record added twice counts once.
 	ID      string

@@ -44,8 +44,7 @@ const (
 	defaultPollEvery = 5 * time.Second
 	// knockEvery is the time between two checks of servers that take no run.
 	knockEvery = 500 * time.Millisecond
-	// lookTime limits a check of a server.
-	lookTime = 5 * time.Second
+	lookTime   = 5 * time.Second
 	// forgetTime limits the cancellation of a run.
 	forgetTime = 5 * time.Second
 )

@@ -151,7 +151,6 @@ type meter struct {
 	reached float64
 }
 
-// maxSteps limits the steps that count.
 const maxSteps = 1000
 
 func newMeter(g graph) *meter {

@@ -211,7 +211,6 @@ func (s *server) take(id string) bool {
 	return true
 }
 
-// release frees a run's id.
 func (s *server) release(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

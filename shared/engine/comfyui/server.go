@@ -111,7 +111,6 @@ func (s *server) send(
 	return nil, refused
 }
 
-// get requests JSON.
 func (s *server) get(ctx context.Context, path string, into any) error {
 	response, err := s.send(ctx, http.MethodGet, path, nil, "")
 	if err != nil {
@@ -246,7 +245,6 @@ func runOf(item json.RawMessage) (id string) {
 	return id
 }
 
-// record is a run in the history.
 type record struct {
 	Outputs map[string]map[string]json.RawMessage `json:"outputs"`
 	Status  *struct {

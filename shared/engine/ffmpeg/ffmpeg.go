@@ -60,7 +60,6 @@ type Tools struct {
 // Fence returns the sandbox of the programs on this machine.
 func (t *Tools) Fence() *fence.Fence { return t.fenced }
 
-// bounds are the limits of one program.
 type bounds struct {
 	// memory is its address space, in bytes.
 	memory int64

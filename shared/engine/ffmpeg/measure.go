@@ -64,7 +64,6 @@ func (t *Tools) measure(
 	return max(times.duration, time.Duration(float64(time.Second)/frameRate)), times.packets, nil
 }
 
-// packetTimes summarizes the packets of a track.
 type packetTimes struct {
 	packets  int
 	duration time.Duration

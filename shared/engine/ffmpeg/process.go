@@ -44,16 +44,13 @@ type process struct {
 	reserve bool
 }
 
-// failure is the end of an unsuccessful program.
 type failure struct {
 	// program is the path of the program, or "" if a run that succeeded produced
 	// nothing.
 	program string
-	// log is the end of its messages.
-	log string
+	log     string
 	// signal is the signal that killed it, or 0.
 	signal syscall.Signal
-	// notRun means that it could not be started.
 	notRun bool
 	// overTime means that it used up its processor time, which was most.
 	overTime bool

@@ -93,7 +93,6 @@ func (g *graph) filter(filters string, links ...string) string {
 	return out
 }
 
-// split returns two links with the picture of one.
 func (g *graph) split(link string) (string, string) {
 	a, b := g.label(), g.label()
 	g.chains = append(g.chains, link+"split"+a+b)

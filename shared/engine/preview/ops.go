@@ -87,7 +87,6 @@ func (g *graph) part(ops []look.Op) int {
 	return 2
 }
 
-// partOf is a size divided by a number.
 func partOf(full catalog.Size, by int) catalog.Size {
 	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
 }

@@ -13,8 +13,7 @@ import (
 const (
 	resultThumbnail = "result.pam"
 	inputThumbnail  = "input.pam"
-	// resultPoster is the file of the poster, a JPEG.
-	resultPoster = "poster.jpg"
+	resultPoster    = "poster.jpg"
 )
 
 // pose writes the first picture of a link to a file in the result's folder, if thumbnails are wanted,

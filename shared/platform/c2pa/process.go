@@ -34,7 +34,6 @@ const (
 	drainTime = 5 * time.Second
 )
 
-// call is one helper's task.
 type call struct {
 	order  helper.Order
 	files  []*os.File

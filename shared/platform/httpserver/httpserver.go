@@ -91,7 +91,6 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Server serves a surface on its listeners.
 type Server struct {
 	http http.Server
 	cut  context.CancelCauseFunc

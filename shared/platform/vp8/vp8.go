@@ -58,13 +58,11 @@ func NeedsKeyFrame(err error) bool {
 		errors.Is(err, ErrLost)
 }
 
-// Frame is an encoded picture.
 type Frame struct {
 	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the
 	// picture.
 	Data []byte
-	// Key is true for a key frame.
-	Key bool
+	Key  bool
 }
 
 // Encoding has the parameters of a picture's encoding.

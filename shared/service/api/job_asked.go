@@ -17,7 +17,6 @@ type askedBody struct {
 	Inputs  map[string]inputBody `json:"inputs"`
 }
 
-// inputBody describes a file of the form.
 type inputBody struct {
 	Name string `json:"name,omitempty"`
 	MIME string `json:"mime"`
@@ -56,7 +55,6 @@ func listed(text string) string {
 	return string([]rune(text)[:maxListed-1]) + "…"
 }
 
-// resultBody describes the result of a completed job.
 type resultBody struct {
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`

@@ -198,7 +198,6 @@ func newSpanBody(s *job.Span) *spanBody {
 	return &spanBody{timestamp(s.Earliest), timestamp(s.Latest)}
 }
 
-// jobBody returns the current state of a job.
 func (s *service) jobBody(j job.Job) jobBody {
 	resultAge, _ := s.Jobs.Ages()
 	return newJobBody(j, s.Jobs.Now(), resultAge)

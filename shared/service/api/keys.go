@@ -24,7 +24,6 @@ func Keys(s *service) []route {
 	})
 }
 
-// keyBody is a permanent key as listed.
 type keyBody struct {
 	ID        string  `json:"id"`
 	Label     string  `json:"label"`

@@ -78,7 +78,6 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 	return nil
 }
 
-// lookBody is a look of the preview engine.
 type lookBody struct {
 	Name string `json:"name"`
 	// Words ask for it in English, Names in other languages.

@@ -30,7 +30,6 @@ type pageModel struct {
 	Kind catalog.Kind `json:"kind"`
 }
 
-// pageSettings are the service's settings for the page.
 type pageSettings struct {
 	Models []pageModel `json:"models"`
 	// WebRTC means that sessions support video.

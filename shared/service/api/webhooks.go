@@ -85,7 +85,6 @@ func (s *service) showWebhookSecret(w http.ResponseWriter, r *http.Request, c ca
 	return nil
 }
 
-// deliveryBody is an attempt to deliver a webhook.
 type deliveryBody struct {
 	// ID is the id of the message, the same in all attempts.
 	ID      string  `json:"id"`

@@ -32,7 +32,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Store keeps a backup.
 type Store interface {
 	blob.Store
 	Lister

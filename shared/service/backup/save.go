@@ -26,7 +26,6 @@ type Blobs interface {
 	Opener
 }
 
-// Source has the data to save.
 type Source struct {
 	// Snapshot writes the records as of one moment to the new file at the path.
 	Snapshot func(ctx context.Context, path string) error
@@ -63,7 +62,6 @@ const spared = 24 * time.Hour
 // claimName is the blob that marks a store, lockName the file in a locked folder.
 const claimName, lockName = "cutroom-backup", "lock"
 
-// Report is the result of a backup.
 type Report struct {
 	Manifest
 	// NewBlobs and NewBytes count the data that the store lacked.
@@ -74,7 +72,6 @@ type Report struct {
 	Deleted, Damaged int
 }
 
-// saving is a backup in progress.
 type saving struct {
 	Saver
 	report Report

@@ -26,7 +26,6 @@ const (
 	lastKeep = 10 * time.Second
 )
 
-// result is one call's result.
 type result struct {
 	number   int
 	customID string

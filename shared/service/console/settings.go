@@ -20,7 +20,6 @@ type Settings struct {
 	Models   []Model `json:"models"`
 }
 
-// Model is a media model on the page.
 type Model struct {
 	ID          string       `json:"id"`
 	Kind        catalog.Kind `json:"kind"`
@@ -54,7 +53,6 @@ type Field struct {
 	Description string            `json:"description"`
 }
 
-// Models returns a catalog's models for the page.
 func Models(known *catalog.Catalog) []Model {
 	models := []Model{}
 	for _, row := range known.Models() {

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// completion is one call of a completions route.
 type completion struct {
 	gateway *Gateway
 	w       http.ResponseWriter

@@ -60,7 +60,6 @@ const (
 // userData is the purpose of files for general use.
 const userData = "user_data"
 
-// purposes are the accepted purposes of uploads.
 var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
 
 // FilesAndBatches is the group of files and batches. It has no routes without [Config.Batches].

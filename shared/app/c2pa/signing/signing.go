@@ -159,8 +159,7 @@ type By struct {
 	Until time.Time
 	// Expiring reports whether that is within a month.
 	Expiring bool
-	// Library names the library with its version.
-	Library string
+	Library  string
 }
 
 // Try signs a picture, and returns its signer. A nil plan returns nil.

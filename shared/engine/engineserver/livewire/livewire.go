@@ -240,7 +240,6 @@ func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
 	return to
 }
 
-// ParsePicture returns the picture of a payload, and shares its memory.
 func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err error) {
 	if len(payload) < pictureBytes {
 		return 0, nil, fmt.Errorf("livewire: a picture of %d bytes", len(payload))

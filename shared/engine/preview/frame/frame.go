@@ -44,7 +44,6 @@ func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, e
 	return newEditor(e, m.Kind, e.seed()), nil
 }
 
-// editor is the state of one session.
 type editor struct {
 	engine *Engine
 	kind   catalog.Kind
@@ -114,7 +113,6 @@ func (e *editor) ask(change func(*request)) engine.Outcome {
 	return told
 }
 
-// read returns the followed parts of a request.
 func (e *editor) read(asked request) reading.Reading {
 	return reading.Of(reading.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
@@ -223,7 +221,6 @@ func (e *editor) Notice() string {
 	return e.notice
 }
 
-// idle reports whether the plan changes nothing.
 func (p *plan) idle() bool {
 	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
 }

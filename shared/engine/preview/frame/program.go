@@ -210,7 +210,6 @@ func (p *program) step(op look.Op) step {
 	panic(fmt.Sprintf("frame: no rendering of %T", op))
 }
 
-// run edits the picture in the workspace.
 func (p *program) run(w *workspace, at time.Duration) {
 	for _, s := range p.steps {
 		s(w, at)

@@ -24,7 +24,6 @@ func (c *chroma) sized(size catalog.Size) {
 	c.Rect = image.Rect(0, 0, size.Width, size.Height)
 }
 
-// planes calls do with each plane and its size.
 func (c *chroma) planes(do func(plane []uint8, width, height int, chroma bool)) {
 	size := c.Rect.Size()
 	do(c.Y, size.X, size.Y, false)

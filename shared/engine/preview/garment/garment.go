@@ -13,7 +13,6 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// Clothes describes the subject's clothes.
 type Clothes struct {
 	// Table maps each colour to its likelihood of being the clothes', as a gray.
 	Table *look.LUT
@@ -24,7 +23,6 @@ type Clothes struct {
 // bins is the number of steps along each side of a histogram of colours.
 const bins = 16
 
-// histogram counts colours, with weights.
 type histogram struct {
 	weights [bins][bins][bins]float64
 	total   float64

@@ -17,7 +17,6 @@ type cells struct {
 	found pieces
 }
 
-// pieces are where the pieces of a sheet are.
 type pieces struct {
 	diagram
 	unit float64
@@ -55,7 +54,6 @@ func (p pieces) at(x, y float64) (dx, dy, first, second float64) {
 	return float64(n[0]), float64(n[1]), float64(n[2]), float64(n[3])
 }
 
-// diagram is cells on a sheet.
 type diagram struct {
 	columns, rows int
 	width, height float64

@@ -145,7 +145,6 @@ var garments = sync.OnceValue(func() map[string]bool {
 	different his hers their`)
 })
 
-// ReadCloth returns [Cloth]'s reading of words.
 func ReadCloth(prompt string) Reading {
 	tokens := tokenize(prompt)
 	r := Reading{Understood: []string{}, Empty: len(tokens) == 0}
@@ -199,7 +198,6 @@ var patternWords = sync.OnceValue(func() map[string]bool {
 	return known
 })
 
-// dye is a colour of cloth by name.
 type dye struct {
 	name  string
 	color uint32

@@ -47,7 +47,6 @@ type Motion struct {
 // Texture draws a gray picture: it sets every value of the sheet, 0 to 1.
 type Texture func(*Sheet)
 
-// Sheet is the surface of a texture.
 type Sheet struct {
 	// Width and Height are in pixels, Unit is the number of pixels in a unit.
 	Width, Height int

@@ -1,6 +1,5 @@
 package look
 
-// entry is a look with a name for prompts.
 type entry struct {
 	name string
 	// phrases are the words that ask for it, of words (see words).
@@ -13,7 +12,6 @@ type entry struct {
 	ops    func() []Op
 }
 
-// grade makes the operation of adjustments in order.
 func grade(adjustments ...Adjust) Grade { return Grade{NewLUT(adjustments...)} }
 
 // add, multiply and screen make static layers.

@@ -13,8 +13,7 @@ type Look struct {
 	// Names are the entries of the lexicon that the prompt asks for, in the order of application,
 	// possibly empty.
 	Names []string
-	// Ops are applied in order.
-	Ops []Op
+	Ops   []Op
 	// Seed places random details, such as grain.
 	Seed uint32
 }

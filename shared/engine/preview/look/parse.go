@@ -9,7 +9,6 @@ const (
 	maxModifiers = 3
 )
 
-// request is a parsed prompt.
 type request struct {
 	maxMoods  int
 	moods     []entry
@@ -52,7 +51,6 @@ func (asked request) follows() bool {
 	return asked.medium != nil || len(asked.moods)+len(asked.modifiers) > 0
 }
 
-// names returns the names of the requested looks and changes.
 func (asked request) names() []string {
 	names := []string{}
 	for _, mood := range asked.moods {

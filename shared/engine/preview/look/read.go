@@ -5,7 +5,6 @@ import (
 	"strings"
 )
 
-// Reading is the meaning of a prompt.
 type Reading struct {
 	// Understood names the followed looks and changes, in the order of application.
 	Understood []string
@@ -104,7 +103,6 @@ func isStyle(texts []string, first, next int) bool {
 	return first >= 0 && styleCues()[texts[first]] && (texts[first] != "of" || first > 0 && styleCues()[texts[first-1]])
 }
 
-// classOf returns the class of a word that is in no phrase.
 func classOf(word string) class {
 	for _, c := range []struct {
 		words map[string]bool
@@ -144,7 +142,6 @@ func instructions(all []part) [][]part {
 	return split
 }
 
-// count returns how many of the parts are of the class.
 func count(parts []part, c class) int {
 	n := 0
 	for _, p := range parts {

@@ -30,5 +30,4 @@ func Of(name string) ([]byte, error) {
 	return content, nil
 }
 
-// File returns the name of a look's file.
 func File(name string) string { return strings.ReplaceAll(name, " ", "-") + ".jpg" }

@@ -22,7 +22,6 @@ type Request struct {
 	Reference bool
 }
 
-// Reading describes the followed and ignored parts of a request.
 type Reading struct {
 	// Understood names the followed parts, in the order of application; it is never nil.
 	Understood []string
@@ -56,7 +55,6 @@ func Of(asked Request) Reading {
 	return ofLook(asked)
 }
 
-// ofLook reads a request for another look of a picture.
 func ofLook(asked Request) Reading {
 	read := look.Read(asked.Prompt, nil)
 	r := Reading{Understood: read.Understood, Ignored: read.Ignored}
@@ -85,7 +83,6 @@ func ofLook(asked Request) Reading {
 	return r
 }
 
-// ofScene reads a request for a video from a text.
 func ofScene(asked Request) Reading {
 	painted := scene.Read(asked.Prompt)
 	read := look.ReadScenery(asked.Prompt, painted.Shows)
@@ -135,5 +132,4 @@ func ofGarment(asked Request) Reading {
 	return r
 }
 
-// quoted lists parts of a prompt.
 func quoted(parts []string) string { return "“" + strings.Join(parts, "”, “") + "”" }

@@ -21,7 +21,6 @@ type air struct {
 
 func (a air) at(up float64) rgb { return gradient(a.sky, up) }
 
-// airs are the lights by name.
 func airs() map[string]air {
 	return map[string]air{
 		"sunset": {

@@ -9,7 +9,6 @@ import (
 // shore is the height of the horizon of the bay.
 const shore = 0.58
 
-// coast holds the parts of the bay.
 type coast struct {
 	waves, clouds *noise.Field
 	day           air

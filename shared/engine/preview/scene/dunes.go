@@ -13,7 +13,6 @@ const (
 	duneCount = 6
 )
 
-// desert holds the parts of the dunes.
 type desert struct {
 	sand, clouds *noise.Field
 	day          air

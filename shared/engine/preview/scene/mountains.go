@@ -54,7 +54,6 @@ type mountainView struct {
 	firs   profile
 }
 
-// at prepares the outlines.
 func (m *massif) at(t, aspect float64) *mountainView {
 	v := &mountainView{massif: m, t: t, firs: m.treetops(t, aspect)}
 	v.sky = heaven{

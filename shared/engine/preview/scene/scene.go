@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Scene is a picture that moves.
 type Scene struct {
 	// Name is the scene's subject, such as "bay".
 	Name string

@@ -30,12 +30,10 @@ func Name() string {
 	return "libc2pa_c.so"
 }
 
-// Library has the functions of a loaded library.
 type Library struct {
 	path, version string
-	// files are the streams' files, by number.
-	files []*os.File
-	sign  func([]byte) ([]byte, error)
+	files         []*os.File
+	sign          func([]byte) ([]byte, error)
 
 	read, seek, write, flush, signer uintptr
 

@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// The arguments for a helper and for the search.
 const (
 	Name       = "cutroom-vp8-helper"
 	SearchName = "cutroom-vp8-search"
@@ -67,7 +66,6 @@ type Found struct {
 	Problem string
 }
 
-// worker is the state of a helper.
 type worker struct {
 	shared  []byte
 	decoder *libvpx.Decoder

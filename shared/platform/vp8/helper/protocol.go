@@ -26,7 +26,6 @@ const (
 	MaxSide = 1<<14 - 1
 )
 
-// The kinds of requests.
 const (
 	DoNothing = iota
 	DoDecode

@@ -60,7 +60,6 @@ const decoderABI, encoderABI = 12, 25
 // speed trades quality for time, 0 to 16. Live video is encoded at 4 to 12.
 const speed = 8
 
-// Library has the functions of a loaded library.
 type Library struct {
 	path, version string
 

@@ -234,7 +234,6 @@ func (s *Server) generate(r *reply, text string, tokens int, stop []string) erro
 	return nil
 }
 
-// object is a JSON object of an answer.
 type object = map[string]any
 
 // send returns the replies as one answer, or streams them and returns nil.

@@ -93,7 +93,6 @@ type Line struct {
 	values [fieldSize]float64
 }
 
-// Line returns the field's values at a y.
 func (f *Field) Line(y float64) *Line {
 	y0 := math.Floor(y)
 	v := fade(y - y0)

@@ -6,7 +6,6 @@ package oklab
 
 import "math"
 
-// Color is a colour in Oklab.
 type Color struct{ L, A, B float64 }
 
 // FromSRGB converts from encoded sRGB: each channel 0 to 1.
