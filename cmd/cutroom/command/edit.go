@@ -170,8 +170,6 @@ func sameFolder(a, b string) bool {
 }
 
 // source returns an input by its path or the id of a stored file.
-//
-// Errors: as client.File.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {

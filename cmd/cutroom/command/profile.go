@@ -43,8 +43,6 @@ func (s *Session) profileName() string { return first(s.Profile, defaultProfile)
 
 // ProfilesFile returns the path of the profiles' file (XDG Base Directory
 // Specification).
-//
-// Errors: the home folder is unknown.
 func (s *Session) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(folder) { // the specification says to ignore others
@@ -80,8 +78,6 @@ func (s *Session) profile() (profile, error) {
 }
 
 // profiles returns all profiles and the path of their file.
-//
-// Errors: as ProfilesFile; the file cannot be read.
 func (s *Session) profiles() (path string, kept profiles, err error) {
 	if path, err = s.ProfilesFile(); err == nil {
 		kept, err = readProfiles(path)

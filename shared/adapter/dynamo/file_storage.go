@@ -57,8 +57,6 @@ func (s *Files) count(account string, c tally) types.TransactWriteItem {
 }
 
 // commit makes writes and counts them, unless the account is full.
-//
-// Errors: refusal if a condition of the writes failed.
 func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c tally) (full, error) {
 	// The count comes last, see isFull.
 	err := transact(ctx, s.client, append(writes[:len(writes):len(writes)], s.count(account, c)))

@@ -41,8 +41,6 @@ func throttled(err error) bool {
 
 // transact writes all or nothing. It repeats a transaction that conflicts with another. The SDK
 // adds a token to each call, so a call that it repeats after a lost answer is written once.
-//
-// Errors: refusal if a condition failed.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
 	return transactOnce(ctx, client, writes, nil)
 }

@@ -184,8 +184,6 @@ func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 }
 
 // Surface returns the configuration of a server for the groups of endpoints.
-//
-// Errors: as Handler.
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 	if err := cmp.Or(p.Err(), p.broken); err != nil {
 		return httpserver.Config{}, err

@@ -101,8 +101,6 @@ func (p *Parts) Batches() *dynamo.Batches {
 }
 
 // Handler serves the groups of routes from a function.
-//
-// Errors: the first setting that is missing or wrong.
 func (p *Parts) Handler(groups ...gateway.Group) (http.Handler, error) {
 	if err := p.Err(); err != nil {
 		return nil, err

@@ -25,8 +25,6 @@ import (
 )
 
 // New returns the parts of a function of the gateway that calls models, and meters the calls.
-//
-// Errors: as gatewayapp.New; a failure of the machine's clock.
 func New() (*gatewayapp.Parts, error) {
 	p, err := gatewayapp.New()
 	if err != nil {

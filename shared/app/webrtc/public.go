@@ -19,8 +19,6 @@ const OfTask = "ecs"
 const stunScheme = "stun:"
 
 // check reads the settings of a transport that is off.
-//
-// Errors: one is wrong.
 func (c Config) check() error {
 	if len(c.Public) == 1 && (c.Public[0] == OfTask || strings.HasPrefix(c.Public[0], stunScheme)) {
 		return nil
@@ -32,8 +30,6 @@ func (c Config) check() error {
 }
 
 // public returns the addresses for clients, nil for the machine's own.
-//
-// Errors: invalid addresses; errors of the lookup.
 func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:
@@ -74,8 +70,6 @@ const (
 )
 
 // askSTUN returns this machine's IPv4 address as a STUN server sees it (RFC 8489, section 5).
-//
-// Errors: an invalid URL; no answer in time.
 func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 	server, err := stun.ParseURI(text)
 	if err != nil {
@@ -108,8 +102,6 @@ func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 }
 
 // readSTUN reads the answer to a request.
-//
-// Errors: connection errors.
 func readSTUN(conn net.Conn, request [stun.TransactionIDSize]byte) (netip.Addr, error) {
 	buffer := make([]byte, maxSTUN)
 	for {

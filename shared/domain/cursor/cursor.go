@@ -34,8 +34,6 @@ func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
 }
 
 // Make returns the cursor of the page that continues from the id.
-//
-// Errors: the secret cannot be fetched.
 func (c Codec) Make(ctx context.Context, account, id string) (string, error) {
 	secret, err := c.secret(ctx)
 	if err != nil {

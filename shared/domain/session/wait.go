@@ -248,8 +248,6 @@ func (i *Instance) moves(w *waiter, place Place) {
 }
 
 // redeem opens the session of a waiter whose turn it is.
-//
-// Errors: the errors of take.
 func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 	opened, err := i.take(context.Background(), l, Slot{ID: w.ticket.ID, Account: q.account, Epoch: l.epoch}, w.limits.Sessions)
 	switch {

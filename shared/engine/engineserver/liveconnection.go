@@ -384,8 +384,6 @@ func (c *liveConnection) set(ctx context.Context, number uint32, message []byte)
 }
 
 // send hands a message to the writer.
-//
-// Errors: errLiveEnded.
 func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	select {
 	case c.outgoing <- out:

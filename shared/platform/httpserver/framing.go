@@ -51,8 +51,6 @@ type framing struct {
 
 // follow reads the next bytes of the stream and returns how many of them may be passed on: all, or
 // the ones before a faulty line.
-//
-// Errors: errFraming.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {

@@ -120,8 +120,6 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 }
 
 // readUpload reads the form of an upload, stores its file in blobs and describes it in f.
-//
-// Errors: problems.
 func (s *service) readUpload(
 	ctx context.Context, b *body, boundary string, blobs *storedBlobs, f *file.File,
 ) error {

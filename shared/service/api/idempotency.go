@@ -25,8 +25,6 @@ const (
 )
 
 // idempotencyKey returns the request's key, or "".
-//
-// Errors: problems if the key is invalid.
 func idempotencyKey(r *http.Request) (string, error) {
 	values := r.Header.Values(idempotencyHeader)
 	if len(values) == 0 {

@@ -147,8 +147,6 @@ func refused(err error) bool {
 }
 
 // readForm reads a request's form by its content type. A form without files may also be urlencoded.
-//
-// Errors: problems.
 func (s *service) readForm(
 	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
 ) (submission, error) {

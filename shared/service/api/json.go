@@ -41,8 +41,6 @@ func readJSON(r *http.Request) (jsonObject, error) {
 }
 
 // parseJSON parses a JSON object. It returns nil if the text is blank or null.
-//
-// Errors: problems.
 func parseJSON(text []byte) (jsonObject, error) {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return nil, nil

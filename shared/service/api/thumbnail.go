@@ -59,8 +59,6 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 }
 
 // readPicture returns the picture that a request asks for: its subject and its size.
-//
-// Errors: problems.
 func readPicture(r *http.Request) (of, size string, err error) {
 	query := readQuery(r.URL.RawQuery)
 	of, size = cmp.Or(query["of"], "result"), cmp.Or(query["size"], "thumbnail")

@@ -74,8 +74,6 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 
 // storePending stores the bytes of a pending file and returns their detected type, or "". It stores
 // only exactly the announced bytes, and does not touch another request's.
-//
-// Errors: problems.
 func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
 	b.left, b.tooLarge = f.Size,
 		problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}

@@ -11,8 +11,6 @@ import (
 const maxURLEncoded = 1 << 20
 
 // readURLEncoded reads a form without files. It ignores values of file fields.
-//
-// Errors: problems if the body is not a valid form.
 func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
 	if err != nil {

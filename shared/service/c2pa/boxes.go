@@ -17,8 +17,6 @@ var errBoxes = errors.New("it has too many boxes or values")
 
 // checkBoxes counts the boxes of a file of the ISO base media file format, like the library. Other
 // files have none.
-//
-// Errors: errBoxes.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

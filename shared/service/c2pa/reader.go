@@ -28,8 +28,6 @@ type Reader struct {
 // Verify verifies a file's Content Credentials. Its state is None without credentials. It is
 // Unreadable for a damaged or hostile file, an unsupported format, or one that only links to
 // credentials on a server.
-//
-// Errors: the context's; failures of the machine.
 func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	info, err := file.Stat()
 	if err != nil {

@@ -86,8 +86,6 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 
 // openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue. The
 // lobby then has its messages; otherwise it may be nil. arrived is called when the wait starts.
-//
-// Errors: a refusal; errLeft.
 func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
 	opened *session.Session, waited *lobby, err error,
 ) {

@@ -171,8 +171,6 @@ func (l *lobby) joins() bool {
 }
 
 // wait waits in the queue for a session.
-//
-// Errors: a refusal; errLeft.
 func (l *lobby) wait() (*session.Session, error) {
 	s, who := l.server, l.admission.who
 	if !s.addGuest(l) {

@@ -30,8 +30,6 @@ type shader func(x, y float64) rgb
 
 // Paint fills frame with the picture at a time in seconds: width x height
 // pixels, three bytes each (red, green, blue), row by row from the top.
-//
-// Errors: the context's, when it ends first.
 func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, seconds float64) error {
 	shade := s.at(seconds, float64(width)/float64(height))
 	scale := 1 / float64(height)

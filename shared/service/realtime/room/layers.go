@@ -25,8 +25,6 @@ var errOffer = errors.New("room: a session description of more sections, codecs 
 // readOffer converts a client's offer for the library. If a camera has several sizes, it keeps only
 // the best, so that browsers send no other. It removes the client's addresses, because the server
 // never calls.
-//
-// Errors: errOffer.
 func readOffer(text string) (string, error) {
 	// The library splits a line there the second time that it reads it, not the first.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
