@@ -177,8 +177,7 @@ func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	})
 }
 
-// functionThrottles covers all functions of the account, because they share one
-// limit.
+// functionThrottles covers all functions of the account, because they share one limit.
 func (s *stack) functionThrottles() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),

@@ -25,8 +25,7 @@ type gatewayError struct {
 // mediaErrors returns `{detail}` (docs/contract/errors.md#media-errors).
 func mediaErrors(e gatewayError) string { return fmt.Sprintf(`{"detail":%q}`, e.message) }
 
-// inferenceErrors returns `{error: {message, type, param, code}}`
-// (docs/contract/errors.md#gateway-errors).
+// inferenceErrors returns `{error: {message, type, param, code}}` (docs/contract/errors.md#gateway-errors).
 func inferenceErrors(e gatewayError) string {
 	code := "null"
 	if e.code != "" {

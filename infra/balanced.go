@@ -11,8 +11,7 @@ import (
 type balanced struct {
 	container
 	domain domain
-	// idle is the time without a byte after which the balancer ends a connection, in
-	// seconds.
+	// idle is the time without a byte after which the balancer ends a connection, in seconds.
 	idle  int
 	tasks int
 }

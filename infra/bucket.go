@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// newBucket creates the bucket of all blobs: private, encrypted, accessible over TLS
-// only.
+// newBucket creates the bucket of all blobs: private, encrypted, accessible over TLS only.
 //
 // The notification is set on the CloudFormation resource, because CDK would add a
 // function for it. It names the function arrived, whose role names the bucket: to
@@ -69,8 +68,7 @@ func (s *stack) tellArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
 }
 
 // bucketCORS lets browsers upload straight to the bucket by signed URLs
-// (docs/contract/media.md#large-uploads), and follow the redirects of the content
-// route.
+// (docs/contract/media.md#large-uploads), and follow the redirects of the content route.
 func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	return &[]*awss3.CorsRule{
 		{
@@ -93,14 +91,12 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	}
 }
 
-// bucketName returns a name that is unique, because all AWS accounts share the names
-// of buckets.
+// bucketName returns a name that is unique, because all AWS accounts share the names of buckets.
 func (s *stack) bucketName() *string {
 	return jsii.String(s3blob.BucketName(s.Stage, "", *s.Account(), *s.Region()))
 }
 
-// bucketARN returns the ARN of the bucket, or of the objects under a path such as
-// "/jobs/*".
+// bucketARN returns the ARN of the bucket, or of the objects under a path such as "/jobs/*".
 func (s *stack) bucketARN(path string) *string {
 	return jsii.String("arn:" + *s.Partition() + ":s3:::" + *s.bucketName() + path)
 }

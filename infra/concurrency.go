@@ -15,15 +15,13 @@ var internalConcurrency = map[string]int{
 	"steps": stepsAtOnce,
 }
 
-// streaming are the functions whose answers stay open for minutes, as long as a client
-// reads.
+// streaming are the functions whose answers stay open for minutes, as long as a client reads.
 var streaming = []string{"content", "inference"}
 
 // leastConcurrency is the least that can be split.
 const leastConcurrency = 150
 
-// reserved returns a function's reserved concurrency, which is also its limit; nil if it shares the
-// rest.
+// reserved returns a function's reserved concurrency, which is also its limit; nil if it shares the rest.
 //
 // All functions of an account otherwise share one pool, and open streams could use all of it: then no
 // worker would be woken, and no job ended. So functions that events start have their own, and each

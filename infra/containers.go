@@ -150,8 +150,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 var ecrImage = regexp.MustCompile(
 	`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
 
-// newService runs a container. It accepts only connections that its security group
-// allows afterwards.
+// newService runs a container. It accepts only connections that its security group allows afterwards.
 func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsecs.FargateService {
 	where := s.newContainers()
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(title(c.name)+"SecurityGroup"), &awsec2.SecurityGroupProps{

@@ -11,9 +11,8 @@ import (
 	"cutroom/functions"
 )
 
-// newDashboard creates a dashboard that shows on one page whether the service works
-// and what costs money. It has at most 50 metrics, because CloudWatch bills
-// dashboards with more.
+// newDashboard creates a dashboard that shows on one page whether the service works and what costs money.
+// It has at most 50 metrics, because CloudWatch bills dashboards with more.
 func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, inference awsapigateway.RestApi) {
 	apis := func(metric func(awsapigateway.RestApi) awscloudwatch.Metric) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}

@@ -71,8 +71,7 @@ func (s *stack) describeFunctions() []function {
 	deployed := map[string]function{
 		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		// Reading a file gets its own processor. The reader gets 1 GiB in addition to this
-		// program.
+		// Reading a file gets its own processor. The reader gets 1 GiB in addition to this program.
 		"c2pa":      callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
 		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),

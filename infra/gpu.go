@@ -37,8 +37,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
 	}}
 	if of.GPU.On {
-		// The preview workers go only after these start: if they fail, the service's stack stays
-		// unchanged.
+		// The preview workers go only after these start: if they fail, the service's stack stays unchanged.
 		of.AddStackDependency(s.Stack, jsii.String("its jobs are taken by the workers on GPUs"))
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))

@@ -29,14 +29,12 @@ type gpu struct {
 	Disk int
 	// WarmPool is the number of stopped instances kept ready.
 	WarmPool int
-	// Models is the model map that the engine's image is built with: a path within
-	// the repository.
+	// Models is the model map that the engine's image is built with: a path within the repository.
 	Models string
 	// Weights is the prefix in S3 that replaces the map's folder /models. If no bucket is set, it is a
 	// prefix in the stage's own bucket.
 	Weights s3Prefix
-	// EngineImage is the image of the engine server; empty builds it from the
-	// repository.
+	// EngineImage is the image of the engine server; empty builds it from the repository.
 	EngineImage string
 }
 

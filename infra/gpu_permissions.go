@@ -41,9 +41,8 @@ func (s *gpuStack) readWeights() []permission {
 	}
 }
 
-// drainSpot lets the ECS agent of an instance that is about to be reclaimed report
-// so, and ECS then ends its tasks in time. CDK does not give instances this
-// permission.
+// drainSpot lets the ECS agent of an instance that is about to be reclaimed report so, and ECS then ends
+// its tasks in time. CDK does not give instances this permission.
 func (s *gpuStack) drainSpot() permission {
 	return permission{
 		actions:   []string{"ecs:UpdateContainerInstancesState"},

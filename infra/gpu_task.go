@@ -13,15 +13,13 @@ import (
 )
 
 const (
-	// enginePort is the port of the engine server on the task's own loopback
-	// interface.
+	// enginePort is the port of the engine server on the task's own loopback interface.
 	enginePort = 8090
 	// The folders that both images declare, owned by the user that both run as.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
-	// stopTime is the time that a container may take to stop, in seconds: that
-	// between a spot instance's notice and its end. A worker hands its job back at
-	// once.
+	// stopTime is the time that a container may take to stop, in seconds: that between a spot instance's
+	// notice and its end. A worker hands its job back at once.
 	stopTime = 120
 	// engineStart is the time that the engine server may take to become healthy, in
 	// seconds. It loads weights with the first job that needs them.
@@ -102,8 +100,7 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 		Environment:          s.located(variables),
 		HealthCheck:          engineHealth(),
 		StartTimeout:         seconds(engineStart), StopTimeout: seconds(stopTime),
-		// A crash costs the run and not the task: the worker waits until the server
-		// is back.
+		// A crash costs the run and not the task: the worker waits until the server is back.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
@@ -202,8 +199,7 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		MinHealthyPercent: jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
 		// Moving tasks between zones would need more tasks at once than may run.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
-		// Instances with several GPUs are filled first, so that others can be
-		// stopped.
+		// Instances with several GPUs are filled first, so that others can be stopped.
 		PlacementStrategies: &[]awsecs.PlacementStrategy{awsecs.PlacementStrategy_PackedByMemory()},
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,

@@ -13,8 +13,7 @@ import (
 // and TCP at one port, because a load balancer would only add delay.
 type live struct {
 	On bool
-	// STUN is a server that tasks ask for their public addresses, as host:port; empty asks
-	// EC2.
+	// STUN is a server that tasks ask for their public addresses, as host:port; empty asks EC2.
 	STUN string
 	// TURN are URLs of relays for clients, TURNSecret the ARN of the secret that tasks share with the
 	// relays.

@@ -23,8 +23,7 @@ type options struct {
 	// Protected stages keep their data when the stack is deleted.
 	Stage     string
 	Protected bool
-	// Arm64 builds the functions and containers for Arm64; otherwise they are built
-	// for x86-64.
+	// Arm64 builds the functions and containers for Arm64; otherwise they are built for x86-64.
 	Arm64 bool
 	// Streaming makes content, images and inference stream their answers. If it is off API Gateway
 	// buffers them, for environments that cannot stream.
@@ -32,11 +31,9 @@ type options struct {
 	Functions string
 	// Root is the folder of the repository, from which images are built.
 	Root string
-	// Endpoint is the URL of a local AWS that the functions call; empty means AWS
-	// itself.
+	// Endpoint is the URL of a local AWS that the functions call; empty means AWS itself.
 	Endpoint string
-	// PublicEndpoint is the URL at which callers reach the local AWS, if it differs
-	// from Endpoint.
+	// PublicEndpoint is the URL at which callers reach the local AWS, if it differs from Endpoint.
 	PublicEndpoint string
 	// Catalog and Tiers are files that replace the built-in ones; empty keeps those.
 	Catalog, Tiers string
@@ -60,8 +57,7 @@ type options struct {
 }
 
 type workerOptions struct {
-	// Worker is the kind of worker: "preview", or "none" if something else takes the
-	// jobs.
+	// Worker is the kind of worker: "preview", or "none" if something else takes the jobs.
 	Worker string
 	// WorkerImage is the image of the worker; empty builds it from the repository.
 	WorkerImage string

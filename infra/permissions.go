@@ -70,15 +70,13 @@ func (s *stack) onQueues(queues func(lane) *string, actions ...string) permissio
 
 func queueARN(l lane) *string { return l.queue.QueueArn() }
 
-// authenticate is for every function that has callers: it authenticates them and
-// counts their requests.
+// authenticate is for every function that has callers: it authenticates them and counts their requests.
 func (s *stack) authenticate() []permission {
 	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
 }
 
-// submitJobs is for programs that accept and show jobs, and end overdue ones. They
-// also publish the uploaded files that a form refers to, as soon as the bytes have
-// arrived.
+// submitJobs is for programs that accept and show jobs, and end overdue ones. They also publish the
+// uploaded files that a form refers to, as soon as the bytes have arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
 		// If the queue is full, the idempotency key shows whether a job was accepted before. The others
@@ -132,8 +130,7 @@ func (s *stack) verifyFiles() []permission {
 	}
 }
 
-// keepFiles is for programs that store, list and delete files. The secret seals the cursors
-// of lists.
+// keepFiles is for programs that store, list and delete files. The secret seals the cursors of lists.
 func (s *stack) keepFiles() []permission {
 	return append(s.storeFiles(),
 		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
@@ -180,8 +177,7 @@ func (s *stack) reportTasks() permission {
 		resources: []*string{s.stateMachineARN()}}
 }
 
-// publishUploads is for the function that publishes files that were uploaded by
-// signed URLs.
+// publishUploads is for the function that publishes files that were uploaded by signed URLs.
 func (s *stack) publishUploads() []permission {
 	return []permission{
 		// The index finds expired files, which are deleted to free capacity.

@@ -8,14 +8,12 @@ import (
 
 type lane struct{ queue, dead awssqs.IQueue }
 
-// maxReceives is the number of receives after which a message goes to the dead-letter
-// queue. It is above job.MaxRuns, because workers that are about to stop receive
-// messages too.
+// maxReceives is the number of receives after which a message goes to the dead-letter queue. It is above
+// job.MaxRuns, because workers that are about to stop receive messages too.
 const maxReceives = 10
 
-// newLanes creates the queues of the lanes, so that jobs of one lane never wait for
-// another's. They are standard queues with the account as message group, which SQS
-// serves fairly.
+// newLanes creates the queues of the lanes, so that jobs of one lane never wait for another's. They are
+// standard queues with the account as message group, which SQS serves fairly.
 func (s *stack) newLanes() map[string]lane {
 	lanes := map[string]lane{}
 	for _, name := range []string{"video", "image"} {
@@ -24,8 +22,7 @@ func (s *stack) newLanes() map[string]lane {
 			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
 			EnforceSSL:      jsii.Bool(true),
 			RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
-			// Lambda asks for six times the timeout of the reaper, which is one
-			// minute.
+			// Lambda asks for six times the timeout of the reaper, which is one minute.
 			VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		})
 		queue := awssqs.NewQueue(s.Stack, jsii.String(title(name)+"Queue"), &awssqs.QueueProps{

@@ -48,8 +48,7 @@ func (s *stack) onExecutions(id, name, description string, function awslambda.Fu
 			DetailType: jsii.Strings("Step Functions Execution Status Change"),
 			Detail:     &map[string]any{"status": states, "stateMachineArn": []*string{s.stateMachineARN()}},
 		},
-		// A job ends within ten minutes of its creation, so older events are of no
-		// use.
+		// A job ends within ten minutes of its creation, so older events are of no use.
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(function, &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(1)),
 		})},

@@ -36,8 +36,7 @@ func (s *stack) newScaling() {
 	})
 }
 
-// fleetRules returns the settings of the function scale that limit the number of
-// workers.
+// fleetRules returns the settings of the function scale that limit the number of workers.
 func (s *stack) fleetRules() map[string]*string {
 	least, most, backlog, idle := 0, s.WorkerMax, workerBacklog, workerIdle
 	if s.GPU.On {

@@ -44,8 +44,7 @@ func (s *stack) signing() map[string]*string {
 	return values
 }
 
-// signResults is for workers that sign results: all read the identity, and the first one
-// fills the secret.
+// signResults is for workers that sign results: all read the identity, and the first one fills the secret.
 func (s *stack) signResults() []permission {
 	if s.signer == nil {
 		return nil

@@ -32,8 +32,7 @@ type stack struct {
 	bucket       awss3.Bucket
 	// mediaURL is the URL of the media API for the page of realtime sessions, or nil.
 	mediaURL *string
-	// gatewayURL is the URL of the inference gateway; nil until its API has been
-	// created.
+	// gatewayURL is the URL of the inference gateway; nil until its API has been created.
 	gatewayURL *string
 	cluster    *containers
 	// balancers are the container services' balancers by name, logs their log groups by name.
@@ -100,9 +99,8 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 // localAccount is the account number that a local AWS reports.
 const localAccount = "000000000000"
 
-// target returns the account and region of the deploy: the deployer's credentials', or the local AWS's.
-// In the latter all names are literal, because the runners of local functions do not resolve
-// references.
+// target returns the account and region of the deploy: the deployer's credentials', or the local AWS's. In
+// the latter all names are literal, because the runners of local functions do not resolve references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil

@@ -18,9 +18,8 @@ import (
 // receivers leave the account's functions to callers. Each sends up to ten webhooks.
 const webhooksAtOnce = 10
 
-// newWebhookQueue creates the queue that holds the next attempt of each webhook until
-// it is due. It is a standard queue with the account as message group, which SQS
-// serves fairly.
+// newWebhookQueue creates the queue that holds the next attempt of each webhook until it is due. It is a
+// standard queue with the account as message group, which SQS serves fairly.
 func (s *stack) newWebhookQueue() lane {
 	dead := awssqs.NewQueue(s.Stack, jsii.String("WebhookDeadLetters"), &awssqs.QueueProps{
 		QueueName:       jsii.String(s.name("webhook-dead-letters")),
@@ -32,8 +31,7 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each wait is a separate message; this is for messages left behind while the function is
-		// disabled.
+		// Each wait is a separate message; this is for messages left behind while the function is disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
 		// Lambda asks for six times the timeout of the function, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
@@ -90,9 +88,8 @@ func (s *stack) webhookAllow() *string {
 	return jsii.String(strings.Join(s.WebhookAllow, ","))
 }
 
-// sendWebhooks is for the function that sends webhooks: it reads jobs and warnings, keeps
-// the delivery log, queues the next attempts, and derives the secrets of accounts from
-// the service's own.
+// sendWebhooks is for the function that sends webhooks: it reads jobs and warnings, keeps the delivery log,
+// queues the next attempts, and derives the secrets of accounts from the service's own.
 func (s *stack) sendWebhooks() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "GetItem", "UpdateItem"), s.onTable("usage", "GetItem"),

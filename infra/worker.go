@@ -5,8 +5,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// jobsOfWorker is the number of jobs of each lane that a worker edits at once: half
-// of its processors.
+// jobsOfWorker is the number of jobs of each lane that a worker edits at once: half of its processors.
 const jobsOfWorker = 1
 
 func (o options) hasWorker() bool { return o.Worker != "none" }

@@ -41,8 +41,7 @@ func (r *reader) zones(key string, otherwise int) zones {
 // regionsOfTwo are the regions with only two zones for an account.
 var regionsOfTwo = map[string]bool{"us-west-1": true}
 
-// gpuZones returns the default number of zones for the network of the GPUs: more zones have more
-// free GPUs.
+// gpuZones returns the default number of zones for the network of the GPUs: more zones have more free GPUs.
 func gpuZones() int {
 	if regionsOfTwo[os.Getenv("CDK_DEFAULT_REGION")] {
 		return 2

@@ -207,8 +207,7 @@ func (c *restoreCommand) setting(_ context.Context, name string, content io.Read
 
 const restoringName = "restoring"
 
-// restoringFile is in the data folder while a restore is not complete. It has the id of
-// the backup.
+// restoringFile is in the data folder while a restore is not complete. It has the id of the backup.
 func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
 // checkNotRestoring fails if the data folder is half of a backup.

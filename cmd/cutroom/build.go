@@ -210,8 +210,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	return emptyScratch(p.scratch)
 }
 
-// buildServices makes the services on the records: jobs, files, keys, webhooks, and
-// the sweepers.
+// buildServices makes the services on the records: jobs, files, keys, webhooks, and the sweepers.
 func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	now, settled := s.clock.Now, s.clock.Settled
 	machine, err := boottime.Open()

@@ -8,9 +8,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// checkBlobs compares the blobs with the records while the server serves, as its time grows
-// with their number. It sets aside blobs without a record, mostly of interrupted uploads, and
-// counts missing blobs.
+// checkBlobs compares the blobs with the records while the server serves, as its time grows with their
+// number. It sets aside blobs without a record, mostly of interrupted uploads, and counts missing blobs.
 func (s *server) checkBlobs(ctx context.Context) {
 	defer s.blobs.ForgetNewcomers()
 	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)

@@ -18,9 +18,8 @@ import (
 // devAccount is the account of the development key.
 const devAccount = "dev"
 
-// ensureDevKey returns a development key that works: the one of the setting, or the
-// one in the data folder, or a new one. A key in the data folder that was revoked
-// is replaced.
+// ensureDevKey returns a development key that works: the one of the setting, or the one in the data folder,
+// or a new one. A key in the data folder that was revoked is replaced.
 func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, now time.Time) (string, error) {
 	if c.DevKey != "" {
 		works, err := ensureKey(ctx, store, c.DevKey, now)

@@ -209,8 +209,7 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 	return findings
 }
 
-// checkNetwork says who can reach the server, and warns of a key that can be
-// guessed.
+// checkNetwork says who can reach the server, and warns of a key that can be guessed.
 func checkNetwork(_ context.Context, e examination) []finding {
 	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
 		resolved, err := net.ResolveTCPAddr("tcp", address)

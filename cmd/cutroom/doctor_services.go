@@ -117,8 +117,7 @@ func checkServers(ctx context.Context, check, setting string, choice engines.Cho
 	return findings
 }
 
-// checkUpstreams checks that the gateway's model servers answer and that their keys
-// are set.
+// checkUpstreams checks that the gateway's model servers answer and that their keys are set.
 func checkUpstreams(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
@@ -174,12 +173,10 @@ func checkAWS(ctx context.Context, _ examination) []finding {
 	return []finding{{Check: "aws", State: fine, Detail: "there are credentials, and the region is " + settings.Region}}
 }
 
-// maxSkew is how far clocks may differ: client tokens and signed URLs may live for
-// a minute only.
+// maxSkew is how far clocks may differ: client tokens and signed URLs may live for a minute only.
 const maxSkew = 30 * time.Second
 
-// checkServer checks that the server of the other commands answers and accepts the
-// key.
+// checkServer checks that the server of the other commands answers and accepts the key.
 func checkServer(ctx context.Context, e examination) []finding {
 	server, err := e.session.Server()
 	if err != nil {

@@ -62,8 +62,7 @@ func checkEntries(data string) error {
 	return nil
 }
 
-// scratchNames matches the names of the folders and files that the server makes in the folder
-// for engines.
+// scratchNames matches the names of the folders and files that the server makes in the folder for engines.
 var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|cutroom-doctor|\.probe)-[0-9]+$`)
 
 // emptyScratch removes the files of an earlier run from the folder for engines. The folder may be

@@ -35,9 +35,8 @@ const catalogEvery = 2 * time.Second
 // large heap grow that many times over.
 const heapBallast = 16 << 20
 
-// longestBody is how long the body of a completion may take to arrive; a large one
-// has longer (see httpserver.Config). It stays in memory until the request is
-// answered.
+// longestBody is how long the body of a completion may take to arrive; a large one has longer (see
+// httpserver.Config). It stays in memory until the request is answered.
 const longestBody = 2 * time.Minute
 
 // minInferenceMemory is the least CUTROOM_INFERENCE_MEMORY: with less, an account
@@ -60,8 +59,7 @@ type inference struct {
 	writer   *usage.Writer
 	catalog  *catalog.Live
 	metrics  *prometheus.Metrics
-	// file is the file that the catalog follows; its path is "" for the built-in
-	// catalog.
+	// file is the file that the catalog follows; its path is "" for the built-in catalog.
 	file   catalog.File
 	logger *slog.Logger
 	// ballast enlarges the heap by pages that are never touched, so that they take
@@ -133,8 +131,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 
 func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
 
-// chatModel returns the slug of the first model that serves chat completions, if
-// there is one.
+// chatModel returns the slug of the first model that serves chat completions, if there is one.
 func (i *inference) chatModel() (slug string, ok bool) {
 	for _, row := range i.catalog.Catalog().InferenceModels() {
 		if row.Serves(catalog.Chat) {
@@ -160,8 +157,7 @@ func (i *inference) close() {
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
-		// It is read first, so that a change in between is noticed later. An error
-		// is reported below.
+		// It is read first, so that a change in between is noticed later. An error is reported below.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
 	known, err := f.catalog()

@@ -71,8 +71,7 @@ func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 // errHelp means that help was requested and shown.
 var errHelp = errors.New("help was shown")
 
-// run parses the arguments and runs the command until it is done or the context
-// ends.
+// run parses the arguments and runs the command until it is done or the context ends.
 func run(ctx context.Context, arguments []string, session *command.Session) error {
 	var line commandLine
 	helped := false

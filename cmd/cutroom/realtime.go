@@ -66,8 +66,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves sessions on their paths and passes everything else to the handler,
-// unclean paths included.
+// beside serves sessions on their paths and passes everything else to the handler, unclean paths included.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := s.server.Pattern(r.URL.Path)

@@ -56,8 +56,7 @@ type repair struct {
 	now  func() time.Time
 }
 
-// checkTimeOfRepair is long enough for any database, whatever its size: a person waits for
-// the repair.
+// checkTimeOfRepair is long enough for any database, whatever its size: a person waits for the repair.
 func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {

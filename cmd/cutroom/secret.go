@@ -31,8 +31,7 @@ func ensureMetricsKey(c *devCommand) (string, error) {
 	return kept(c.MetricsKey, metricsKeyFile(c.Data))
 }
 
-// metricsKeyFile returns the path of the generated key of /metrics in the data
-// folder.
+// metricsKeyFile returns the path of the generated key of /metrics in the data folder.
 func metricsKeyFile(data string) string { return filepath.Join(data, "metrics-key") }
 
 // kept returns the secret of the setting, or else the one in the file, or else a

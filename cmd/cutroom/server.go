@@ -72,8 +72,7 @@ type server struct {
 	stop     context.CancelFunc
 }
 
-// newServer opens the data folder, recovers from a crash, and listens. On error it
-// closes everything again.
+// newServer opens the data folder, recovers from a crash, and listens. On error it closes everything again.
 func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (*server, error) {
 	s := &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -124,8 +123,7 @@ func (s *server) run(ctx context.Context) error {
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })
 	live.Go(func() { s.batches.Run(background) })
-	// Usage is written, and budgets are settled, until the last request and session have
-	// ended.
+	// Usage is written, and budgets are settled, until the last request and session have ended.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { s.gateway.writer.Run(writing) })
 	running.Go(func() { s.budgets.Run(writing) })

@@ -108,10 +108,9 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-// checkStorage checks, without changing anything, that the database is sound and not older than the
-// blobs. With a missing or older database, users' files would count as unknown. within limits the
-// duration of the full check, given the database's size. whole reports whether the check finished in
-// that time.
+// checkStorage checks, without changing anything, that the database is sound and not older than the blobs.
+// With a missing or older database, users' files would count as unknown. within limits the duration of the
+// full check, given the database's size. whole reports whether the check finished in that time.
 //
 // Errors: *refusal, in a *command.DamageError if the database is damaged; others of the file system.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
@@ -152,8 +151,7 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 
 // checkNotLost fails if the database is missing although there are blobs.
 //
-// Errors: *refusal; that the folder was not restored to the end; others of the file
-// system.
+// Errors: *refusal; that the folder was not restored to the end; others of the file system.
 func checkNotLost(ctx context.Context, f dataFlag) error {
 	if err := checkNotRestoring(f.Data); err != nil {
 		return err
@@ -272,8 +270,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 }
 
-// dropAside deletes blobs that were set aside long enough ago and returns their
-// number.
+// dropAside deletes blobs that were set aside long enough ago and returns their number.
 func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil

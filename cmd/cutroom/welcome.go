@@ -19,8 +19,7 @@ type announcement struct {
 	InferenceURL string `json:"inference_url"`
 	// KeyFile is "" if the key is a setting.
 	KeyFile string `json:"key_file,omitempty"`
-	// MetricsKeyFile is the file of the key of /metrics; "" if the key is a
-	// setting.
+	// MetricsKeyFile is the file of the key of /metrics; "" if the key is a setting.
 	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
 	Data           string `json:"data"`
 }

@@ -77,8 +77,7 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(text)) // it fails if the caller has gone
 }
 
-// watch checks the engine until the context ends, and lets /healthz ask stuck from
-// now on.
+// watch checks the engine until the context ends, and lets /healthz ask stuck from now on.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
 	ticker := time.NewTicker(lookEvery)

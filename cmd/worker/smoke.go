@@ -30,9 +30,8 @@ import (
 )
 
 const (
-	// smokeTime is how long a check is repeated that may hold later: the role of a new
-	// deploy takes some seconds until every service knows it, and an engine server takes
-	// minutes to start.
+	// smokeTime is how long a check is repeated that may hold later: the role of a new deploy takes some
+	// seconds until every service knows it, and an engine server takes minutes to start.
 	smokeTime = 3 * time.Minute
 	// smokeEvery is the time between two tries.
 	smokeEvery = 2 * time.Second

@@ -23,8 +23,7 @@ type reaper struct {
 	logger *slog.Logger
 }
 
-// handle handles one event. The answer lists the messages that failed; SQS keeps
-// those.
+// handle handles one event. The answer lists the messages that failed; SQS keeps those.
 func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventResponse, err error) {
 	if len(e.Records) == 0 {
 		return answer, r.stopped(ctx, e.Detail)

@@ -79,8 +79,7 @@ func answerTo(e event, failure error) answer {
 	return a
 }
 
-// newClient returns the client of the URLs that answers are put to, which are signed ones of
-// S3.
+// newClient returns the client of the URLs that answers are put to, which are signed ones of S3.
 func newClient() *http.Client {
 	return &http.Client{Transport: awsclient.Transport(0), Timeout: awsclient.CallTime}
 }

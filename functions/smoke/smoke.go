@@ -18,8 +18,7 @@ const (
 	// is unknown for some seconds, and an account's quota of tasks may be used up by workers
 	// that are about to end.
 	startTime = 2 * time.Minute
-	// tryTime limits the whole attempt, so that the function can still answer: it may run for 15
-	// minutes.
+	// tryTime limits the whole attempt, so that the function can still answer: it may run for 15 minutes.
 	tryTime = 13 * time.Minute
 	// stopTime limits the end of a task that takes too long.
 	stopTime = 15 * time.Second
@@ -42,9 +41,8 @@ type smoke struct {
 	poll   time.Duration
 }
 
-// handle serves a request and sends CloudFormation the result. If the answer cannot be sent, it fails,
-// and Lambda repeats the request. The task's token is the request's, so the repetition starts no second
-// task.
+// handle serves a request and sends CloudFormation the result. If the answer cannot be sent, it fails, and
+// Lambda repeats the request. The task's token is the request's, so the repetition starts no second task.
 func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	failure := s.serve(ctx, e)
 	if failure != nil {

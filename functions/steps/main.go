@@ -1,7 +1,6 @@
 // Function steps works on batches: each run makes calls of one batch for some minutes, and starts other
-// runs while batches wait. The function batches starts it for new and cancelled batches. A schedule
-// starts it for the rest: batches that wait until a time, and batches of runs that died. It ignores its
-// event.
+// runs while batches wait. The function batches starts it for new and cancelled batches. A schedule starts
+// it for the rest: batches that wait until a time, and batches of runs that died. It ignores its event.
 package main
 
 import (

@@ -22,8 +22,7 @@ type quota struct {
 	why                  string
 	// fatal means that a deploy hangs if the quota is 0.
 	fatal bool
-	// state is "ok", "warn" or "fail". After "fail" a deploy would hang. mend says how to raise the
-	// quota.
+	// state is "ok", "warn" or "fail". After "fail" a deploy would hang. mend says how to raise the quota.
 	state, detail, mend string
 }
 

@@ -84,8 +84,7 @@ type Usage struct {
 }
 
 type UsageQuery struct {
-	// From and To are days, both included and written like 2026-01-31; "" is the service's
-	// default.
+	// From and To are days, both included and written like 2026-01-31; "" is the service's default.
 	From, To string
 	// GroupBy are the fields of a row, in their order: day, model, key and account. The default is day
 	// and model.

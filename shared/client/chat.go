@@ -48,9 +48,8 @@ type streamedChat struct {
 	} `json:"stream_options"`
 }
 
-// Stream calls said with each piece of the answer and returns the tokens used,
-// which are zero if the gateway does not report them. It also returns the errors of
-// said.
+// Stream calls said with each piece of the answer and returns the tokens used, which are zero if the
+// gateway does not report them. It also returns the errors of said.
 func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) error) (ChatUsage, error) {
 	wanted := streamedChat{Chat: chat, Stream: true}
 	wanted.Options.IncludeUsage = true

@@ -22,14 +22,12 @@ import (
 )
 
 const (
-	// silence is how long a connection may be without a byte in either direction:
-	// the services send keep-alives on their streams more often, and answer other
-	// calls sooner.
+	// silence is how long a connection may be without a byte in either direction: the services send
+	// keep-alives on their streams more often, and answer other calls sooner.
 	silence = 2 * time.Minute
 	// longSilence is the same for a completion that is not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer limits an answer that is read into memory, in bytes. A page of 1,000 jobs is far
-	// smaller.
+	// maxAnswer limits an answer that is read into memory, in bytes. A page of 1,000 jobs is far smaller.
 	maxAnswer = 32 << 20
 	// expectAbove is the size of a body, in bytes, above which the client waits for
 	// the service to accept it (Expect: 100-continue).
@@ -48,16 +46,14 @@ type Config struct {
 	NewID func() string
 	// Backoff is the pause before the first retry; it doubles with each.
 	Backoff time.Duration
-	// Repeating is called before each retry, with the pause that precedes it. It may
-	// be nil.
+	// Repeating is called before each retry, with the pause that precedes it. It may be nil.
 	Repeating func(err error, pause time.Duration)
 }
 
 // Client calls both services. Its methods are safe for concurrent use.
 //
-// Errors of all methods: [*Error] if the service refuses the call;
-// [*ConnectionError] if it cannot be reached or the connection breaks; the
-// context's.
+// Errors of all methods: [*Error] if the service refuses the call; [*ConnectionError] if it cannot be
+// reached or the connection breaks; the context's.
 type Client struct {
 	config   Config
 	http     *http.Client
@@ -89,9 +85,8 @@ func New(c Config) (*Client, error) {
 
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// keepKey removes the key from a redirect to another host: a result may be fetched
-// from the bucket by a signed URL. net/http itself removes only the headers that it
-// knows.
+// keepKey removes the key from a redirect to another host: a result may be fetched from the bucket by a
+// signed URL. net/http itself removes only the headers that it knows.
 func keepKey(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("more than 5 redirects")
@@ -106,8 +101,7 @@ func keepKey(request *http.Request, via []*http.Request) error {
 // keyHeader carries the key to the media service (docs/contract/auth.md#keys).
 const keyHeader = "x-api-key"
 
-// idempotencyHeader names a call that creates something, so that the service
-// recognises a retry.
+// idempotencyHeader names a call that creates something, so that the service recognises a retry.
 const idempotencyHeader = "Idempotency-Key"
 
 type call struct {

@@ -50,8 +50,7 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 	return os.Rename(partial, path)
 }
 
-// resultPath and bytesPath are the paths of a job's result and a stored file's
-// bytes.
+// resultPath and bytesPath are the paths of a job's result and a stored file's bytes.
 func resultPath(id string) string { return jobPath(id) + "/content" }
 func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 
@@ -163,8 +162,7 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete checks, when the service has no bytes past the offset, that everything
-// has been downloaded.
+// complete checks, when the service has no bytes past the offset, that everything has been downloaded.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)

@@ -29,8 +29,7 @@ type Error struct {
 	RetryAfter time.Duration
 }
 
-// FieldError is one item of a validation error body
-// (docs/contract/errors.md#validation-errors).
+// FieldError is one item of a validation error body (docs/contract/errors.md#validation-errors).
 type FieldError struct {
 	Loc  []string `json:"loc"`
 	Msg  string   `json:"msg"`

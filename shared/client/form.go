@@ -24,8 +24,7 @@ type Source struct {
 	Reference string
 }
 
-// File returns a source that is a file on disk. It fails if path is not a regular
-// file.
+// File returns a source that is a file on disk. It fails if path is not a regular file.
 func File(path string) (Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -96,8 +95,7 @@ func formBody(parts []part, sent Progress) (*body, error) {
 	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
 }
 
-// writeReference writes a stored file's id in place of its bytes
-// (docs/contract/media.md#forms).
+// writeReference writes a stored file's id in place of its bytes (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))

@@ -40,13 +40,11 @@ type Job struct {
 	QueuePosition       int   `json:"queue_position"`
 	EstimatedStart      *Span `json:"estimated_start_at"`
 	EstimatedCompletion *Span `json:"estimated_completion_at"`
-	// EstimatedSeconds is how long the engine was expected to work on it; nil if that
-	// was not known.
+	// EstimatedSeconds is how long the engine was expected to work on it; nil if that was not known.
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
 	SecondsLeft      *int64 `json:"seconds_left"`
 	Seed             uint32 `json:"seed"`
-	// Prompt, Options and Inputs are copied from the request. A list has the beginning of a long
-	// prompt.
+	// Prompt, Options and Inputs are copied from the request. A list has the beginning of a long prompt.
 	Prompt  string              `json:"prompt"`
 	Options map[string]any      `json:"options"`
 	Inputs  map[string]JobInput `json:"inputs"`
@@ -102,8 +100,7 @@ type ContentCredentials struct {
 
 const Cancelled = "cancelled"
 
-// Cancelled reports whether the job was cancelled, which the service shows as a
-// failure.
+// Cancelled reports whether the job was cancelled, which the service shows as a failure.
 func (j Job) Cancelled() bool { return j.Error != nil && j.Error.Code == Cancelled }
 
 type Failure struct {
@@ -276,8 +273,7 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	return answer.Secret, err
 }
 
-// JobFilter selects jobs by status, model and words that they mention; "" selects
-// all.
+// JobFilter selects jobs by status, model and words that they mention; "" selects all.
 type JobFilter struct{ Status, Model, Search string }
 
 // Jobs returns the account's jobs, newest first, at most limit of them. It reads pages when needed, and
@@ -306,8 +302,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 	}
 }
 
-// maxPage is the largest page of a list
-// (docs/contract/limits.md#lists).
+// maxPage is the largest page of a list (docs/contract/limits.md#lists).
 const maxPage = 1000
 
 // list returns the items of a paged list, at most limit of them.

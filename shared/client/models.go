@@ -31,8 +31,7 @@ type Price struct {
 	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
-// MediaModels returns the models that edit media, from the service's OpenAPI
-// document.
+// MediaModels returns the models that edit media, from the service's OpenAPI document.
 func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	var document struct {
 		Paths map[string]struct {

@@ -33,8 +33,7 @@ type Spec struct {
 	Seed uint32
 	// Options are the other fields of the form, by name (see job.Request).
 	Options map[string]any
-	// Data is the input to edit, or nil for text-to-video. Reference is the reference image, or
-	// nil.
+	// Data is the input to edit, or nil for text-to-video. Reference is the reference image, or nil.
 	Data, Reference *Input
 	// Size is the exact size of the result, in square pixels. It follows the aspect of
 	// Data, so that scaling is enough. FPS and Duration are the result's frame rate and
@@ -79,9 +78,8 @@ type Outcome struct {
 	Understood []string
 	// Notice is a message for the user in sentences, such as about ignored words, or empty.
 	Notice string
-	// Thumbnails makes small pictures of intermediate files in the run's folder, if requested; nil
-	// if the engine kept none. It may be called once, while the next run is running, as long as the
-	// folder exists.
+	// Thumbnails makes small pictures of intermediate files in the run's folder, if requested; nil if the
+	// engine kept none. It may be called once, while the next run is running, as long as the folder exists.
 	Thumbnails func() Thumbnails
 }
 

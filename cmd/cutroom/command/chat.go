@@ -95,8 +95,7 @@ func (s *Session) answer(ctx context.Context, service *client.Client,
 	return said.String(), usage, err
 }
 
-// harmless removes control characters that would act on a terminal from a model's
-// text.
+// harmless removes control characters that would act on a terminal from a model's text.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {

@@ -23,8 +23,7 @@ type order struct {
 	Detach  bool   `help:"Do not wait for the job: print its id."`
 }
 
-// fields returns the form fields that the flags set. Defaults are left to the
-// service.
+// fields returns the form fields that the flags set. Defaults are left to the service.
 func (o order) fields(prompt string) (map[string]string, error) {
 	fields := map[string]string{}
 	if prompt != "" {

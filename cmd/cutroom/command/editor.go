@@ -103,9 +103,8 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 	return edit, nil
 }
 
-// modelForm matches canonical ids (docs/contract/media.md#models). They become part
-// of file names, so whatever a server answers, they must not lead to another
-// folder.
+// modelForm matches canonical ids (docs/contract/media.md#models). They become part of file names, so
+// whatever a server answers, they must not lead to another folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
 // The default path of a result is in its input's folder, under the name that the service

@@ -356,8 +356,7 @@ func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// downloadName returns the name of a job's result, as the service names it
-// (docs/contract/jobs.md#results).
+// downloadName returns the name of a job's result, as the service names it (docs/contract/jobs.md#results).
 func downloadName(shown client.Job) string {
 	extension := ".mp4"
 	if shown.Result != nil {

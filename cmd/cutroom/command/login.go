@@ -94,8 +94,7 @@ func (s *Session) readKey() (string, error) {
 	return key, nil
 }
 
-// readHidden asks for a line and reads it without echo, which is off before it
-// asks.
+// readHidden asks for a line and reads it without echo, which is off before it asks.
 //
 // Errors: context.Canceled for Ctrl-C.
 func (s *Session) readHidden(input *os.File) (string, error) {

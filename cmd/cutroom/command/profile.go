@@ -41,8 +41,7 @@ type profiles struct {
 
 func (s *Session) profileName() string { return first(s.Profile, defaultProfile) }
 
-// ProfilesFile returns the path of the profiles' file (XDG Base Directory
-// Specification).
+// ProfilesFile returns the path of the profiles' file (XDG Base Directory Specification).
 func (s *Session) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(folder) { // the specification says to ignore others

@@ -24,8 +24,7 @@ func (s *Session) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
 
 func (s *Session) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
 
-// display shows the progress of edits as bars on a terminal, and otherwise not at
-// all.
+// display shows the progress of edits as bars on a terminal, and otherwise not at all.
 type display struct {
 	bars *mpb.Progress
 	// keep leaves the bars of completed phases on the screen.

@@ -1,6 +1,5 @@
-// Package command has the commands for users of the two services. Each command is a
-// struct whose fields are its arguments and flags, and whose method Run carries it
-// out.
+// Package command has the commands for users of the two services. Each command is a struct whose fields are
+// its arguments and flags, and whose method Run carries it out.
 //
 // Only results go to stdout; everything else goes to stderr.
 package command
@@ -64,8 +63,7 @@ type Server struct {
 	KeyFrom string `json:"key_from"`
 }
 
-// Server returns the services to use. They come from the environment, else the profile, else this
-// machine.
+// Server returns the services to use. They come from the environment, else the profile, else this machine.
 //
 // A key is sent only to its own servers: a profile's key to the profile's servers, the key of
 // `cutroom dev` to this machine.
@@ -96,8 +94,7 @@ func (s *Session) Server() (Server, error) {
 	return server, nil
 }
 
-// DevKeyFile returns the path of the key that `cutroom dev` makes, in its data
-// folder.
+// DevKeyFile returns the path of the key that `cutroom dev` makes, in its data folder.
 func DevKeyFile(data string) string { return filepath.Join(data, "dev-key") }
 
 func first(values ...string) string {

@@ -149,8 +149,7 @@ type draft struct {
 	name string
 }
 
-// draft makes a file in a folder below for content that gets another name later; id makes its name
-// unique.
+// draft makes a file in a folder below for content that gets another name later; id makes its name unique.
 func (f *Folder) draft(below, id string) (*draft, error) {
 	own := filepath.Join(below, ".cutroom-"+id+".part")
 	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)

@@ -39,9 +39,8 @@ const instructions = "Cutroom edits videos and pictures, makes videos from text,
 	"user asks for them. Report an edit as done only after get_job shows that the job is completed, and " +
 	"pass on the record's notes on how the prompt was understood."
 
-// Serve serves an agent that writes to in and reads from out, until in or the context ends. It then
-// cancels the calls in flight. A line that is not a message is answered with an error, and the
-// session continues.
+// Serve serves an agent that writes to in and reads from out, until in or the context ends. It then cancels
+// the calls in flight. A line that is not a message is answered with an error, and the session continues.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()

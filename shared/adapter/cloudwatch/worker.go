@@ -44,8 +44,7 @@ func (w *Worker) Ran(r worker.Run) {
 // stageMetrics are the stages that become metrics. They are few, because each costs money.
 var stageMetrics = []struct{ stage, name string }{{"fetch", "Fetch"}, {"engine", "Engine"}, {"store", "Store"}}
 
-// Watch writes the fraction of time for which the slots were busy, at intervals, until the context
-// ends.
+// Watch writes the fraction of time for which the slots were busy, at intervals, until the context ends.
 func (w *Worker) Watch(ctx context.Context, every time.Duration, loads func() []worker.Load) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

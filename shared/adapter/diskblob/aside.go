@@ -138,8 +138,7 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	return nil
 }
 
-// DropAsideBefore deletes the blobs that were set aside on days before the time, and returns their
-// number.
+// DropAsideBefore deletes the blobs that were set aside on days before the time, and returns their number.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()
 	if err != nil {

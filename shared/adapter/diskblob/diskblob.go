@@ -6,8 +6,7 @@
 // absent. No call writes to an existing blob's file: replacing a blob creates a new file, so a hard
 // link is a copy.
 //
-// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root
-// open.
+// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root open.
 package diskblob
 
 import (
@@ -102,8 +101,7 @@ func sameDisk(root, path string) error {
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
 		return err
 	}
-	// This never renames anything, because the target is a dot. Linux checks for another mount
-	// first.
+	// This never renames anything, because the target is a dot. Linux checks for another mount first.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
 		return fmt.Errorf("%s is a mount: mount all of %s there", path, root)

@@ -42,9 +42,8 @@ func ReadMark(root string) (integrity.Mark, error) {
 	return mark, nil
 }
 
-// Marker keeps the mark of a root. An advance survives the process at once and the machine after
-// half a minute. After a power failure the mark may be too low, which detects less, but never too
-// high.
+// Marker keeps the mark of a root. An advance survives the process at once and the machine after half a
+// minute. After a power failure the mark may be too low, which detects less, but never too high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File

@@ -53,9 +53,8 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob returns the write that fails a job in any run. The writer adds ":failure", a job.Failure
-// in JSON. The write removes the nonce, so the run that lost the job does not mistake this end for
-// its own.
+// FailJob returns the write that fails a job in any run. The writer adds ":failure", a job.Failure in JSON.
+// The write removes the nonce, so the run that lost the job does not mistake this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",

@@ -42,9 +42,8 @@ type jobRecord struct {
 	Lane    job.Lane   `dynamodbav:"lane"`
 	Seed    uint32     `dynamodbav:"seed"`
 	Status  job.Status `dynamodbav:"status"`
-	// OpenStatus is the value of Status while the job is open, so a start does not write the index of
-	// the account's jobs; StartedAt is set once it was started. It is empty in records of version
-	// 0.1.0.
+	// OpenStatus is the value of Status while the job is open, so a start does not write the index of the
+	// account's jobs; StartedAt is set once it was started. It is empty in records of version 0.1.0.
 	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`

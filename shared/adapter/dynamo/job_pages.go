@@ -26,9 +26,8 @@ const (
 // attribute status (jobRecord.OpenStatus), so a job writes the index twice.
 const jobsByAccount = "jobs-by-account"
 
-// List makes one read of the index, which has a record within about a second, and a batch read of
-// each pageBatch of jobs, which returns their current state. It makes more of both if few jobs
-// match.
+// List makes one read of the index, which has a record within about a second, and a batch read of each
+// pageBatch of jobs, which returns their current state. It makes more of both if few jobs match.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)

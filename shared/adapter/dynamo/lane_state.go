@@ -117,8 +117,7 @@ var (
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Line makes one call of SQS and one read, or no read within laneStateFor. SQS does not count by
-// account.
+// Line makes one call of SQS and one read, or no read within laneStateFor. SQS does not count by account.
 func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err error) {
 	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Line{}, err

@@ -36,8 +36,7 @@ const (
 
 // OpenEntry is a job's place in the sets of its account's open jobs.
 type OpenEntry struct {
-	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element of the
-	// set.
+	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element of the set.
 	Set, Element string
 }
 

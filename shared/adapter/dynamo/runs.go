@@ -17,9 +17,8 @@ import (
 // Runs is a job.Runs. Each write is one update of the record, conditional on its state, deadline
 // and nonce. Complete also writes the usage of the account in the same transaction.
 //
-// A worker ends a job with its result by Complete. The state machine usually writes any other end.
-// Fail is for a worker whose task token is no longer accepted, and for callers who end a job from
-// outside.
+// A worker ends a job with its result by Complete. The state machine usually writes any other end. Fail is
+// for a worker whose task token is no longer accepted, and for callers who end a job from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
@@ -35,8 +34,7 @@ func NewRuns(client *dynamodb.Client, table string) *Runs {
 	return &Runs{client: client, table: table}
 }
 
-// CountIn makes the transactions that accept and complete jobs count them in the usage. It returns
-// r.
+// CountIn makes the transactions that accept and complete jobs count them in the usage. It returns r.
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
 	return r

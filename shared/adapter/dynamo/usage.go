@@ -97,8 +97,7 @@ func (u *Usage) Reach(ctx context.Context) error {
 	return err
 }
 
-// usagePartition returns the partition of a shard of an account's usage. No account has a "#" in
-// its name.
+// usagePartition returns the partition of a shard of an account's usage. No account has a "#" in its name.
 func usagePartition(account string, shard uint32) string {
 	if shard == 0 {
 		return account

@@ -22,10 +22,9 @@ const (
 	longestAnswer = 64 << 10
 )
 
-// TaskProtection keeps scaling and deploys from stopping its task while the task is busy. It calls
-// the ECS agent's endpoint for task scale-in protection; the task's role needs
-// ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task outside a service cannot
-// be protected.
+// TaskProtection keeps scaling and deploys from stopping its task while the task is busy. It calls the ECS
+// agent's endpoint for task scale-in protection; the task's role needs ecs:GetTaskProtection and
+// ecs:UpdateTaskProtection on the task. A task outside a service cannot be protected.
 //
 // It does not protect a task from the end of its instance, such as a spot interruption.
 type TaskProtection struct {
@@ -46,8 +45,7 @@ func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, e
 	return &TaskProtection{endpoint: base.JoinPath("task-protection/v1/state").String(), client: client}, nil
 }
 
-// Busy protects the task for 15 minutes. Call it before work starts and repeat it while the work
-// continues.
+// Busy protects the task for 15 minutes. Call it before work starts and repeat it while the work continues.
 func (p *TaskProtection) Busy(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{ProtectionEnabled: true, ExpiresInMinutes: int(protectedTime / time.Minute)})
 }

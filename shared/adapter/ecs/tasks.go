@@ -20,8 +20,7 @@ type Task struct {
 	Container               string
 	Command                 []string
 	Subnets, SecurityGroups []string
-	// PublicAddress gives the task a public IP address, which it needs in a subnet without a NAT
-	// gateway.
+	// PublicAddress gives the task a public IP address, which it needs in a subnet without a NAT gateway.
 	PublicAddress bool
 }
 

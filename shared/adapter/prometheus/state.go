@@ -17,8 +17,7 @@ type State struct {
 	// Jobs are the open jobs. A lane and status without jobs may be missing.
 	Jobs        []OpenJobs
 	StoredBytes int64
-	// Sessions is the number of open realtime sessions, Waiting the number of clients that wait for
-	// one.
+	// Sessions is the number of open realtime sessions, Waiting the number of clients that wait for one.
 	Sessions int
 	Waiting  int
 }
@@ -56,8 +55,7 @@ func (s *state) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect fails the scrape if the records cannot be read, because old numbers would hide the
-// failure.
+// Collect fails the scrape if the records cannot be read, because old numbers would hide the failure.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()

@@ -49,8 +49,7 @@ func (s *Store) listed(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*
 // deletesAtOnce is how many requests DeleteAll makes concurrently.
 const deletesAtOnce = 8
 
-// DeleteAll makes a list request for each thousand blobs, and one free delete request for each
-// blob.
+// DeleteAll makes a list request for each thousand blobs, and one free delete request for each blob.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	deleting, ctx := errgroup.WithContext(ctx)
 	deleting.SetLimit(deletesAtOnce)

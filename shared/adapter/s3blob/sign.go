@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Signer signs uploads straight to the bucket
-// (docs/contract/media.md#large-uploads).
+// Signer signs uploads straight to the bucket (docs/contract/media.md#large-uploads).
 type Signer struct {
 	store *Store
 	now   func() time.Time
@@ -43,8 +42,7 @@ func (g *Signer) At(url string) *Signer {
 // Sign returns the request that uploads f's bytes, which must start before f.SignedUntil. S3 checks
 // the announced size and MD5, and accepts the bytes only once: it answers a second upload with 412.
 //
-// The request expires earlier if the signing credentials do. A function's credentials last for some
-// hours.
+// The request expires earlier if the signing credentials do. A function's credentials last for some hours.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {

@@ -131,9 +131,8 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	})
 }
 
-// holdBudgets takes all holds of a job, or none, in the transaction that accepts it. If too little
-// remains, it first ends the leases of dead processes. After fault.Exhausted the caller must roll
-// back.
+// holdBudgets takes all holds of a job, or none, in the transaction that accepts it. If too little remains,
+// it first ends the leases of dead processes. After fault.Exhausted the caller must roll back.
 func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []budget.Claim) ([]budget.Hold, error) {
 	var holds []budget.Hold
 	for _, c := range claims {
@@ -163,8 +162,7 @@ func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settle
 	return nil
 }
 
-// room returns the rest of the limit on a counter. If it is too small, room first ends expired
-// leases.
+// room returns the rest of the limit on a counter. If it is too small, room first ends expired leases.
 func (b *Budgets) room(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {

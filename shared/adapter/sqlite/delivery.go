@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// delivery is a leased message. Its receipt distinguishes its lease from later leases of the same
-// message.
+// delivery is a leased message. Its receipt distinguishes its lease from later leases of the same message.
 type delivery struct {
 	db *DB
 	message

@@ -37,9 +37,8 @@ func fullError(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.StorageFull, "There is no space left to store the record.")
 }
 
-// isFull reports whether a write failed for lack of space. SQLite says "full" only
-// for ENOSPC; a quota, and the growth of its shared-memory file, cause write
-// errors.
+// isFull reports whether a write failed for lack of space. SQLite says "full" only for ENOSPC; a quota, and
+// the growth of its shared-memory file, cause write errors.
 func isFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch is how many files one statement marks as ended. More would block other writers on a slow
-// disk.
+// endBatch is how many files one statement marks as ended. More would block other writers on a slow disk.
 const endBatch = 500
 
 const (

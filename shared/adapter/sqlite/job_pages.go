@@ -71,9 +71,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns the first jobs of jobPage that match the filter, at most limit. If it has read
-// more than most bytes of requests, it stops early: next is then the id of the last job that it
-// read.
+// jobsOf returns the first jobs of jobPage that match the filter, at most limit. If it has read more than
+// most bytes of requests, it stops early: next is then the id of the last job that it read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

@@ -158,8 +158,7 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end records the end of a job, settles its budget holds, deletes its message and schedules its
-// webhook.
+// end records the end of a job, settles its budget holds, deletes its message and schedules its webhook.
 func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {

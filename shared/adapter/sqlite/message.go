@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// message is a message of the queue. Its body is the id of a job. The table has goqite's layout;
-// times come from the database's clock, because a wall clock that is set back would hide every
-// message.
+// message is a message of the queue. Its body is the id of a job. The table has goqite's layout; times come
+// from the database's clock, because a wall clock that is set back would hide every message.
 type message struct {
 	id    string
 	jobID string

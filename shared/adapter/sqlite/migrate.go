@@ -12,8 +12,7 @@ import (
 // baseline is the oldest schema version that this program opens: the schema of release 0.1.0.
 const baseline = 29
 
-// migrations are numbered from baseline without gaps. Never edit a released migration; add a new
-// file.
+// migrations are numbered from baseline without gaps. Never edit a released migration; add a new file.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS

@@ -15,8 +15,7 @@ import (
 // delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
-// Queue implements worker.Queue with one queue per lane and account. Its times use the database's
-// clock.
+// Queue implements worker.Queue with one queue per lane and account. Its times use the database's clock.
 //
 // Receive serves the account with the fewest leased messages, and among equals the one served
 // longest ago. An account with one job therefore waits for at most one receive per other account.

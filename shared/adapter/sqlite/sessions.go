@@ -18,9 +18,8 @@ type Machine interface {
 	Boot() string
 }
 
-// Sessions implements session.Store for the processes of one machine. Counting an account's
-// sessions takes one read. Nothing survives a restart of the machine, so no connect or close waits
-// for the disk.
+// Sessions implements session.Store for the processes of one machine. Counting an account's sessions takes
+// one read. Nothing survives a restart of the machine, so no connect or close waits for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine

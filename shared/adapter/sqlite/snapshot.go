@@ -55,8 +55,7 @@ func checkCopy(ctx context.Context, path string) error {
 // placeCheck limits the check of a placed database.
 const placeCheck = time.Minute
 
-// Place writes a snapshot to the path, which must not exist. The database appears whole or not at
-// all.
+// Place writes a snapshot to the path, which must not exist. The database appears whole or not at all.
 //
 // Errors: reader errors; integrity.ErrDamaged; an existing database; the schema of a newer version;
 // others of the file system.

@@ -44,8 +44,7 @@ type Options struct {
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk; it may be nil.
 	Reserve Reserve
-	// AccountLeases is how many jobs of a lane one account may have leased at once. 0 means no
-	// limit.
+	// AccountLeases is how many jobs of a lane one account may have leased at once. 0 means no limit.
 	AccountLeases int
 	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)
@@ -111,8 +110,7 @@ func connect(path string, options Options) (*DB, error) {
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file holds prompts, so only its owner may read it. SQLite gives its other files the same
-	// mode.
+	// The file holds prompts, so only its owner may read it. SQLite gives its other files the same mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)
@@ -169,8 +167,7 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// Close waits for the running reads and writes, refuses new ones and closes the
-// file.
+// Close waits for the running reads and writes, refuses new ones and closes the file.
 func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.writer.Close())
 }
@@ -184,8 +181,7 @@ func (db *DB) Keys() *Keys { return &Keys{db} }
 // write runs a durable transaction. The context limits only the wait for the writer: a transaction
 // that has started runs to its end, so that its result is never lost.
 //
-// While the reserve is released, it fails with fault.StorageFull: the remaining space is for
-// writeAnyway.
+// While the reserve is released, it fails with fault.StorageFull: the remaining space is for writeAnyway.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fullError(nil)

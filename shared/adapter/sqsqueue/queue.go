@@ -2,9 +2,8 @@
 // timeout is the lease of a message. A message carries the task token for reports to the job's
 // execution, which then writes the job's end.
 //
-// The queues are standard queues with the account as message group; SQS is fair between groups.
-// They may deliver a message twice. The current run in the record then decides which worker has the
-// job.
+// The queues are standard queues with the account as message group; SQS is fair between groups. They may
+// deliver a message twice. The current run in the record then decides which worker has the job.
 package sqsqueue
 
 import (
@@ -108,8 +107,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			continue
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
-			// It is released at once, so it soon reaches the dead-letter queue, where an operator
-			// finds it.
+			// It is released at once, so it soon reaches the dead-letter queue, where an operator finds it.
 			q.Logger.Error("receive a message that is not about a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("return a message", "queue", url, "error", err)

@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is SQS's longest delay. An attempt that is due later is received earlier and sent
-// again.
+// longestDelay is SQS's longest delay. An attempt that is due later is received earlier and sent again.
 const longestDelay = 15 * time.Minute
 
 type ScheduledAttempts struct {
@@ -27,8 +26,7 @@ func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
 	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
-// Send queues an attempt for when it is due, or after longestDelay. A repeated call may queue it
-// twice.
+// Send queues an attempt for when it is due, or after longestDelay. A repeated call may queue it twice.
 func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {

@@ -55,9 +55,8 @@ func NewFunction() (*Parts, error) {
 	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New returns the parts of a program whose callers have credentials, by its settings. The tracer
-// traces requests, if it is not nil; calls to AWS are traced by config. Handler
-// reports wrong settings.
+// New returns the parts of a program whose callers have credentials, by its settings. The tracer traces
+// requests, if it is not nil; calls to AWS are traced by config. Handler reports wrong settings.
 func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: env, AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
@@ -120,8 +119,7 @@ func (p *Parts) ManageBudgets() {
 	}
 }
 
-// keeper returns the budgets of the deploy and a keeper of them, nil after an error, which
-// Surface returns.
+// keeper returns the budgets of the deploy and a keeper of them, nil after an error, which Surface returns.
 func (p *Parts) keeper() (*dynamo.Budgets, *budget.Keeper) {
 	table := p.Required("CUTROOM_USAGE_TABLE")
 	clock, err := boottime.Open()
@@ -161,8 +159,7 @@ type Machine interface {
 	job.Orchestrator
 }
 
-// VideoWait is how long a caller of the deprecated routes waits for a video in AWS
-// (docs/contract/jobs.md).
+// VideoWait is how long a caller of the deprecated routes waits for a video in AWS (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 
 // Queues returns the URLs of the lanes' queues.

@@ -48,8 +48,7 @@ type warmUp struct {
 	next time.Time
 }
 
-// wakeEvery is the shortest time between two wakes: a second one would only find the
-// workers starting.
+// wakeEvery is the shortest time between two wakes: a second one would only find the workers starting.
 const wakeEvery = 10 * time.Second
 
 // warm is Warm of api.Config: if the lane has no worker it wakes them and reports

@@ -40,11 +40,10 @@ type Choice struct {
 	ComfyUI bool
 }
 
-// Parse returns the choice that CUTROOM_ENGINE makes: "preview" or nothing; the
-// URLs of engine servers, separated by commas; "openai:" and the URL of a
-// server with the OpenAI interface, and after a comma another one, for images; or
-// "comfyui:" and the URLs of ComfyUI servers, separated by commas. It does not check
-// the URLs.
+// Parse returns the choice that CUTROOM_ENGINE makes: "preview" or nothing; the URLs of engine servers,
+// separated by commas; "openai:" and the URL of a server with the OpenAI interface, and after a comma
+// another one, for images; or "comfyui:" and the URLs of ComfyUI servers, separated by commas. It does not
+// check the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
 		return Choice{Name: Preview}

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// inspectEvery is the time between two attempts to ask a server that cannot be
-// reached.
+// inspectEvery is the time between two attempts to ask a server that cannot be reached.
 const inspectEvery = 5 * time.Second
 
 // Inspect asks an engine's servers at the start for the needs of the catalog's models, and logs missing

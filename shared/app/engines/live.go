@@ -17,9 +17,8 @@ import (
 // NewLive returns the engine for live video: engine servers for the models that they edit
 // live, and the preview engine for all others.
 //
-// The settings are CUTROOM_LIVE_ENGINE and CUTROOM_ENGINE; without the first the second
-// counts. It does not check whether a server is running. An error is one line that names the
-// setting.
+// The settings are CUTROOM_LIVE_ENGINE and CUTROOM_ENGINE; without the first the second counts. It does not
+// check whether a server is running. An error is one line that names the setting.
 func NewLive(live, setting string) (engine.LiveEngine, error) {
 	preview := frame.New(time.Now, rand.Uint32)
 	choice := Parse(cmp.Or(live, setting))

@@ -39,8 +39,7 @@ type Parts struct {
 	Logger  *slog.Logger
 }
 
-// New returns the parts of a function of the gateway. Wrong settings are left in the
-// environment's error.
+// New returns the parts of a function of the gateway. Wrong settings are left in the environment's error.
 //
 // It fails outside of a function.
 func New() (*Parts, error) {

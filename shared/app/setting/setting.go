@@ -1,6 +1,5 @@
 // Package setting reads the settings of programs from environment variables named CUTROOM_…, so that a
-// variable means the same to every program. An error is one line that names the variable and the
-// problem.
+// variable means the same to every program. An error is one line that names the variable and the problem.
 package setting
 
 import (

@@ -14,8 +14,7 @@ import (
 // ("OpenTelemetry concepts" in X-Ray's developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
-// exporter sends spans with the annotations that functions give theirs, so that a search
-// finds both.
+// exporter sends spans with the annotations that functions give theirs, so that a search finds both.
 type exporter struct {
 	sdk.SpanExporter
 	client *http.Client

@@ -26,8 +26,7 @@ type signer struct {
 	signer      *v4.Signer
 }
 
-// newSigner returns a signer of requests to a region. The credentials renew themselves
-// before they expire.
+// newSigner returns a signer of requests to a region. The credentials renew themselves before they expire.
 func newSigner(next http.RoundTripper, credentials aws.CredentialsProvider, region string,
 	now func() time.Time) *signer {
 	return &signer{next, credentials, region, now, v4.NewSigner()}

@@ -13,8 +13,7 @@ const minRelaySecret = 16
 
 // relays returns the TURN servers for clients.
 //
-// Errors: URLs that are of no TURN server; a secret that is missing or too short. Each
-// names the setting.
+// Errors: URLs that are of no TURN server; a secret that is missing or too short. Each names the setting.
 func (c Config) relays() (room.Relays, error) {
 	for _, text := range c.Relays {
 		url, err := stun.ParseURI(text)

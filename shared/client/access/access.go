@@ -44,8 +44,7 @@ func (c Call) OfModel() bool {
 type Fixtures struct {
 	// Video is the id of a model that needs only a prompt, Image the id of a model that edits images.
 	Video, Image string
-	// Ended and Cancelled are ended jobs of the model Video. Cancelled ended by cancellation or
-	// otherwise.
+	// Ended and Cancelled are ended jobs of the model Video. Cancelled ended by cancellation or otherwise.
 	Ended, Cancelled string
 	// NoResult means that the job Ended has failed.
 	NoResult bool
@@ -66,9 +65,8 @@ const (
 	jsonType = "application/json"
 )
 
-// Media returns a call of every route of the media service that requires a credential. Try each route
-// with a token first, then a key, then an admin key: the first credential that may delete something
-// deletes it.
+// Media returns a call of every route of the media service that requires a credential. Try each route with
+// a token first, then a key, then an admin key: the first credential that may delete something deletes it.
 func Media(f Fixtures) []Call { return append(jobs(f), accounts(f)...) }
 
 func jobs(f Fixtures) []Call {

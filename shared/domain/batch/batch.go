@@ -98,8 +98,7 @@ type Batch struct {
 // does not count.
 type Attempts struct {
 	Count int
-	// Status and Results are the state at the last attempt. Results is the number of calls with a
-	// result.
+	// Status and Results are the state at the last attempt. Results is the number of calls with a result.
 	Status  Status
 	Results int
 }

@@ -30,7 +30,6 @@ type Claims interface {
 	// Claim gives the batch to a holder, whose name must be unique, until the time. It reports
 	// false if another holder has it.
 	Claim(ctx context.Context, id, holder string, now, until time.Time) (bool, error)
-	// Release ends a claim and sets when work continues. It does nothing if another holder has the
-	// batch.
+	// Release ends a claim and sets when work continues. It does nothing if another holder has the batch.
 	Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error
 }

@@ -34,8 +34,7 @@ type Config struct {
 	// IDs draws ids. Ids of batches have the same form as ids of files.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake notifies the runners of a new or cancelled batch. Otherwise they find the batch after a
-	// while.
+	// Wake notifies the runners of a new or cancelled batch. Otherwise they find the batch after a while.
 	Wake func(ctx context.Context, b Batch)
 }
 

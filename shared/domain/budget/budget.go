@@ -1,6 +1,5 @@
-// Package budget limits the use of accounts and keys in a day or a month
-// (docs/contract/budgets.md). It imports neither HTTP nor a database; [Store] declares the methods
-// that it needs.
+// Package budget limits the use of accounts and keys in a day or a month (docs/contract/budgets.md). It
+// imports neither HTTP nor a database; [Store] declares the methods that it needs.
 //
 // A budget has a counter for each of its windows. A counter is one number, Used: the settled and
 // the reserved amount. No write moves it beyond the limit, so their sum never exceeds the limit,
@@ -40,8 +39,7 @@ const MaxLimit = 1e18
 // ID identifies a budget. An account has at most one budget per ID.
 type ID struct {
 	Account string `json:"account"`
-	// Key is the id of a permanent key, whose client tokens count as well; empty means
-	// the whole account.
+	// Key is the id of a permanent key, whose client tokens count as well; empty means the whole account.
 	Key    string `json:"key,omitempty"`
 	Period Period `json:"period"`
 	Unit   Unit   `json:"unit"`
@@ -131,8 +129,7 @@ func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim
 	return claims
 }
 
-// UsedUp returns the error for a call that exceeds a budget
-// (docs/contract/budgets.md#over-a-budget).
+// UsedUp returns the error for a call that exceeds a budget (docs/contract/budgets.md#over-a-budget).
 func UsedUp(c Counter, now time.Time) *fault.Error {
 	scope := "account"
 	if c.Key != "" {

@@ -279,8 +279,7 @@ type part struct {
 	amount  int64
 }
 
-// Change replaces the reserved amounts, in the original windows. After an error nothing is
-// reserved.
+// Change replaces the reserved amounts, in the original windows. After an error nothing is reserved.
 //
 // Errors: fault.Exhausted.
 func (r *Reservation) Change(ctx context.Context, most Amounts) error {

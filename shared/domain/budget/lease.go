@@ -44,8 +44,7 @@ type Taken struct {
 	Remaining int64
 }
 
-// Leases keeps the shares that processes have taken from counters. Every successful call renews the
-// lease.
+// Leases keeps the shares that processes have taken from counters. Every successful call renews the lease.
 type Leases interface {
 	// Take enlarges the share of a lease by the rest of the limit, at least by least and at most by
 	// most. If less than least remains, even after ending expired leases on the counter, the share

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// States returns the current budgets of an account and of its keys, in the order of key, period and
-// unit.
+// States returns the current budgets of an account and of its keys, in the order of key, period and unit.
 func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
 	budgets, err := k.config.Store.Budgets(ctx, account)
 	if err != nil {

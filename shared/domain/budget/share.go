@@ -15,8 +15,7 @@ const (
 	portion = 32
 	// ahead is how many calls a share lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is how long a refusal is cached, so that callers over a budget do not all ask the
-	// store.
+	// refusedFor is how long a refusal is cached, so that callers over a budget do not all ask the store.
 	refusedFor = 500 * time.Millisecond
 )
 
@@ -31,8 +30,7 @@ type share struct {
 	// lease is the store's state at least: after a failed call, Share is the smaller of the two
 	// possible values. Flight is not used.
 	lease Lease
-	// reserved is the amount that running calls have drawn. wanted is the amount that calls wait
-	// for.
+	// reserved is the amount that running calls have drawn. wanted is the amount that calls wait for.
 	reserved, wanted int64
 	// renewed is when the last successful call of the store started.
 	renewed time.Duration
@@ -40,14 +38,12 @@ type share struct {
 	busy chan struct{}
 	// drawn is the amount drawn since the last tick. growth is the spare amount of the last Take.
 	drawn, growth int64
-	// remaining is the amount left on the counter at the last call. Calls are refused until
-	// refusedUntil.
+	// remaining is the amount left on the counter at the last call. Calls are refused until refusedUntil.
 	remaining    int64
 	refusedUntil time.Duration
 	// warned is the highest percentage with a warning.
 	warned int
-	// The store may know the lease once begun. If closed is set, no call may draw from it any
-	// more.
+	// The store may know the lease once begun. If closed is set, no call may draw from it any more.
 	begun, closed bool
 }
 

@@ -7,8 +7,7 @@ import "fmt"
 //
 //go:generate go test -run TestBuiltinIsTheCatalog -update .
 
-// DefaultFamily is the model family's name if none is set
-// (docs/contract/README.md#the-family-name).
+// DefaultFamily is the model family's name if none is set (docs/contract/README.md#the-family-name).
 const DefaultFamily = "gen"
 
 // Default returns the built-in catalog.

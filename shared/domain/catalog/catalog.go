@@ -20,12 +20,10 @@ const (
 	maxName   = 128
 )
 
-// isFamily reports whether a text has the form of CUTROOM_FAMILY
-// (docs/contract/README.md#the-family-name).
+// isFamily reports whether a text has the form of CUTROOM_FAMILY (docs/contract/README.md#the-family-name).
 func isFamily(text string) bool { return len(text) <= maxFamily && ascii.Only(text, "-") }
 
-// isName reports whether a text has the form of a model's id or alias, which is a segment
-// of a path.
+// isName reports whether a text has the form of a model's id or alias, which is a segment of a path.
 func isName(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._-") && ascii.IsAlphanumeric(text[0])
 }
@@ -68,8 +66,7 @@ func (c *Catalog) First(kind Kind) (*Model, bool) {
 	return nil, false
 }
 
-// InferenceModels returns the inference models in the order of the file,
-// placeholders included.
+// InferenceModels returns the inference models in the order of the file, placeholders included.
 func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
 
 func (c *Catalog) Inference(slug string) (*Inference, bool) {
@@ -145,8 +142,7 @@ func checkFamily(family string) error {
 	return nil
 }
 
-// The types of the file. Their tags, with the comments of catalog.yaml,
-// document the format.
+// The types of the file. Their tags, with the comments of catalog.yaml, document the format.
 type (
 	catalogFile struct {
 		Limits struct {

@@ -17,8 +17,7 @@ const (
 	// Messages is POST /v1/messages, CountTokens POST /v1/messages/count_tokens.
 	Messages    Route = "messages"
 	CountTokens Route = "count_tokens"
-	// Embeddings is POST /v1/embeddings, Rerank POST /v1/rerank and Score POST
-	// /v1/score.
+	// Embeddings is POST /v1/embeddings, Rerank POST /v1/rerank and Score POST /v1/score.
 	Embeddings Route = "embeddings"
 	Rerank     Route = "rerank"
 	Score      Route = "score"
@@ -50,9 +49,8 @@ type ReasoningEffort string
 const (
 	// EffortTopLevel models take the field where the caller puts it.
 	EffortTopLevel ReasoningEffort = ""
-	// EffortTemplate models are the reasoning family of
-	// docs/contract/gateway.md#reasoning, rules 1 to 4: they take the field in
-	// chat_template_kwargs.
+	// EffortTemplate models are the reasoning family of docs/contract/gateway.md#reasoning, rules 1 to 4:
+	// they take the field in chat_template_kwargs.
 	EffortTemplate ReasoningEffort = "template"
 )
 
@@ -93,8 +91,7 @@ type Inference struct {
 	StreamOptions bool
 	// MaxChoices limits n and best_of, MaxPrompts the prompts of one text completion.
 	MaxChoices, MaxPrompts int
-	// AnyField forwards every field of a request. Otherwise only Fields and common fields are
-	// forwarded.
+	// AnyField forwards every field of a request. Otherwise only Fields and common fields are forwarded.
 	AnyField bool
 	Fields   []string
 	// Price is nil if the operator set no price.

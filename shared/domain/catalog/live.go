@@ -36,9 +36,8 @@ type File struct {
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever ask receives, until the context ends. A
-// valid file replaces the catalog. For an invalid file it logs the wrong line once and keeps the
-// catalog.
+// Follow checks the file at every interval, and whenever ask receives, until the context ends. A valid file
+// replaces the catalog. For an invalid file it logs the wrong line once and keeps the catalog.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

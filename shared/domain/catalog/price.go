@@ -87,8 +87,7 @@ type TokenPrice struct {
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64
-	// Batch is the part of the price that batch calls cost, in millionths. A million means the full
-	// price.
+	// Batch is the part of the price that batch calls cost, in millionths. A million means the full price.
 	Batch int64
 }
 
@@ -96,8 +95,7 @@ type TokenPrice struct {
 // No count is negative.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost limits the cost of one call, in billionths of the currency: a million of the
-// currency.
+// maxCallCost limits the cost of one call, in billionths of the currency: a million of the currency.
 const maxCallCost = 1e15
 
 // Of returns the cost of a call in billionths of the currency, rounded up, at most maxCallCost.

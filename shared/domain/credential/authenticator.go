@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// CacheAge is how long a result of the store is trusted. It is the longest time until a revoked
-	// key stops working, or until a new key that was tried too early starts to work. Therefore a
-	// store must return all writes that ended before the read started: an older answer would add
-	// its unlimited age.
+	// CacheAge is how long a result of the store is trusted. It is the longest time until a revoked key
+	// stops working, or until a new key that was tried too early starts to work. Therefore a store must
+	// return all writes that ended before the read started: an older answer would add its unlimited age.
 	CacheAge = 5 * time.Second
 	// cacheSize limits the memory that callers with made-up keys can use.
 	cacheSize = 10_000
@@ -130,8 +129,7 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	return a.Recheck(ctx, who)
 }
 
-// Holder returns the holder of the account's key with the id, for work that continues after the
-// key's call.
+// Holder returns the holder of the account's key with the id, for work that continues after the key's call.
 //
 // Errors: fault.Unauthorized if the key was revoked, has expired or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {

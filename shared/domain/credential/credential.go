@@ -1,12 +1,9 @@
-// Package credential holds the keys and tiers of accounts, and authenticates
-// callers.
+// Package credential holds the keys and tiers of accounts, and authenticates callers.
 //
-// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-]
-// (docs/contract/auth.md#keys). It is shown once, when it is created; only its
-// SHA-256 is stored. A key belongs to an account, which is an organisation: all
-// keys of an account see the same jobs and files and share the limits of its tier.
-// A client token is issued for a permanent key, for a short time and with a
-// narrower scope.
+// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is shown once,
+// when it is created; only its SHA-256 is stored. A key belongs to an account, which is an organisation:
+// all keys of an account see the same jobs and files and share the limits of its tier. A client token is
+// issued for a permanent key, for a short time and with a narrower scope.
 package credential
 
 import (
@@ -27,8 +24,7 @@ import (
 // Hash is the SHA-256 of a secret. It is stored in place of the secret.
 type Hash [sha256.Size]byte
 
-// HashOf hashes a secret. The secrets are random and long, so that a plain hash is
-// enough.
+// HashOf hashes a secret. The secrets are random and long, so that a plain hash is enough.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
@@ -65,8 +61,7 @@ type Store interface {
 	//
 	// Errors: fault.NotFound.
 	FindKey(ctx context.Context, hash Hash) (Key, error)
-	// ListKeys returns the keys of an account, or of all accounts if it is empty,
-	// oldest first.
+	// ListKeys returns the keys of an account, or of all accounts if it is empty, oldest first.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
 	// RevokeKey marks the key with the id as revoked, together with the audit entry, and returns
 	// it. The actor is another key of the account, or the operator. An already revoked key stays

@@ -8,8 +8,7 @@ type Guard interface {
 	//
 	// Errors: fault.Limited with RetryAfter.
 	Admit(caller string) error
-	// Failed counts a failure of the caller, and returns after the delay that it
-	// costs.
+	// Failed counts a failure of the caller, and returns after the delay that it costs.
 	//
 	// Errors: fault.Limited with RetryAfter, if the failure must be answered so.
 	Failed(ctx context.Context, caller string) error

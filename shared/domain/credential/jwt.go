@@ -23,14 +23,12 @@ import (
 // decides about scope and expiry, and whether the permanent key still works. The claims repeat it
 // for clients that read them.
 //
-// Each JWT is signed with a new key pair. The private key is discarded after signing; the record
-// keeps the public key. So verifying needs no secret, and reading the records does not allow
-// forging a token.
+// Each JWT is signed with a new key pair. The private key is discarded after signing; the record keeps the
+// public key. So verifying needs no secret, and reading the records does not allow forging a token.
 const (
 	// jwtIssuer is the "iss" of every JWT.
 	jwtIssuer = "cutroom"
-	// maxJWT is the size limit of a JWT in bytes, more than the largest scope
-	// needs.
+	// maxJWT is the size limit of a JWT in bytes, more than the largest scope needs.
 	maxJWT = 16 << 10
 )
 

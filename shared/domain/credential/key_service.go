@@ -16,8 +16,7 @@ const (
 	// MaxKeys is how many active keys an account may have before creating another fails. It limits
 	// the damage of a runaway script.
 	MaxKeys = 100
-	// MaxListedKeys is the length limit of a list. The keys that were revoked first
-	// are left out.
+	// MaxListedKeys is the length limit of a list. The keys that were revoked first are left out.
 	MaxListedKeys = 1000
 	// MaxLabel is the length limit of a label, in code points.
 	MaxLabel = 128
@@ -57,8 +56,7 @@ type KeyRequest struct {
 	Limits    Limits    `json:",omitzero"`
 }
 
-// longestRevoked sorts the keys by when they were revoked, earliest first, and
-// active ones last.
+// longestRevoked sorts the keys by when they were revoked, earliest first, and active ones last.
 func longestRevoked(keys []Key) []Key {
 	slices.SortStableFunc(keys, func(a, b Key) int {
 		switch {

@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// RouteGroup is a group of calls that a key may be limited to
-// (docs/contract/auth.md#limits-of-a-key).
+// RouteGroup is a group of calls that a key may be limited to (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
 // Every call that requires a credential is in one of these groups.
@@ -32,8 +31,7 @@ func RouteGroups() []RouteGroup {
 // MaxKeyModels is how many models a key may be limited to.
 const MaxKeyModels = 20
 
-// Limits are the limits of a permanent key and of its client tokens. The zero value allows
-// everything.
+// Limits are the limits of a permanent key and of its client tokens. The zero value allows everything.
 type Limits struct {
 	// Models are ids or aliases of models; empty allows all. An alias means the model that has it when
 	// the key is used.
@@ -67,8 +65,7 @@ func (p Principal) AllowsModel(names ...string) bool {
 	return p.Key.Limits.AllowsModel(names...) && p.Scope().AllowsModel(names...)
 }
 
-// CheckModel refuses the model with the id, and all of its names, if the caller may not
-// use it.
+// CheckModel refuses the model with the id, and all of its names, if the caller may not use it.
 //
 // Errors: fault.Forbidden.
 func (p Principal) CheckModel(id string, names ...string) error {
@@ -91,8 +88,7 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
-// CheckManages refuses another key of the account that lasts longer than the admin key or may do
-// more.
+// CheckManages refuses another key of the account that lasts longer than the admin key or may do more.
 //
 // Errors: fault.Forbidden.
 func (k Key) CheckManages(other Key) error {

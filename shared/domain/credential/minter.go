@@ -36,8 +36,7 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is how long an expired token is still distinguished from an
-	// unknown one.
+	// keptExpired is how long an expired token is still distinguished from an unknown one.
 	keptExpired = time.Hour
 )
 

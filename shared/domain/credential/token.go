@@ -51,21 +51,18 @@ type Token struct {
 	Verifier ed25519.PublicKey
 }
 
-// Issued is a new client token in its two forms, which have the same scope and expiry. Neither is
-// stored.
+// Issued is a new client token in its two forms, which have the same scope and expiry. Neither is stored.
 type Issued struct {
 	// Secret is "ek_" and 32 characters.
 	Secret string
-	// JWT is a signed JSON Web Token (RFC 7519), for clients that accept nothing
-	// else.
+	// JWT is a signed JSON Web Token (RFC 7519), for clients that accept nothing else.
 	JWT string
 }
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken stores a new token, which works from then on. It must survive a crash of the
-	// process. It may be lost in a power failure, because its holder can get another within a
-	// second.
+	// CreateToken stores a new token, which works from then on. It must survive a crash of the process. It
+	// may be lost in a power failure, because its holder can get another within a second.
 	CreateToken(ctx context.Context, token Token) error
 	// FindToken returns the token with the hash and its current key. It may return an expired token
 	// until that is deleted.
@@ -134,8 +131,7 @@ var originForm = sync.OnceValue(func() *regexp.Regexp {
 // https://app.example.com or http://localhost:3000.
 func IsOrigin(text string) bool { return originForm().MatchString(text) }
 
-// CanonicalOrigin returns an origin as browsers send it: in lower case, without the
-// scheme's default port.
+// CanonicalOrigin returns an origin as browsers send it: in lower case, without the scheme's default port.
 func CanonicalOrigin(origin string) string {
 	origin = strings.ToLower(origin)
 	switch {

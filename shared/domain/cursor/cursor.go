@@ -65,8 +65,7 @@ func (c Codec) Read(ctx context.Context, account, cursor string) (string, error)
 
 func (c Codec) seal(secret []byte, account, id string) []byte {
 	mac := hmac.New(sha256.New, secret)
-	// Names of lists and accounts hold no NUL, so that no two seals cover the same
-	// text.
+	// Names of lists and accounts hold no NUL, so that no two seals cover the same text.
 	mac.Write([]byte(c.list + "\x00" + account + "\x00" + id))
 	return mac.Sum(nil)[:sealSize]
 }

@@ -28,12 +28,10 @@ const (
 	Conflict Code = "conflict"
 	// TooLarge means that a transport limit was exceeded.
 	TooLarge Code = "too_large"
-	// Limited means that the account is over a limit of its tier, or that the
-	// service has more work than it can finish in time. RetryAfter says when to
-	// retry.
+	// Limited means that the account is over a limit of its tier, or that the service has more work than it
+	// can finish in time. RetryAfter says when to retry.
 	Limited Code = "limited"
-	// Exhausted means that a budget has too little left. RetryAfter says when its next window
-	// starts.
+	// Exhausted means that a budget has too little left. RetryAfter says when its next window starts.
 	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service cannot be reached now.
@@ -73,8 +71,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first fault in err's chain, Internal without a fault, and "" for
-// nil.
+// CodeOf returns the code of the first fault in err's chain, Internal without a fault, and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// SignedBlobs is a blob store that receives the bytes of pending files itself, at
-// URLs that it signed. It accepts only bytes of the size and the MD5 that a URL was
-// signed for.
+// SignedBlobs is a blob store that receives the bytes of pending files itself, at URLs that it signed. It
+// accepts only bytes of the size and the MD5 that a URL was signed for.
 type SignedBlobs interface {
 	// Arrival describes the bytes that have arrived.
 	//
@@ -27,9 +26,8 @@ type SignedBlobs interface {
 
 const SignedSuffix = ".signed"
 
-// Received finalizes the pending file whose bytes have arrived in the blob. It deletes the bytes if
-// the file is no longer pending or the account has too little storage. A finalized file is not an
-// error.
+// Received finalizes the pending file whose bytes have arrived in the blob. It deletes the bytes if the
+// file is no longer pending or the account has too little storage. A finalized file is not an error.
 //
 // Errors: fault.NotFound for wrong bytes; fault.Limited if the account's storage is full.
 func (s *Service) Received(ctx context.Context, blob string) error {
@@ -52,8 +50,7 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 	return err
 }
 
-// receive finalizes an account's pending file if its bytes have arrived, and
-// returns it.
+// receive finalizes an account's pending file if its bytes have arrived, and returns it.
 //
 // Errors: fault.NotFound.
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {

@@ -31,12 +31,10 @@ type File struct {
 	CreatedAt time.Time
 	// ExpiresAt is zero for a file that is kept until it is deleted.
 	ExpiresAt time.Time
-	// Lifetime is the time from the arrival of the bytes to the expiry, 0 for a
-	// persistent file.
+	// Lifetime is the time from the arrival of the bytes to the expiry, 0 for a persistent file.
 	Lifetime time.Duration
-	// Pending means that the bytes must still arrive by a signed URL, before UploadUntil. Until
-	// then the file exists only for that upload. (The JSON names are part of stored idempotency
-	// records.)
+	// Pending means that the bytes must still arrive by a signed URL, before UploadUntil. Until then the
+	// file exists only for that upload. (The JSON names are part of stored idempotency records.)
 	Pending     bool `json:"Promised"`
 	UploadUntil time.Time
 	Upload      PendingUpload `json:"Promise"`
@@ -51,8 +49,7 @@ type PendingUpload struct {
 	Bytes int64
 	// Limit is the account's storage limit, 0 for no limit. Finalize enforces it.
 	Limit int64
-	// Most is the account's limit of pending files, 0 for no limit. Create enforces it. It is not
-	// stored.
+	// Most is the account's limit of pending files, 0 for no limit. Create enforces it. It is not stored.
 	Most int
 }
 
@@ -68,8 +65,7 @@ func (f File) Expired(now time.Time) bool {
 	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
 }
 
-// IsReference reports whether the text has the form of a file id
-// (docs/contract/media.md#references).
+// IsReference reports whether the text has the form of a file id (docs/contract/media.md#references).
 func IsReference(text string) bool {
 	random, found := strings.CutPrefix(text, "file_")
 	return found && len(text) <= MaxReference && ascii.Only(random, "")
@@ -83,11 +79,10 @@ const MaxReference = len("file_") + 64
 type Store interface {
 	// Create records a file whose bytes are stored, or pending. The file replaces its Room.
 	//
-	// Errors: fault.Limited if the account would then store more than limit bytes, including its
-	// pending files and reservations (0 means no limit); the limit is exact under concurrency.
-	// Files that ended by the new file's CreatedAt do not count, even before a sweep.
-	// ErrTooManyPending, which is fault.Limited too, if the account would have more than
-	// Upload.Most.
+	// Errors: fault.Limited if the account would then store more than limit bytes, including its pending
+	// files and reservations (0 means no limit); the limit is exact under concurrency. Files that ended by
+	// the new file's CreatedAt do not count, even before a sweep. ErrTooManyPending, which is fault.Limited
+	// too, if the account would have more than Upload.Most.
 	Create(ctx context.Context, f File, limit int64) error
 
 	// Get returns an account's file.
@@ -119,9 +114,8 @@ type Store interface {
 	// Errors: fault.NotFound.
 	PendingUpload(ctx context.Context, id string) (File, error)
 
-	// Finalize turns a pending file into a stored one under the same id, with the MIME type and the
-	// expiry of f. The file then counts its size, and replaces its Room. A finalized file stays
-	// unchanged.
+	// Finalize turns a pending file into a stored one under the same id, with the MIME type and the expiry
+	// of f. The file then counts its size, and replaces its Room. A finalized file stays unchanged.
 	//
 	// Errors: fault.NotFound if the file is not pending; fault.Limited if the account would then
 	// store more than its Upload.Limit. Files that ended by now do not count.
@@ -137,9 +131,8 @@ type Store interface {
 
 // Reservations reserve account storage for the bytes of uploads in progress.
 type Reservations interface {
-	// Reserve makes r hold most bytes if the account has ample storage beyond least (see Ample),
-	// and least bytes otherwise. It returns r with its new size, which never shrinks, and renews
-	// r.Until.
+	// Reserve makes r hold most bytes if the account has ample storage beyond least (see Ample), and least
+	// bytes otherwise. It returns r with its new size, which never shrinks, and renews r.Until.
 	//
 	// Errors: fault.Limited if the account would store more than limit bytes even with least; r is
 	// then unchanged. Files that ended by now do not count.
@@ -169,9 +162,8 @@ var ErrTooManyPending = fault.New(fault.Limited, "The account has promised as ma
 
 // Retention is the part of the store for the sweeper on one machine.
 type Retention interface {
-	// Ended returns at most limit files of all accounts that have expired, or were pending past
-	// their time. A returned pending file can no longer be finalized, because its bytes are about
-	// to be deleted.
+	// Ended returns at most limit files of all accounts that have expired, or were pending past their time.
+	// A returned pending file can no longer be finalized, because its bytes are about to be deleted.
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	// Forget deletes the record of a file.
 	Forget(ctx context.Context, id string) error

@@ -33,8 +33,7 @@ const (
 // and on the disk. A nil Intake admits everything.
 type Intake struct {
 	Reservations Reservations
-	// Free returns how many more bytes of the disk uploads may use; nil if they are stored
-	// elsewhere.
+	// Free returns how many more bytes of the disk uploads may use; nil if they are stored elsewhere.
 	Free func() (int64, error)
 	// Most limits uploads in progress; 0 means DefaultUploads.
 	Most int
@@ -50,8 +49,7 @@ type Intake struct {
 	// uploading has the ids of pending files that are being uploaded. If several uploads bring the
 	// same file, only the first may use the storage of the pending file.
 	uploading map[string]bool
-	// granted is how many bytes of the disk are granted to uploads but may not show in the free
-	// space yet.
+	// granted is how many bytes of the disk are granted to uploads but may not show in the free space yet.
 	granted int64
 }
 
@@ -277,8 +275,7 @@ func (u *Upload) reserveDisk(bytes int64) error {
 	return full
 }
 
-// Arrived marks the upload as complete. It no longer counts as in progress, but keeps its
-// reservation.
+// Arrived marks the upload as complete. It no longer counts as in progress, but keeps its reservation.
 func (u *Upload) Arrived() {
 	if u == nil || !u.inProgress {
 		return

@@ -22,11 +22,9 @@ const (
 	MaxSignedSize = 5_000_000_000
 	// SignedTime is how long a signed URL accepts requests.
 	SignedTime = 30 * time.Minute
-	// MinPendingBytes is how many bytes of storage a larger pending file uses until more have
-	// arrived.
+	// MinPendingBytes is how many bytes of storage a larger pending file uses until more have arrived.
 	MinPendingBytes = 1 << 20
-	// slowest is the lowest accepted rate of an upload to a blob store, in bytes per second: 2
-	// Mbit/s.
+	// slowest is the lowest accepted rate of an upload to a blob store, in bytes per second: 2 Mbit/s.
 	slowest = 250_000
 	// holdTime is how long a pending file or a reservation is held after its last renewal. Even the
 	// smallest file may take that long to arrive, and a reservation outlives a dead process by it.
@@ -224,8 +222,7 @@ func (s *Service) takesBytes(f File) error {
 	return nil
 }
 
-// Extend extends a pending file while its bytes arrive. Call it at the first bytes, and every
-// RenewEvery.
+// Extend extends a pending file while its bytes arrive. Call it at the first bytes, and every RenewEvery.
 //
 // Errors: fault.Conflict if another request has uploaded them; fault.NotFound if the file is no
 // longer pending.

@@ -33,8 +33,7 @@ const (
 	sweepBatch = 100
 )
 
-// Run sweeps at once, and then until the context ends. It logs a failure and retries in
-// the next sweep.
+// Run sweeps at once, and then until the context ends. It logs a failure and retries in the next sweep.
 func (s *Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -79,9 +78,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets aside blobs without a record, mostly from uploads that a crash cut off, and
-// returns their number (see blob.SetAsideUnknown). Then it deletes thumbnails of files without
-// bytes.
+// SweepUnknown sets aside blobs without a record, mostly from uploads that a crash cut off, and returns
+// their number (see blob.SetAsideUnknown). Then it deletes thumbnails of files without bytes.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {

@@ -24,8 +24,7 @@ func ThumbnailBlob(of string) string {
 	return thumbnailPrefix + "/" + strings.TrimPrefix(of, filePrefix)
 }
 
-// Thumbnail returns the thumbnail of the file in the blob of. It is empty if the file cannot have
-// one.
+// Thumbnail returns the thumbnail of the file in the blob of. It is empty if the file cannot have one.
 //
 // Errors: fault.NotFound if no thumbnail was made yet.
 func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error) {

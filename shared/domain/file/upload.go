@@ -2,8 +2,7 @@ package file
 
 import "time"
 
-// SignedUpload is a signed request that uploads the bytes of a pending file without
-// a key.
+// SignedUpload is a signed request that uploads the bytes of a pending file without a key.
 type SignedUpload struct {
 	// URL is absolute, or a path of this service with its query.
 	URL string

@@ -18,8 +18,7 @@ import (
 type Rules struct {
 	// Min and Max limit the number of workers.
 	Min, Max int
-	// Backlog is how many jobs each worker may have, including running ones, before another worker
-	// starts.
+	// Backlog is how many jobs each worker may have, including running ones, before another worker starts.
 	Backlog int
 	// Idle is how long surplus workers are kept, and how long a wake keeps one without a job.
 	Idle time.Duration

@@ -20,12 +20,10 @@ const (
 	Age = 24 * time.Hour
 	// MaxKey is the length limit of a key in bytes.
 	MaxKey = 255
-	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces
-	// it.
+	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age at which an unsettled claim's request can no longer create anything,
-	// allowing for clock differences between machines and for store calls that take effect after
-	// their timeout.
+	// Abandoned is the age at which an unsettled claim's request can no longer create anything, allowing
+	// for clock differences between machines and for store calls that take effect after their timeout.
 	Abandoned = 2 * MakeTime
 	// patience is how long a request waits for another one with the same key. Its checks become
 	// less frequent, because most requests end within moments.
@@ -55,8 +53,7 @@ type Record struct {
 	ClaimedAt time.Time
 }
 
-// Store keeps claims. The suite in idempotencytest, which every adapter runs,
-// specifies its behaviour.
+// Store keeps claims. The suite in idempotencytest, which every adapter runs, specifies its behaviour.
 type Store interface {
 	// Claim records the claim if its key has no record, or one older than Age, or an unsettled one of
 	// the resource instead, which may be empty. It returns the key's record after that: the claim won
@@ -130,8 +127,7 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 	}
 }
 
-// Settle records that the claim's resource was created, and the response, even if the context has
-// ended.
+// Settle records that the claim's resource was created, and the response, even if the context has ended.
 func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -141,8 +137,7 @@ func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
 	return nil
 }
 
-// Withdraw removes the claim of a request that certainly created nothing, even if the context has
-// ended.
+// Withdraw removes the claim of a request that certainly created nothing, even if the context has ended.
 func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -152,8 +147,7 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known reports whether an account's key was used before. A request with such a key creates nothing
-// new.
+// Known reports whether an account's key was used before. A request with such a key creates nothing new.
 func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
 	known, err := s.Store.Known(ctx, account, key, s.Now())
 	if err != nil {

@@ -32,8 +32,7 @@ type Fleet struct {
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose, zero if workers were lost since.
 	WantedSince time.Time
-	// ShortSince is the time since which fewer workers run than are wanted and none has started, or
-	// zero.
+	// ShortSince is the time since which fewer workers run than are wanted and none has started, or zero.
 	ShortSince time.Time
 	// StartTime is how long workers took to start, or 0 if unknown.
 	StartTime time.Duration
@@ -43,8 +42,7 @@ const (
 	// firstRunTime is the assumed mean run time until a job has ended. It is long on purpose: a
 	// refused job can be tried again, but a job accepted in vain costs ten minutes.
 	firstRunTime = 10 * time.Second
-	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow or repeated
-	// runs.
+	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow or repeated runs.
 	servable = MaxAge * 3 / 4
 	// OthersFor is how long an account is expected to come back after a completed job. With ten
 	// minutes instead, one more job in a hundred ended late in the simulation of scarce workers. If
@@ -116,8 +114,7 @@ func (b Backlog) part(atOnce int) float64 {
 	return min(accountShare, max(1/float64(b.Others+1), idle))
 }
 
-// placeFor reports whether a spare place is free for the account, so that its job need not wait for
-// others.
+// placeFor reports whether a spare place is free for the account, so that its job need not wait for others.
 func (b Backlog) placeFor(workers int) bool {
 	return b.Spare > 0 && b.AccountJobs < workers && b.Running < workers+b.Spare
 }

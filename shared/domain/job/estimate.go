@@ -25,8 +25,7 @@ type EstimatePublisher interface {
 	PublishEstimates(ctx context.Context, estimates Estimates, now time.Time) error
 }
 
-// EditKind has the properties of a job that its run time depends on in addition to the clip's
-// length.
+// EditKind has the properties of a job that its run time depends on in addition to the clip's length.
 type EditKind struct {
 	// Model is the canonical id.
 	Model string `json:"model"`
@@ -65,8 +64,7 @@ type EstimatePoint struct {
 
 const (
 	maxPoints = 64
-	// MaxTakes limits the run time of a point, in seconds: a day. Longer times are reported as
-	// this.
+	// MaxTakes limits the run time of a point, in seconds: a day. Longer times are reported as this.
 	MaxTakes = 24 * 60 * 60
 	maxSlack = 10
 )

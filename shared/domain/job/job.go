@@ -37,8 +37,7 @@ const (
 // Failure is why a job failed, as its account sees it.
 type Failure struct {
 	Code Code `json:"code"`
-	// Message is for the person who sent the job; it holds no path and no
-	// internal error.
+	// Message is for the person who sent the job; it holds no path and no internal error.
 	Message string `json:"message"`
 }
 
@@ -150,8 +149,7 @@ type Result struct {
 	Size int64 `json:"size"`
 	// SHA256 is in hex. It is the result's entity tag.
 	SHA256 string `json:"sha256"`
-	// Width and Height are in pixels. Duration is the length of a video. Results of early versions
-	// have 0.
+	// Width and Height are in pixels. Duration is the length of a video. Results of early versions have 0.
 	Width    int           `json:"width,omitempty"`
 	Height   int           `json:"height,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
@@ -170,8 +168,7 @@ type Result struct {
 
 // Credentials summarizes the Content Credentials (C2PA) of a result.
 type Credentials struct {
-	// SourceType is a term of IPTC's vocabulary of digital sources, such as
-	// "trainedAlgorithmicMedia".
+	// SourceType is a term of IPTC's vocabulary of digital sources, such as "trainedAlgorithmicMedia".
 	SourceType string `json:"source_type"`
 	// SignedBy is the name in the signer's certificate.
 	SignedBy string    `json:"signed_by"`
@@ -192,8 +189,7 @@ type Job struct {
 	Webhook string
 	// Trace is the W3C traceparent of the submission, the parent of the worker's spans, or empty.
 	Trace string
-	// Estimate is the engine's expected run time at acceptance, in whole milliseconds, or 0 if
-	// unknown.
+	// Estimate is the engine's expected run time at acceptance, in whole milliseconds, or 0 if unknown.
 	Estimate time.Duration
 
 	// Holds are the amounts taken from budgets at acceptance. They are settled when the job ends.
@@ -202,8 +198,7 @@ type Job struct {
 	Status Status
 	// Progress is 0 to 1 and never falls.
 	Progress float64
-	// Runs counts the runs that were started and neither released nor forgiven
-	// (see FreeCrashes).
+	// Runs counts the runs that were started and neither released nor forgiven (see FreeCrashes).
 	Runs int
 	// Nonce identifies the run in progress. Writes of any other run change nothing.
 	Nonce string
@@ -215,8 +210,7 @@ type Job struct {
 	// are zero until then.
 	StartedAt, CompletedAt time.Time
 
-	// Result is set exactly when the job is completed, Failure exactly when it
-	// has failed.
+	// Result is set exactly when the job is completed, Failure exactly when it has failed.
 	Result  *Result
 	Failure *Failure
 }

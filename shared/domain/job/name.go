@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// The longest parts of a result's name, in bytes. Together they fit into a file name on every
-// system.
+// The longest parts of a result's name, in bytes. Together they fit into a file name on every system.
 const (
 	maxSourceName = 100
 	maxPromptName = 60

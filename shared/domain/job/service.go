@@ -224,8 +224,7 @@ func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
 // Get returns an account's job, and ends it if it is past its deadline.
 //
-// Errors: fault.NotFound if the job does not exist, is another account's, or its record is past its
-// age.
+// Errors: fault.NotFound if the job does not exist, is another account's, or its record is past its age.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {

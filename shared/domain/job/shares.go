@@ -12,9 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Nothing is
-// stored for a link: a new secret, or the deletion of the result, makes it invalid. The zero value
-// accepts no link.
+// Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Nothing is stored for a
+// link: a new secret, or the deletion of the result, makes it invalid. The zero value accepts no link.
 type Shares struct {
 	secret func(context.Context) ([]byte, error)
 	now    func() time.Time

@@ -35,11 +35,10 @@ type Store interface {
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
-	// List returns at most limit of an account's jobs that match the filter at now (see Job.At),
-	// highest id first, starting below the id after, or with the highest if it is empty. The id
-	// need not exist. It may return fewer jobs, or none, even if more follow. next is the id to
-	// continue from, and is empty at the end. A job that was accepted within the last second may be
-	// missing.
+	// List returns at most limit of an account's jobs that match the filter at now (see Job.At), highest id
+	// first, starting below the id after, or with the highest if it is empty. The id need not exist. It may
+	// return fewer jobs, or none, even if more follow. next is the id to continue from, and is empty at the
+	// end. A job that was accepted within the last second may be missing.
 	List(
 		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
 	) (jobs []Job, next string, err error)
@@ -72,8 +71,7 @@ type Runs interface {
 	// ErrNoRunsLeft after MaxRuns runs. An error changes nothing.
 	Start(ctx context.Context, id, nonce string, now time.Time) (Job, error)
 
-	// Progress records the run's progress, limited to 0 to 1. Lower progress than recorded is not
-	// written.
+	// Progress records the run's progress, limited to 0 to 1. Lower progress than recorded is not written.
 	//
 	// Errors: fault.Conflict if the run is no longer current. The worker must then stop.
 	Progress(ctx context.Context, id, nonce string, fraction float64) error

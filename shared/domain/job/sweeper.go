@@ -20,10 +20,9 @@ type SweptBlobs interface {
 	DeleteAll(ctx context.Context, prefix string) error
 }
 
-// Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
-// results and records past their age. In AWS a TTL, a bucket's lifecycle and the orchestrator's
-// timeouts do its work. It only sets aside blobs without a record, because the record may have been
-// lost.
+// Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes results and
+// records past their age. In AWS a TTL, a bucket's lifecycle and the orchestrator's timeouts do its work.
+// It only sets aside blobs without a record, because the record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store

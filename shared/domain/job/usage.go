@@ -37,8 +37,7 @@ func Most(j Job, longest time.Duration) budget.Amounts {
 	return most
 }
 
-// Settled returns the settlements of an ended job's holds: the billed amounts if it completed,
-// otherwise 0.
+// Settled returns the settlements of an ended job's holds: the billed amounts if it completed, otherwise 0.
 func Settled(ended Job) []budget.Settlement {
 	var used budget.Amounts
 	if ended.Status == Completed {

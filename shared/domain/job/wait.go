@@ -7,9 +7,8 @@ import (
 )
 
 type Watcher interface {
-	// Watch returns a channel that receives a value after each change of the job, until stop is
-	// called. Changes are merged until the value is received, and not every value means a visible
-	// change.
+	// Watch returns a channel that receives a value after each change of the job, until stop is called.
+	// Changes are merged until the value is received, and not every value means a visible change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
@@ -17,10 +16,9 @@ type Watcher interface {
 // reads are only for its deadline, and for changes by other processes.
 const (
 	watchedLooks = time.Second
-	// Without them the pauses grow from the first to the longest, but a read is never later than a
-	// lookPart of the time that the client has waited. The client does not notice that delay, and
-	// the reads of a job grow with the logarithm of its time. A pending job may be far back in the
-	// queue.
+	// Without them the pauses grow from the first to the longest, but a read is never later than a lookPart
+	// of the time that the client has waited. The client does not notice that delay, and the reads of a job
+	// grow with the logarithm of its time. A pending job may be far back in the queue.
 	firstLook       = 5 * time.Millisecond
 	processingLooks = 20 * time.Millisecond
 	longestLook     = time.Second
@@ -31,8 +29,7 @@ const (
 	longestSleep = 2 * time.Second
 	// knownRuns is how many runs of a model are needed to know its shortest time.
 	knownRuns = 3
-	// changeLooks is for clients that follow a job to its end, perhaps for minutes: each read costs
-	// money.
+	// changeLooks is for clients that follow a job to its end, perhaps for minutes: each read costs money.
 	changeLooks = 2 * time.Second
 )
 
@@ -139,9 +136,8 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 	}
 }
 
-// looks yields an account's job repeatedly, until it has ended or a read fails. The pause depends
-// on the job at the last read, which is the zero value before the first. A notified change ends the
-// pause.
+// looks yields an account's job repeatedly, until it has ended or a read fails. The pause depends on the
+// job at the last read, which is the zero value before the first. A notified change ends the pause.
 func (s *Service) looks(
 	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {

@@ -1,5 +1,4 @@
-// Package origin describes a file's Content Credentials and their verification
-// (docs/provenance.md).
+// Package origin describes a file's Content Credentials and their verification (docs/provenance.md).
 package origin
 
 import "errors"
@@ -23,8 +22,7 @@ const (
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials cannot be believed.
 	Invalid = "invalid"
-	// None means that the file has no Content Credentials. Unreadable means that they cannot be
-	// read.
+	// None means that the file has no Content Credentials. Unreadable means that they cannot be read.
 	None       = "none"
 	Unreadable = "unreadable"
 )

@@ -63,8 +63,7 @@ func (f *Failures) Admit(name string) error {
 	return tooManyFailures(f.delay(element.Value.(*failing)))
 }
 
-// Failed counts a failure of the name and returns after its delay, or when the
-// context ends.
+// Failed counts a failure of the name and returns after its delay, or when the context ends.
 //
 // Errors: fault.Limited with RetryAfter, at once, if too many wait already.
 func (f *Failures) Failed(ctx context.Context, name string) error {
@@ -82,8 +81,7 @@ func (f *Failures) Failed(ctx context.Context, name string) error {
 	return nil
 }
 
-// count counts a failure, and returns its delay and a function that ends its
-// wait.
+// count counts a failure, and returns its delay and a function that ends its wait.
 func (f *Failures) count(name string) (delay time.Duration, done func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

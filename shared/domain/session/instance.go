@@ -204,9 +204,8 @@ func errNoLease() error {
 	return err
 }
 
-// Open opens a session of the account, which may have at most limit open at once (0 means no
-// limit). It continues for up to storeTime when the context ends, so that it is known whether a
-// slot was taken.
+// Open opens a session of the account, which may have at most limit open at once (0 means no limit). It
+// continues for up to storeTime when the context ends, so that it is known whether a slot was taken.
 //
 // Errors: fault.Limited if no slot is free, or others wait for one (see Wait); fault.Unavailable
 // while the instance has no lease.

@@ -134,9 +134,8 @@ func (q Queue) Remove(id string) bool {
 	return false
 }
 
-// Admits reports whether a session may take one of the free slots. A session with a ticket may
-// if fewer tickets are before it than slots are free. A session without a ticket may if the
-// queue is empty.
+// Admits reports whether a session may take one of the free slots. A session with a ticket may if fewer
+// tickets are before it than slots are free. A session without a ticket may if the queue is empty.
 func Admits(queue []Ticket, id string, free int) bool {
 	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
 	if at < 0 {

@@ -22,8 +22,7 @@ import (
 )
 
 const (
-	// RenewEvery is how often an instance renews its lease: one write for all
-	// of its sessions.
+	// RenewEvery is how often an instance renews its lease: one write for all of its sessions.
 	RenewEvery = 15 * time.Second
 	// FenceAfter is how long an instance serves after its last successful renewal started.
 	FenceAfter = 30 * time.Second
@@ -61,8 +60,7 @@ type Store interface {
 
 	// Renew keeps the lease alive: one write, however many sessions.
 	//
-	// Errors: fault.Conflict when the epoch is dead or unknown; it never comes
-	// back.
+	// Errors: fault.Conflict when the epoch is dead or unknown; it never comes back.
 	Renew(ctx context.Context, epoch string) error
 
 	// End ends a lease and frees its slots at once; its epoch is then dead. It does

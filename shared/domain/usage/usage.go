@@ -1,6 +1,5 @@
-// Package usage counts the use of accounts, by day and model: requests, tokens and seconds of
-// realtime sessions (docs/contract/gateway.md#metering: GET /v1/usage). It imports neither HTTP nor
-// a database.
+// Package usage counts the use of accounts, by day and model: requests, tokens and seconds of realtime
+// sessions (docs/contract/gateway.md#metering: GET /v1/usage). It imports neither HTTP nor a database.
 package usage
 
 import (
@@ -14,14 +13,11 @@ import (
 type Counts struct {
 	// Requests counts completions, and realtime sessions at their first record.
 	Requests int64
-	// PromptTokens counts prompt tokens. CachedTokens is the part of them from the upstream's
-	// cache.
+	// PromptTokens counts prompt tokens. CachedTokens is the part of them from the upstream's cache.
 	PromptTokens, CachedTokens int64
-	// CompletionTokens counts generated tokens. ReasoningTokens is the part of them spent on
-	// reasoning.
+	// CompletionTokens counts generated tokens. ReasoningTokens is the part of them spent on reasoning.
 	CompletionTokens, ReasoningTokens int64
-	// Estimated counts requests whose tokens the gateway counted because the upstream did not
-	// report them.
+	// Estimated counts requests whose tokens the gateway counted because the upstream did not report them.
 	Estimated      int64
 	SessionSeconds int64
 	// Jobs counts accepted jobs, JobsCompleted jobs with a result.
@@ -48,8 +44,7 @@ func (c *Counts) Add(more Counts) {
 	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
-// MaxCost limits the cost of one Counts, in billionths of the currency: a billion. Sums do not
-// overflow.
+// MaxCost limits the cost of one Counts, in billionths of the currency: a billion. Sums do not overflow.
 const MaxCost = 1e18
 
 // Amount formats a cost in billionths as a decimal such as 0.00012.
@@ -73,8 +68,7 @@ type Record struct {
 	Account string
 	// Key is the id of the call's permanent key.
 	Key string
-	// Model is the canonical id of a media model, or the slug of an inference
-	// model.
+	// Model is the canonical id of a media model, or the slug of an inference model.
 	Model string
 	Day   Day
 	Counts

@@ -14,8 +14,7 @@ const (
 	// maxGroups limits unwritten records, in groups of account, key, model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
-	// firstRetry and lastRetry are the shortest and the longest wait before a failed write is
-	// repeated.
+	// firstRetry and lastRetry are the shortest and the longest wait before a failed write is repeated.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
 	writeTime             = 10 * time.Second
 	// drainTime limits how long Run tries to write the rest when it stops.

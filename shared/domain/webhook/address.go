@@ -6,9 +6,8 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRefused are blocks that messages are never sent to, even if IANA's registries call them
-// reachable one day: addresses that embed another address, addresses of no host, and a cloud's
-// internal services.
+// alwaysRefused are blocks that messages are never sent to, even if IANA's registries call them reachable
+// one day: addresses that embed another address, addresses of no host, and a cloud's internal services.
 var alwaysRefused = [...]netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's own services, from within its machines
 	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays

@@ -124,8 +124,7 @@ func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, 
 	return a, nil
 }
 
-// tell logs an attempt. It does not log the URL, which may contain a secret of
-// the receiver.
+// tell logs an attempt. It does not log the URL, which may contain a secret of the receiver.
 func (d *Deliverer) tell(ctx context.Context, event string, a Attempt) {
 	level, what := slog.LevelInfo, "a webhook was delivered"
 	if a.Error != "" {

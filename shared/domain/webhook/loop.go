@@ -16,8 +16,7 @@ const (
 	atOnceOfAccount = 4
 )
 
-// Queue has the scheduled attempts of all events on one machine. In AWS they come from a message
-// queue.
+// Queue has the scheduled attempts of all events on one machine. In AWS they come from a message queue.
 type Queue interface {
 	// Due returns due attempts, the earliest first: at most ofAccount of each account, and at most
 	// limit in all.

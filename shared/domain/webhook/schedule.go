@@ -8,8 +8,7 @@ var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
-// LongestWait is the longest time from a failed attempt to the next one, jitter
-// included.
+// LongestWait is the longest time from a failed attempt to the next one, jitter included.
 const LongestWait = 6*time.Hour + 6*time.Hour/5
 
 const MaxAttempts = len(waits) + 1
@@ -28,9 +27,8 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the attempt after a failed one is due, or the zero time after the last. A
-// receiver may ask for more time, up to the wait of the next step, but not for less. random is in
-// [0, 1).
+// nextAfter returns when the attempt after a failed one is due, or the zero time after the last. A receiver
+// may ask for more time, up to the wait of the next step, but not for less. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

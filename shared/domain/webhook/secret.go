@@ -26,8 +26,7 @@ func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { ret
 
 const secretPrefix = "whsec_"
 
-// Of returns the secret of an account in the form of Standard Webhooks: "whsec_" and 32 bytes in
-// Base64.
+// Of returns the secret of an account in the form of Standard Webhooks: "whsec_" and 32 bytes in Base64.
 func (s Secrets) Of(ctx context.Context, account string) (string, error) {
 	key, err := s.key(ctx, account)
 	if err != nil {

@@ -91,8 +91,7 @@ func (t Targets) CheckURL(raw string) error {
 	return nil
 }
 
-// AllowsAddress reports whether a message to a host may be sent to an address that the host
-// resolved to.
+// AllowsAddress reports whether a message to a host may be sent to an address that the host resolved to.
 func (t Targets) AllowsAddress(host string, address netip.Addr) bool {
 	return isPublic(address) || t.hosts[canonicalHost(host)] || t.listsAddress(address)
 }

@@ -1,7 +1,6 @@
-// Package webhook notifies receivers of the ends of their jobs and of budget warnings. Its messages
-// are signed and repeated as Standard Webhooks (https://www.standardwebhooks.com, version 1)
-// specifies. It imports neither HTTP nor a database; [Store] and [Sender] declare the methods that
-// it needs.
+// Package webhook notifies receivers of the ends of their jobs and of budget warnings. Its messages are
+// signed and repeated as Standard Webhooks (https://www.standardwebhooks.com, version 1) specifies. It
+// imports neither HTTP nor a database; [Store] and [Sender] declare the methods that it needs.
 package webhook
 
 import (

@@ -50,8 +50,7 @@ const (
 )
 
 type Config struct {
-	// Servers are the URLs of the servers, http or https, such as
-	// http://127.0.0.1:8188.
+	// Servers are the URLs of the servers, http or https, such as http://127.0.0.1:8188.
 	Servers []string
 	// Key is sent to them as a bearer token, for example for a proxy; it may be empty.
 	Key string
@@ -63,8 +62,7 @@ type Config struct {
 	Random io.Reader
 	// Silence is how long a server may send nothing before it counts as hung; 0 means two minutes.
 	Silence time.Duration
-	// Stall is how long a workflow may run without progress before it counts as hung; 0 means five
-	// minutes.
+	// Stall is how long a workflow may run without progress before it counts as hung; 0 means five minutes.
 	Stall time.Duration
 	// Starting is how long a run waits for an available server; 0 means two minutes.
 	Starting time.Duration

@@ -52,8 +52,7 @@ func (r *run) follow(
 			if done != nil || err != nil {
 				return done, err
 			}
-			// If the WebSocket is missing, or while others are served, a run with progress looks
-			// stalled.
+			// If the WebSocket is missing, or while others are served, a run with progress looks stalled.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)
 			}
@@ -82,9 +81,8 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// look returns the record of the run if it has ended, otherwise its place. It repeats failed
-// requests until the server has been silent for too long. A server that is gone takes the run with
-// it.
+// look returns the record of the run if it has ended, otherwise its place. It repeats failed requests until
+// the server has been silent for too long. A server that is gone takes the run with it.
 func (r *run) look(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()

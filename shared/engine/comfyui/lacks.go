@@ -24,8 +24,7 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType describes an input of a class: a list of its type, or of its possible values, and its
-// options.
+// inputType describes an input of a class: a list of its type, or of its possible values, and its options.
 type inputType []json.RawMessage
 
 // values returns the possible values of the input. told is false if they are unknown.
@@ -149,8 +148,7 @@ func (c *class) input(name string) inputType {
 	return c.Input.Optional[name]
 }
 
-// missingValue returns the value of an input, such as the file of a model, if the server does not
-// offer it.
+// missingValue returns the value of an input, such as the file of a model, if the server does not offer it.
 func missingValue(t inputType, value any, filledIn bool, at string) []string {
 	if _, _, linked := link(value); linked || filledIn {
 		return nil

@@ -139,8 +139,7 @@ func (p *pool) health(ctx context.Context) error {
 	return errors.Join(causes...)
 }
 
-// look checks the server before a run of the workflow. If w is nil, it checks only whether it
-// takes runs.
+// look checks the server before a run of the workflow. If w is nil, it checks only whether it takes runs.
 func (s *server) look(ctx context.Context, w *workflow) look {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()

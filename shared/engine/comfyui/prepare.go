@@ -19,9 +19,8 @@ const maxReference = 2048
 // inputs are the files to upload. Paths of missing inputs are empty.
 type inputs struct{ data, reference transfer.Made }
 
-// prepare converts the inputs to ordinary files: upright, opaque, in sRGB, a clip at the result's
-// size and rate and without sound. So a server reads no original file, and an unreadable file is
-// found here.
+// prepare converts the inputs to ordinary files: upright, opaque, in sRGB, a clip at the result's size and
+// rate and without sound. So a server reads no original file, and an unreadable file is found here.
 func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
 	if spec.Data != nil {
 		to := w.size(spec)
@@ -90,8 +89,7 @@ func (e *Engine) still(
 	})
 }
 
-// onWhite returns the filters that put a picture with alpha on white and end with a
-// format.
+// onWhite returns the filters that put a picture with alpha on white and end with a format.
 func onWhite(info media.Info, format string) string {
 	if !info.Alpha {
 		return "setsar=1," + format

@@ -145,8 +145,7 @@ func (w *workflow) frames(spec engine.Spec) int {
 // names are uploaded files' names for nodes, or "".
 type names struct{ data, reference string }
 
-// fill returns the workflow with the values of an edit. prefix is the name prefix of its saved
-// result.
+// fill returns the workflow with the values of an edit. prefix is the name prefix of its saved result.
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {

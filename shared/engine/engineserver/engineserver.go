@@ -42,8 +42,7 @@ const (
 type Config struct {
 	// URL is the server's address, such as http://127.0.0.1:8090.
 	URL string
-	// Silence is how long a server may send nothing in a run before it counts as hung; 0 means two
-	// minutes.
+	// Silence is how long a server may send nothing in a run before it counts as hung; 0 means two minutes.
 	Silence time.Duration
 	// Starting is how long a run waits for an unreachable server; 0 means two minutes.
 	Starting time.Duration

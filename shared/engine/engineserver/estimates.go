@@ -109,8 +109,7 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told E
 	return told, boundedjson.Read(response.Body, maxEstimates, maxValues, &told)
 }
 
-// Estimates asks the first server that answers, because servers of a pool have the same models and
-// cards.
+// Estimates asks the first server that answers, because servers of a pool have the same models and cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

@@ -15,8 +15,7 @@ import (
 // maxLine limits a line of a server's response, in bytes. A preview in base64 makes the longest.
 const maxLine = 2 * engine.MaxPreview
 
-// follow reads a server's response to its end, and reports its progress. It calls alive for every
-// line.
+// follow reads a server's response to its end, and reports its progress. It calls alive for every line.
 //
 // Errors: [*engine.Error].
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {

@@ -180,8 +180,7 @@ var (
 
 func (e *liveEditor) Offloaded() bool { return true }
 
-// SetPrompt sets the prompt. Pictures are edited with the previous one until the server has
-// prepared it.
+// SetPrompt sets the prompt. Pictures are edited with the previous one until the server has prepared it.
 func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
 	return e.set(ctx, func(number uint32) ([]byte, error) {
 		return livewire.AppendText(nil, livewire.Wish{Number: number, Prompt: prompt})

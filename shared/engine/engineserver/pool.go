@@ -26,8 +26,7 @@ type member struct {
 
 var _ engine.Engine = (*Pool)(nil)
 
-// NewPool returns a pool of one or more servers. It does not check whether they
-// are running.
+// NewPool returns a pool of one or more servers. It does not check whether they are running.
 func NewPool(servers ...Config) (*Pool, error) {
 	p := &Pool{}
 	for _, server := range servers {

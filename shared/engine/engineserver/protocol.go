@@ -104,8 +104,7 @@ func (r Result) outcome() engine.Outcome {
 	return told
 }
 
-// stageName is the syntax of a stage's name, which becomes the name of a
-// metric.
+// stageName is the syntax of a stage's name, which becomes the name of a metric.
 var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 
 const maxValues = 10_000

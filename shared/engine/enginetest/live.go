@@ -49,8 +49,7 @@ func (s *liveSuite) open() engine.LiveEditor {
 	return editor
 }
 
-// live returns a picture with a gradient and colours, whose rows are longer than it is
-// wide.
+// live returns a picture with a gradient and colours, whose rows are longer than it is wide.
 func live(size image.Point, ratio image.YCbCrSubsampleRatio, narrow bool) *engine.Picture {
 	whole := image.NewYCbCr(image.Rect(0, 0, size.X+7, size.Y+3), ratio)
 	for i := range whole.Y {

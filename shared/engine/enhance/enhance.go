@@ -59,8 +59,7 @@ func FromSettings(base, model, key string) (*Enhancer, error) {
 	return enhancer, nil
 }
 
-// NewEnhancer returns an enhancer for a model at a base URL, with or without "/v1". key may be
-// empty.
+// NewEnhancer returns an enhancer for a model at a base URL, with or without "/v1". key may be empty.
 func NewEnhancer(base, model, key string) (*Enhancer, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {

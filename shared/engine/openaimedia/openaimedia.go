@@ -1,9 +1,8 @@
 // Package openaimedia edits media by servers with the OpenAI interface for videos and images, such
 // as vLLM-Omni and SGLang: POST /v1/videos, whose job is polled, and POST /v1/images/edits.
 //
-// Such a server has one model, with its limits: it receives a clip or nothing, and a second image
-// only for an image. Its result is converted to the size, rate, length and sound that the catalog
-// promises.
+// Such a server has one model, with its limits: it receives a clip or nothing, and a second image only for
+// an image. Its result is converted to the size, rate, length and sound that the catalog promises.
 package openaimedia
 
 import (

@@ -88,9 +88,8 @@ const (
 	maxStills   = 24
 )
 
-// stills decodes pictures of the whole input, evenly spread, small enough for the
-// search for faces. It returns them with their size and how many seconds they are
-// apart.
+// stills decodes pictures of the whole input, evenly spread, small enough for the search for faces. It
+// returns them with their size and how many seconds they are apart.
 func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size, apart float64, err error) {
 	side := max(e.size.Width, e.size.Height)
 	small := *e

@@ -15,9 +15,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// graph is a filter graph under construction, with the files that it reads.
-// Between its filters pictures are planar RGB of a size, the result's at first, or have luma
-// and chroma.
+// graph is a filter graph under construction, with the files that it reads. Between its filters pictures
+// are planar RGB of a size, the result's at first, or have luma and chroma.
 type graph struct {
 	folder string
 	// prefix is the prefix of the names of this graph's files in the folder.
@@ -53,8 +52,7 @@ const (
 	waving
 	// jumping are textures that stay for some frames and are then in another place.
 	jumping
-	// rushing are textures that move over the picture further each frame than an encoder
-	// looks for them.
+	// rushing are textures that move over the picture further each frame than an encoder looks for them.
 	rushing
 	// flickering are textures that are in another place in every other frame or so.
 	flickering

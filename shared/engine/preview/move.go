@@ -85,8 +85,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	case g.fps == 0 && motion.Hold > 0:
 		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.drawn()), drawn)
 	case g.fps == 0 || motion == look.Motion{}:
-		// One picture is enough: the last one of an input that has ended is
-		// repeated.
+		// One picture is enough: the last one of an input that has ended is repeated.
 		return g.filter(g.drawn(), drawn)
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))

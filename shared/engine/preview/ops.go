@@ -203,8 +203,7 @@ func bilateral(radius, within float64, planes int) string {
 	return fmt.Sprintf("bilateral=sigmaS=%.3f:sigmaR=%.4f:planes=%d", radius, within, planes)
 }
 
-// chromaRange is how different two colours may be and still become one in a patch, as
-// [look.Smooth] says.
+// chromaRange is how different two colours may be and still become one in a patch, as [look.Smooth] says.
 const chromaRange = 0.1
 
 // flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no

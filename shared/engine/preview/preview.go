@@ -10,10 +10,9 @@
 // The engine reports which parts of a request it follows (package reading). Other parts change nothing:
 // a request without any followed part returns the input's picture, and a notice that says so.
 //
-// The edit is real and reproducible: the same request with the same seed produces
-// the same bytes with the same build of FFmpeg on the same kind of processor. Each edit is one pass of
-// FFmpeg; if colours must be known first, a few small frames are decoded before
-// it.
+// The edit is real and reproducible: the same request with the same seed produces the same bytes with the
+// same build of FFmpeg on the same kind of processor. Each edit is one pass of FFmpeg; if colours must be
+// known first, a few small frames are decoded before it.
 //
 // The option self_anchor chooses where the colours are measured that a
 // reference image's are fitted to: in the first frame (if it is true or
@@ -42,8 +41,7 @@ type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Engine is the preview engine. It keeps nothing between edits and is safe for
-// concurrent use.
+// Engine is the preview engine. It keeps nothing between edits and is safe for concurrent use.
 type Engine struct {
 	runner Runner
 	// drawing is held by the edit that draws its textures. A drawing uses half of the processors;
@@ -114,8 +112,7 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// length returns the number of the result's frames: as long as the input, and
-// at least one.
+// length returns the number of the result's frames: as long as the input, and at least one.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
@@ -145,8 +142,7 @@ func (e *edit) video(ctx context.Context) error {
 	return e.encode(ctx, link)
 }
 
-// style applies the look of the request to a picture, and the colours of the
-// reference image.
+// style applies the look of the request to a picture, and the colours of the reference image.
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
 	link, err := e.draw(ctx, link, asked)

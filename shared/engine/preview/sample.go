@@ -11,11 +11,9 @@ import (
 )
 
 const (
-	// sampleSide is the longer side of the small frames that are measured, in
-	// pixels.
+	// sampleSide is the longer side of the small frames that are measured, in pixels.
 	sampleSide = 160
-	// sampleFrames is the maximum number of key frames of a clip that are
-	// measured.
+	// sampleFrames is the maximum number of key frames of a clip that are measured.
 	sampleFrames = 12
 )
 
@@ -92,8 +90,7 @@ func (e *edit) transfer(ctx context.Context, after look.Look) (*look.LUT, error)
 	return look.Transfer(look.Measure(before), look.Measure(onWhite(pixels))), nil
 }
 
-// onWhite removes the alpha of pixels, and the pixels that are mostly
-// transparent.
+// onWhite removes the alpha of pixels, and the pixels that are mostly transparent.
 func onWhite(pixels []byte) []byte {
 	var opaque []byte
 	for i := 0; i+3 < len(pixels); i += 4 {

@@ -1,6 +1,5 @@
-// Package transfer is the common part of engines whose servers do not share a disk with this
-// machine: forms with files, downloads, and the conversion of a server's result to the catalog's
-// promises.
+// Package transfer is the common part of engines whose servers do not share a disk with this machine: forms
+// with files, downloads, and the conversion of a server's result to the catalog's promises.
 package transfer
 
 import (

@@ -25,9 +25,8 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer returns the retryer of one client. It limits the attempts of each call. It also limits
-// the whole client's by a budget of tokens, so that trouble in AWS does not meet four times the
-// load.
+// Retryer returns the retryer of one client. It limits the attempts of each call. It also limits the whole
+// client's by a budget of tokens, so that trouble in AWS does not meet four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts

@@ -1,6 +1,5 @@
-// Package boundedjson decodes JSON from untrusted programs and callers. A text of many small values
-// takes 40 times its length or more once it is decoded, so it limits their number as well as the
-// bytes.
+// Package boundedjson decodes JSON from untrusted programs and callers. A text of many small values takes
+// 40 times its length or more once it is decoded, so it limits their number as well as the bytes.
 package boundedjson
 
 import (
@@ -47,9 +46,8 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether a text, which need not be JSON, has more than most values. The first
-// value of an array or object follows a bracket, others follow a comma, and values of members a
-// colon.
+// hasMore reports whether a text, which need not be JSON, has more than most values. The first value of an
+// array or object follows a bracket, others follow a comma, and values of members a colon.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {

@@ -1,11 +1,9 @@
-// Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a
-// video's origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity
-// Initiative.
+// Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a video's
+// origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity Initiative.
 //
-// That library parses untrusted files. So every call starts a helper, this program run again within
-// a [fence.Fence], that loads the library, receives open files, and ends. The signing key stays in
-// the server: a helper requests one signature by a pipe, and gets only one. This package never uses
-// a network.
+// That library parses untrusted files. So every call starts a helper, this program run again within a
+// [fence.Fence], that loads the library, receives open files, and ends. The signing key stays in the
+// server: a helper requests one signature by a pipe, and gets only one. This package never uses a network.
 package c2pa
 
 import (

@@ -1,6 +1,5 @@
-// Package clock keeps the time of day by elapsed time, and follows the machine's clock with care.
-// People and networks may set that clock, briefly or permanently, and a wrong time in records stays
-// wrong.
+// Package clock keeps the time of day by elapsed time, and follows the machine's clock with care. People
+// and networks may set that clock, briefly or permanently, and a wrong time in records stays wrong.
 //
 // A clock continues from its last time. A step of the machine's clock is logged at once, but
 // followed only once it has lasted for Hold. A step of more than Absurd is never followed. For
@@ -119,8 +118,7 @@ func (k *Clock) Now() time.Time {
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks at one moment: if the process was delayed between the two reads, it reads
-// again.
+// read reads both clocks at one moment: if the process was delayed between the two reads, it reads again.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {
@@ -135,8 +133,7 @@ func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 
 func (k *Clock) at(elapsed time.Duration) time.Time { return k.base.Add(elapsed - k.start) }
 
-// Settled reports whether the clock can be trusted for expiry: the machine's clock was not set
-// recently.
+// Settled reports whether the clock can be trusted for expiry: the machine's clock was not set recently.
 func (k *Clock) Settled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -147,10 +144,9 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then saves the time. To follow a step it calls
-// follow: before the clock moves forward, and after it moved back, so that records that follow
-// moves along never look older than they are. The clock follows a step only once follow returns
-// nil.
+// Run checks for steps until the context ends, and then saves the time. To follow a step it calls follow:
+// before the clock moves forward, and after it moved back, so that records that follow moves along never
+// look older than they are. The clock follows a step only once follow returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(lookEvery), time.NewTicker(keepEvery)
 	defer look.Stop()

@@ -41,8 +41,7 @@ func readLast(path string) (l last, kept bool, err error) {
 	return l, true, nil
 }
 
-// keep overwrites the saved time. If it fails, the next start knows less; nothing else depends on
-// it.
+// keep overwrites the saved time. If it fails, the next start knows less; nothing else depends on it.
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

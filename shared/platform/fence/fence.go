@@ -55,8 +55,7 @@ type Fence struct {
 
 type Program struct {
 	Path string
-	// executes and reads are the files and folders of the system that it needs
-	// to run.
+	// executes and reads are the files and folders of the system that it needs to run.
 	executes, reads []string
 }
 
@@ -76,8 +75,7 @@ type Plan struct {
 	// Background lowers its priority below interactive programs, such as the server, if processors
 	// are scarce.
 	Background bool
-	// Reserve makes the start fail if the system could not provide all of
-	// Memory.
+	// Reserve makes the start fail if the system could not provide all of Memory.
 	Reserve bool
 }
 
@@ -180,10 +178,9 @@ func (f *Fence) Without(out Layers) *Fence {
 	return &less
 }
 
-// Command prepares the plan's run. The caller sets standard input, output and error, Cancel and
-// WaitDelay; the environment is empty. The thread that starts it must live as long as the program:
-// on Linux the program dies with that thread. The caller must close the start when the program has
-// ended.
+// Command prepares the plan's run. The caller sets standard input, output and error, Cancel and WaitDelay;
+// the environment is empty. The thread that starts it must live as long as the program: on Linux the
+// program dies with that thread. The caller must close the start when the program has ended.
 func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {

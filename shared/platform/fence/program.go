@@ -68,8 +68,7 @@ func NewProgram(ctx context.Context, path string) (Program, error) {
 	return program, nil
 }
 
-// WithPlugins returns a program that may read all of the system's libraries, because it loads some
-// by name.
+// WithPlugins returns a program that may read all of the system's libraries, because it loads some by name.
 func (p Program) WithPlugins() Program {
 	p.reads = append(append([]string{}, p.reads...), wide...)
 	return p

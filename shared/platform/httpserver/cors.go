@@ -9,8 +9,7 @@ import (
 // https://app.example.com. An empty list, or "*", allows any.
 type Origins []string
 
-// preflightAge is how many seconds a browser may cache a preflight, the longest that any browser
-// does.
+// preflightAge is how many seconds a browser may cache a preflight, the longest that any browser does.
 const preflightAge = "7200"
 
 // Allows reports whether pages of the origin may call.
@@ -18,9 +17,8 @@ func (o Origins) Allows(origin string) bool {
 	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
 }
 
-// Allow lets the page read any answer, and the exposed header fields in addition to the standard
-// ones. Keys are sent in a header and never in cookies, so no answer needs
-// Access-Control-Allow-Credentials.
+// Allow lets the page read any answer, and the exposed header fields in addition to the standard ones. Keys
+// are sent in a header and never in cookies, so no answer needs Access-Control-Allow-Credentials.
 func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	if len(o) == 0 || slices.Contains(o, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -35,8 +33,7 @@ func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	header.Set("Access-Control-Expose-Headers", exposed)
 }
 
-// IsPreflight reports whether a request is a CORS preflight (the Fetch standard, "CORS-preflight
-// request").
+// IsPreflight reports whether a request is a CORS preflight (the Fetch standard, "CORS-preflight request").
 func IsPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" &&
 		r.Header.Get("Access-Control-Request-Method") != ""

@@ -11,8 +11,7 @@ import (
 // maxKeptLine bytes. net/http answers with 400 and closes the connection when a read fails with it.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFields limits a header's fields. net/http takes 25 times the length of a header of very short
-// ones.
+// maxFields limits a header's fields. net/http takes 25 times the length of a header of very short ones.
 const maxFields = 500
 
 // maxKeptLine is how many bytes are kept of a line that arrives in several reads. The rest matters

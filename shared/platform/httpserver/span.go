@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer receives answers, for metrics for example. The goroutine that has handled the request
-// calls it.
+// Observer receives answers, for metrics for example. The goroutine that has handled the request calls it.
 type Observer interface {
 	Answered(Answer)
 }
@@ -29,8 +28,7 @@ type Answer struct {
 	Received, Sent int64
 }
 
-// watched are the paths that monitoring requests every few seconds. Their spans would fill the
-// traces.
+// watched are the paths that monitoring requests every few seconds. Their spans would fill the traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
 // begin starts a request's span below the client's span in the header (W3C Trace Context), unless

@@ -25,8 +25,7 @@ func sentHeader(header http.Header) http.Header {
 	return sent
 }
 
-// hasNoBody reports whether answers with the status have no body (RFC 9110,
-// section 15).
+// hasNoBody reports whether answers with the status have no body (RFC 9110, section 15).
 func hasNoBody(status int) bool {
 	return status == http.StatusNoContent || status == http.StatusNotModified
 }

@@ -5,10 +5,9 @@
 // Gateway: the answer is one JSON object of at most 6 MB. Streaming (response transfer mode
 // STREAM): the answer is sent while the handler writes it, of any size.
 //
-// A handler must not rely on features that a Lambda function lacks: it does not notice that a
-// client has left, so a stream is written to its end; a request's body arrives whole before the
-// handler runs, at most 6 MB of JSON and so 4.4 MB of binary; connections have no deadlines;
-// trailers are dropped.
+// A handler must not rely on features that a Lambda function lacks: it does not notice that a client has
+// left, so a stream is written to its end; a request's body arrives whole before the handler runs, at most
+// 6 MB of JSON and so 4.4 MB of binary; connections have no deadlines; trailers are dropped.
 package lambdahttp
 
 import (

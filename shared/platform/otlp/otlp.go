@@ -23,8 +23,7 @@ const (
 	// queueSize is how many ended spans may wait to be sent, about 4 MB. More are dropped, for
 	// example when the collector is gone.
 	queueSize = 2048
-	// batchSize is how many spans are sent at once, and batchEvery how long a span waits
-	// for others.
+	// batchSize is how many spans are sent at once, and batchEvery how long a span waits for others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
 	// sendTime limits sending a batch with all its attempts, and stopTime sending the rest when the

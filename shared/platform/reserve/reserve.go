@@ -85,8 +85,7 @@ func (r *Reserve) room() (int64, error) {
 	return int64(disk.Bavail) * int64(disk.Bsize), nil
 }
 
-// fill writes the file up to the size of the reserve, with bytes that the disk really
-// stores.
+// fill writes the file up to the size of the reserve, with bytes that the disk really stores.
 func (r *Reserve) fill() error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {

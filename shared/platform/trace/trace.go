@@ -16,8 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Scope is the name under which the service's spans are made (OpenTelemetry's
-// instrumentation scope).
+// Scope is the name under which the service's spans are made (OpenTelemetry's instrumentation scope).
 const Scope = "cutroom"
 
 // The names of a trace when it passes from one program to another (W3C Trace Context, "Traceparent
@@ -36,8 +35,7 @@ func OrNoop(tracer api.Tracer) api.Tracer {
 	return tracer
 }
 
-// WithParent returns a context whose spans are below the span of a traceparent. An invalid one is
-// ignored.
+// WithParent returns a context whose spans are below the span of a traceparent. An invalid one is ignored.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -63,9 +61,8 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Fail marks a span as failed. It does not record the error, whose text may contain a path or a
-// client's data. The reason is one of the service's codes, such as "engine_error". A nil error
-// marks nothing.
+// Fail marks a span as failed. It does not record the error, whose text may contain a path or a client's
+// data. The reason is one of the service's codes, such as "engine_error". A nil error marks nothing.
 func Fail(span api.Span, reason string, err error) {
 	if err == nil || !span.IsRecording() {
 		return
@@ -74,8 +71,7 @@ func Fail(span api.Span, reason string, err error) {
 	span.SetAttributes(attribute.String("error.type", reason))
 }
 
-// Logger returns a log handler that adds the id of the context's trace to each line, as
-// trace_id.
+// Logger returns a log handler that adds the id of the context's trace to each line, as trace_id.
 func Logger(next slog.Handler) slog.Handler { return logHandler{next} }
 
 type logHandler struct{ slog.Handler }

@@ -169,8 +169,7 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	return h, nil
 }
 
-// ask sends a request to the helper and returns its answer. It ends the helper after an invalid
-// answer.
+// ask sends a request to the helper and returns its answer. It ends the helper after an invalid answer.
 func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (helper.Answer, error) {
 	told, err := h.ask(ctx, order)
 	if err != nil {

@@ -95,8 +95,7 @@ const (
 	restartEvery   = 10 * time.Second
 )
 
-// Open starts the codec of one session. The caller must close it. The context limits only the
-// start.
+// Open starts the codec of one session. The caller must close it. The context limits only the start.
 //
 // Errors: ErrFailed.
 func (l *Library) Open(ctx context.Context) (*Codec, error) {

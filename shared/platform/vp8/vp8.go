@@ -6,9 +6,8 @@
 // helper, and sends requests by a pipe. A helper that crashes, or takes too long, costs its session
 // one error; the next call starts another, which continues from a key frame.
 //
-// Pictures are *image.YCbCr with the chroma subsampled 4:2:0, in the range of video: luma 16 to
-// 235, chroma 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the
-// full range.
+// Pictures are *image.YCbCr with the chroma subsampled 4:2:0, in the range of video: luma 16 to 235, chroma
+// 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full range.
 //
 // libvpx is a library of the system, found when the server starts ([Find]). The program is built
 // without cgo.
@@ -22,22 +21,19 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// MaxPixels limits decoded and encoded pictures of any shape: 1920x1080, rounded up to whole
-// macroblocks.
+// MaxPixels limits decoded and encoded pictures of any shape: 1920x1080, rounded up to whole macroblocks.
 const MaxPixels = helper.MaxPixels
 
 // MaxFrame limits the compressed frame to decode, in bytes.
 const MaxFrame = helper.MaxFrame
 
-// DefaultFrameTime is the default of FrameTime. A frame needs milliseconds, but the machine may be
-// busy.
+// DefaultFrameTime is the default of FrameTime. A frame needs milliseconds, but the machine may be busy.
 const DefaultFrameTime = 5 * time.Second
 
 var (
 	// ErrBroken means that the frame is not VP8 or is damaged.
 	ErrBroken = errors.New("vp8: the frame cannot be decoded")
-	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more
-	// than MaxFrame bytes.
+	// ErrTooLarge means that a picture has more than MaxPixels, or a frame more than MaxFrame bytes.
 	ErrTooLarge = errors.New("vp8: the frame is too large")
 	// ErrKeyFrame means that the frame depends on others that the decoder does not have. Ask the
 	// sender for a key frame.
@@ -59,8 +55,7 @@ func NeedsKeyFrame(err error) bool {
 }
 
 type Frame struct {
-	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the
-	// picture.
+	// Data is the compressed frame, owned by the caller. It is empty if the encoder dropped the picture.
 	Data []byte
 	Key  bool
 }

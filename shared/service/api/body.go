@@ -13,8 +13,7 @@ import (
 // (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
-// checkEvery is how often a sender's credential is checked again while its body
-// arrives.
+// checkEvery is how often a sender's credential is checked again while its body arrives.
 const checkEvery = time.Second
 
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }

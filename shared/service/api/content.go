@@ -135,8 +135,7 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// describeOutcome sets the header fields of the engine's report
-// (docs/contract/jobs.md#engine-report).
+// describeOutcome sets the header fields of the engine's report (docs/contract/jobs.md#engine-report).
 func describeOutcome(header http.Header, result *job.Result) {
 	if result.Engine != "" {
 		header.Set("X-Engine", headerText(result.Engine))
@@ -263,10 +262,9 @@ func (c *blobReader) close() {
 	}
 }
 
-// contentWriter wraps the ResponseWriter of http.ServeContent. It opens the blob just before the
-// header is sent, so that a blob that cannot be opened becomes an error response instead of a
-// broken 200, and HEAD opens nothing. It also gives ServeContent's errors the shape of this
-// package's.
+// contentWriter wraps the ResponseWriter of http.ServeContent. It opens the blob just before the header is
+// sent, so that a blob that cannot be opened becomes an error response instead of a broken 200, and HEAD
+// opens nothing. It also gives ServeContent's errors the shape of this package's.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service

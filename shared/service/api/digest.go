@@ -28,8 +28,7 @@ type digestReader struct {
 	hashed chan struct{}
 }
 
-// newDigestReader returns a reader of at most limit bytes. Reading a longer source fails with
-// tooLarge.
+// newDigestReader returns a reader of at most limit bytes. Reading a longer source fails with tooLarge.
 func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReader {
 	d := &digestReader{
 		source: source, left: limit, tooLarge: tooLarge,

@@ -200,8 +200,7 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 	return f, found
 }
 
-// readLifetime reads a file's lifetime. The value may be a string, as in the upload form, or a
-// number.
+// readLifetime reads a file's lifetime. The value may be a string, as in the upload form, or a number.
 func readLifetime(sent jsonObject) (time.Duration, problems) {
 	value := sent.member(lifetimeField)
 	if value == nil {

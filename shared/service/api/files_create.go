@@ -41,8 +41,7 @@ func uploadForm() *catalog.Form {
 	}}
 }
 
-// createFile serves POST /v1/files: either a form with the file, or JSON that announces a large
-// one.
+// createFile serves POST /v1/files: either a form with the file, or JSON that announces a large one.
 func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
 	if r.ContentLength > s.maxBody() {
 		return s.errBodyTooLarge()

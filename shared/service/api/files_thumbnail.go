@@ -143,9 +143,8 @@ func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err er
 	return posters[0], nil
 }
 
-// kindOf returns the type of a file's bytes. ok is true for an image or a video within the limits
-// of inputs (docs/contract/media.md#input-limits); a video may be longer, because only its
-// beginning is read.
+// kindOf returns the type of a file's bytes. ok is true for an image or a video within the limits of inputs
+// (docs/contract/media.md#input-limits); a video may be longer, because only its beginning is read.
 //
 // Errors: fault.NotFound.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {

@@ -26,9 +26,8 @@ var (
 	errStopping = errors.New("the service is stopping")
 )
 
-// Generate is the group of image editing and of the deprecated synchronous
-// video routes (docs/contract/media.md#images and
-// docs/contract/README.md#versioning).
+// Generate is the group of image editing and of the deprecated synchronous video routes
+// (docs/contract/media.md#images and docs/contract/README.md#versioning).
 func Generate(s *service) []route {
 	return within(credential.ImageRoutes, []route{{
 		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, waits: true,
@@ -72,9 +71,8 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	return s.sendResult(w, r, j)
 }
 
-// linkToJobs returns a Link value for a name under /v1/jobs/. It is relative to
-// /v1/generate/…, so that it also works below a prefix, such as a stage of API
-// Gateway.
+// linkToJobs returns a Link value for a name under /v1/jobs/. It is relative to /v1/generate/…, so that it
+// also works below a prefix, such as a stage of API Gateway.
 func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }

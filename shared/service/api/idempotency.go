@@ -45,8 +45,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 }
 
 type creation struct {
-	// asked is the content of the request, which is encoded as JSON. It must be equal for every
-	// repetition.
+	// asked is the content of the request, which is encoded as JSON. It must be equal for every repetition.
 	asked any
 	// resource is the id of the new resource.
 	resource string
@@ -110,8 +109,7 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	case err == nil:
 		err := s.Idempotency.Settle(ctx, claim, answer)
 		if err != nil {
-			// The resource exists, so the request succeeds. A repetition finds it
-			// by made.
+			// The resource exists, so the request succeeds. A repetition finds it by made.
 			s.log(r, err)
 		}
 		return nil, nil
@@ -153,10 +151,9 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf returns the key of a claim. Client tokens and permanent keys have different holders, so
-// their keys are separate: a token can neither occupy an Idempotency-Key of the account's servers
-// nor read the resource behind it. Tokens are short-lived, so all tokens of an account share their
-// keys.
+// keyOf returns the key of a claim. Client tokens and permanent keys have different holders, so their keys
+// are separate: a token can neither occupy an Idempotency-Key of the account's servers nor read the
+// resource behind it. Tokens are short-lived, so all tokens of an account share their keys.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key

@@ -131,9 +131,8 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 	return kind.Video
 }
 
-// check checks the file's metadata against the limits
-// (docs/contract/media.md#input-limits). The problem shows value as the field's
-// input.
+// check checks the file's metadata against the limits (docs/contract/media.md#input-limits). The problem
+// shows value as the field's input.
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {

@@ -155,8 +155,7 @@ func lookPicture(name string) (string, error) {
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
-// understoodBody is the engine's reading of a prompt. Engines that cannot report it have only a
-// name.
+// understoodBody is the engine's reading of a prompt. Engines that cannot report it have only a name.
 type understoodBody struct {
 	Engine     string   `json:"engine"`
 	Understood []string `json:"understood,omitzero"`

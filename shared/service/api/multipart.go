@@ -17,8 +17,7 @@ import (
 const (
 	// maxParts limits the parts of a form, including unknown fields.
 	maxParts = 100
-	// maxPartHeader limits the bytes between the contents of two parts: a boundary
-	// and a header.
+	// maxPartHeader limits the bytes between the contents of two parts: a boundary and a header.
 	maxPartHeader = 16 << 10
 	// bodyBuffer is the size of reads from the connection, because the parser reads in small steps.
 	bodyBuffer = 256 << 10

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/service/api/openapi"
 )
 
-// OpenAPI is the group of the OpenAPI document of all groups, and of its page. Neither needs a
-// credential.
+// OpenAPI is the group of the OpenAPI document of all groups, and of its page. Neither needs a credential.
 func OpenAPI(s *service) []route {
 	// Build it on the first request, so that programs for other calls start without this work.
 	document := sync.OnceValues(s.openAPI)

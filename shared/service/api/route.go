@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// access is the kind of credential that a route requires
-// (docs/contract/auth.md#who-may-do-what).
+// access is the kind of credential that a route requires (docs/contract/auth.md#who-may-do-what).
 type access int
 
 const (
@@ -24,8 +23,7 @@ const (
 	keyOnly
 	// adminOnly routes require a permanent key with the admin role.
 	adminOnly
-	// keyOrToken routes accept permanent keys, and client tokens within their
-	// scope.
+	// keyOrToken routes accept permanent keys, and client tokens within their scope.
 	keyOrToken
 )
 
@@ -93,9 +91,8 @@ type call struct {
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit makes the checks before a route's handler, in the order of
-// docs/contract/errors.md#order-of-checks. The queue's capacity can be checked only once the model
-// is known.
+// admit makes the checks before a route's handler, in the order of docs/contract/errors.md#order-of-checks.
+// The queue's capacity can be checked only once the model is known.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {

@@ -11,8 +11,7 @@ import (
 // sharesPath is the prefix of shared results; a job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare limits the duration of a share, in seconds. Its result ends earlier, and the share with
-// it.
+// maxShare limits the duration of a share, in seconds. Its result ends earlier, and the share with it.
 const maxShare = 30 * 24 * 60 * 60
 
 type shareBody struct {

@@ -108,8 +108,7 @@ func hasTag(values []string, tag string) bool {
 	return false
 }
 
-// thumbnails reads the pictures of a completed job, and waits for them if the job has just
-// completed.
+// thumbnails reads the pictures of a completed job, and waits for them if the job has just completed.
 //
 // Errors: fault.NotFound if they could not be made.
 func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {

@@ -123,8 +123,7 @@ func (o jsonObject) maxSession() (time.Duration, problems) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// metadata reads the data that the caller attaches to a token, or nil. Its size counts without
-// white space.
+// metadata reads the data that the caller attaches to a token, or nil. Its size counts without white space.
 func (o jsonObject) metadata() (json.RawMessage, problems) {
 	object, found := o.object("metadata")
 	if found != nil || object == nil {

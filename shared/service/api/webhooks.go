@@ -16,9 +16,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group for receivers of webhooks, an extension of this service: the signing
-// secret, and the log of a job's delivery attempts. (The webhook itself is a field of a job's
-// form.)
+// Webhooks is the group for receivers of webhooks, an extension of this service: the signing secret, and
+// the log of a job's delivery attempts. (The webhook itself is a field of a job's form.)
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},

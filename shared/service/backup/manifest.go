@@ -1,5 +1,4 @@
-// Package backup saves one machine's records and blobs while they are in use, and restores them
-// elsewhere.
+// Package backup saves one machine's records and blobs while they are in use, and restores them elsewhere.
 //
 // A backup is a tree of blobs, in a folder or a bucket:
 //
@@ -10,8 +9,7 @@
 //	content/ab/abcd...  the bytes of the blobs and settings, each under its
 //	                    SHA-256, so that a later backup adds only new ones
 //
-// The next backup reuses the contents of an interrupted one, which does not change the existing
-// backup.
+// The next backup reuses the contents of an interrupted one, which does not change the existing backup.
 package backup
 
 import (
@@ -172,8 +170,7 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 	}
 }
 
-// open opens a part of a backup. Reading it to the end fails with ErrDamaged if its bytes are
-// wrong.
+// open opens a part of a backup. Reading it to the end fails with ErrDamaged if its bytes are wrong.
 func open(ctx context.Context, store Opener, name string, want Content) (io.ReadCloser, error) {
 	r, err := store.Open(ctx, name, 0, -1)
 	if fault.Is(err, fault.NotFound) {

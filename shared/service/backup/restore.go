@@ -89,8 +89,7 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass passes a part of a backup to a function, which must read to its end before it keeps any of
-// it.
+// pass passes a part of a backup to a function, which must read to its end before it keeps any of it.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

@@ -152,8 +152,7 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns the outcome of a batch that makes no more calls. It is empty if they are made
-// later.
+// endOf returns the outcome of a batch that makes no more calls. It is empty if they are made later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
 	case errors.Is(cause, errExpired):
@@ -183,8 +182,7 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed finds the calls in the input, and makes each in a new goroutine. It returns once all have
-// ended.
+// feed finds the calls in the input, and makes each in a new goroutine. It returns once all have ended.
 func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {
@@ -264,9 +262,8 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call once it may be made. ok is false if it may no longer be made. While the
-// account's storage is full, the call is refused. If it was made, the caller must report its end to
-// the pace.
+// tryCall makes a call once it may be made. ok is false if it may no longer be made. While the account's
+// storage is full, the call is refused. If it was made, the caller must report its end to the pace.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil

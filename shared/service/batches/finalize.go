@@ -142,8 +142,7 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	hash := md5.New()
 	source := &joined{ctx: ctx, blobs: r.config.Blobs, chunks: chunks, failures: failures}
 	defer source.close()
-	// The bytes are always the same, so writing them again, after a crash or concurrently, changes
-	// nothing.
+	// The bytes are always the same, so writing them again, after a crash or concurrently, changes nothing.
 	var err error
 	if f.Size, err = r.config.Blobs.Put(ctx, f.Blob, io.TeeReader(source, hash)); err != nil {
 		return fmt.Errorf("write the results: %w", err)

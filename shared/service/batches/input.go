@@ -137,8 +137,7 @@ func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *in
 	return nil
 }
 
-// withLine waits for memory and calls a function with a line of a batch's input, which must not be
-// kept.
+// withLine waits for memory and calls a function with a line of a batch's input, which must not be kept.
 func (r *Runner) withLine(
 	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
 ) error {
@@ -172,8 +171,7 @@ func parsed(line []byte) call {
 // members are the members of a line that the service reads.
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns the members of a line. repeated is the name of a duplicate member, which is
-// ambiguous.
+// membersOf returns the members of a line. repeated is the name of a duplicate member, which is ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result

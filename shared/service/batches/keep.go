@@ -102,9 +102,8 @@ func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) 
 // has reports whether a call had a result when the keeper was made.
 func (k *keeper) has(call int) bool { return k.done[call] }
 
-// run keeps results until the channel closes. It repeats failed writes, and takes no results until
-// they succeed. It returns an error only when the context has ended, or another process works on
-// the batch.
+// run keeps results until the channel closes. It repeats failed writes, and takes no results until they
+// succeed. It returns an error only when the context has ended, or another process works on the batch.
 func (k *keeper) run(ctx context.Context, results <-chan result) error {
 	timer := time.NewTimer(k.config.Keep)
 	timer.Stop()
@@ -165,8 +164,7 @@ func (g *gathered) add(line resultLine) error {
 	return encoder.Encode(line)
 }
 
-// flush keeps the collected results. It retries until the context has ended, and then makes a last
-// attempt.
+// flush keeps the collected results. It retries until the context has ended, and then makes a last attempt.
 //
 // Errors: fault.Conflict if another process works on the batch.
 func (k *keeper) flush(ctx context.Context) error {

@@ -98,8 +98,7 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long every call was refused. It is 0 while a running call may still be
-// answered.
+// refusedFor returns how long every call was refused. It is 0 while a running call may still be answered.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

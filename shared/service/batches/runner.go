@@ -25,11 +25,9 @@ import (
 const (
 	// DefaultCalls is the default of Calls.
 	DefaultCalls = 16
-	// lookEvery is how often the runner looks for batches without a Wake, and for old data to
-	// delete.
+	// lookEvery is how often the runner looks for batches without a Wake, and for old data to delete.
 	lookEvery = 5 * time.Second
-	// firstRetry and lastRetry are the shortest and the longest wait before failed work is
-	// repeated.
+	// firstRetry and lastRetry are the shortest and the longest wait before failed work is repeated.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 

@@ -95,9 +95,8 @@ func (s *Steps) claim(
 	return b, false, false, err
 }
 
-// next returns the index of the next batch: of the account with the fewest active batches, and
-// among equals the batch that has waited longest. waits is false if no batch waits or no place is
-// free.
+// next returns the index of the next batch: of the account with the fewest active batches, and among equals
+// the batch that has waited longest. waits is false if no batch waits or no place is free.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}

@@ -117,8 +117,7 @@ func Identities(text []byte) (chains []string, err error) {
 	return chains, nil
 }
 
-// SelfMade reports whether NewIdentity made the certificates in PEM: their authority has signed no
-// other.
+// SelfMade reports whether NewIdentity made the certificates in PEM: their authority has signed no other.
 func SelfMade(certificates string) bool {
 	_, leaf, err := parseChain([]byte(certificates))
 	return err == nil && leaf.Issuer.CommonName == authorityName

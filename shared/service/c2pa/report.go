@@ -39,8 +39,7 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	return parseReport(text)
 }
 
-// maxValues limits the values in a report of the library. A file with 100 ingredients has
-// about 20,000.
+// maxValues limits the values in a report of the library. A file with 100 ingredients has about 20,000.
 const maxValues = 200_000
 
 // told is the report of c2pa-rs.

@@ -80,10 +80,9 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the console's Content-Security-Policy. It allows the console's files, the one
-// script within Index, and calls to its own and the named origins, such as in Settings, but no
-// other inline scripts or styles. It may frame only the page of realtime sessions, if that has the
-// console's origin.
+// Policy returns the console's Content-Security-Policy. It allows the console's files, the one script
+// within Index, and calls to its own and the named origins, such as in Settings, but no other inline
+// scripts or styles. It may frame only the page of realtime sessions, if that has the console's origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

@@ -120,8 +120,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// The browser asks every time, and mostly gets a 304, so that files of two versions are never
-	// mixed.
+	// The browser asks every time, and mostly gets a 304, so that files of two versions are never mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`

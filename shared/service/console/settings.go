@@ -2,8 +2,7 @@ package console
 
 import "cutroom/shared/domain/catalog"
 
-// Settings describes the service for the page, in SettingsFile. URLs may be relative to the
-// console's URL.
+// Settings describes the service for the page, in SettingsFile. URLs may be relative to the console's URL.
 type Settings struct {
 	// BaseURL belongs to the media service, InferenceURL to the gateway.
 	BaseURL      string `json:"base_url"`

@@ -269,8 +269,7 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 	return edits
 }
 
-// appendMessage appends the edits of a message. With tool calls the content may be null, as clients
-// expect.
+// appendMessage appends the edits of a message. With tool calls the content may be null, as clients expect.
 func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
 	message.ForEach(func(key, value gjson.Result) bool {

@@ -37,8 +37,7 @@ type failure struct {
 	tryNext bool
 	// retryAfter is how long the upstream asks not to be called.
 	retryAfter time.Duration
-	// upstreamFault means that no connection could be made, so the upstream is at fault, not the
-	// request.
+	// upstreamFault means that no connection could be made, so the upstream is at fault, not the request.
 	upstreamFault bool
 	// quick means that the failure took no time and cost the upstream nothing.
 	quick bool
@@ -71,9 +70,8 @@ func (c *completion) serve() *apierror.Error {
 	return last
 }
 
-// serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If
-// all are busy, the call tries again after the time they ask for, if the row's queue allows the
-// wait.
+// serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If all are
+// busy, the call tries again after the time they ask for, if the row's queue allows the wait.
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
 	call := upstream.Call{Account: c.who.Account()}

@@ -38,8 +38,7 @@ type bodyMemory struct {
 	// lines are the batch calls that hold memory. lineHeld is their sum.
 	lines    []*line
 	lineHeld int64
-	// waiting counts the waiting requests. freed is closed when memory is released while requests
-	// wait.
+	// waiting counts the waiting requests. freed is closed when memory is released while requests wait.
 	waiting int
 	freed   chan struct{}
 }

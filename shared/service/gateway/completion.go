@@ -135,8 +135,7 @@ func stopping(message string) *apierror.Error {
 	}
 }
 
-// internal returns the error for the caller, and logs it if the gateway is at
-// fault.
+// internal returns the error for the caller, and logs it if the gateway is at fault.
 func (c *completion) internal(err error) *apierror.Error {
 	apiErr := apierror.From(err)
 	if apiErr.Status >= http.StatusInternalServerError {

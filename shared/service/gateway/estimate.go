@@ -1,8 +1,7 @@
 package gateway
 
-// estimateText is how many bytes of text are tokenized; the rest is assumed to be similar.
-// Tokenizing takes a second or more per megabyte, so a long text must not cost the gateway that
-// much.
+// estimateText is how many bytes of text are tokenized; the rest is assumed to be similar. Tokenizing takes
+// a second or more per megabyte, so a long text must not cost the gateway that much.
 const estimateText = 64 << 10
 
 type estimate struct {

@@ -26,10 +26,9 @@ type event struct {
 	data []byte
 }
 
-// eventReader reads Server-Sent Events (the HTML standard, "Parsing an event stream"). Lines end
-// with CR, LF or both. It drops comments, unknown fields and events without data. Unlike in the
-// standard, the last event counts even without its line end or the empty line, because some servers
-// omit them.
+// eventReader reads Server-Sent Events (the HTML standard, "Parsing an event stream"). Lines end with CR,
+// LF or both. It drops comments, unknown fields and events without data. Unlike in the standard, the last
+// event counts even without its line end or the empty line, because some servers omit them.
 type eventReader struct {
 	source io.Reader
 	buf    []byte

@@ -20,8 +20,7 @@ type choice struct {
 	// body is the caller's body, which another row may need in another form. held is its memory.
 	body *[]byte
 	held int64
-	// rest are the rows that are left. shown means that the caller sees the name of the serving
-	// row.
+	// rest are the rows that are left. shown means that the caller sees the name of the serving row.
 	rest  []*catalog.Inference
 	shown bool
 }

@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Routes outside the contract that upstreams serve natively. Answers are passed on in place, as for
-// chat.
+// Routes outside the contract that upstreams serve natively. Answers are passed on in place, as for chat.
 
 // errNoAnswer is returned for an answer with another shape than its route's.
 var errNoAnswer = errors.New("its answer is not one of the route")

@@ -8,8 +8,7 @@ import (
 
 // Observer receives events for metrics. Its methods must be safe for concurrent use, and fast.
 type Observer interface {
-	// Completed is called once for every call of a completions route, when its
-	// answer has ended.
+	// Completed is called once for every call of a completions route, when its answer has ended.
 	Completed(Completion)
 	// Attempted is called for every call to an upstream, when it has ended.
 	Attempted(Attempt)

@@ -16,8 +16,7 @@ import (
 const (
 	// maxKeptBuffer is the largest buffer that is kept for the next stream, in bytes.
 	maxKeptBuffer = 64 << 10
-	// drainTime and drainReads limit reading an upstream's stream after its end, to reuse its
-	// connection.
+	// drainTime and drainReads limit reading an upstream's stream after its end, to reuse its connection.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
@@ -225,8 +224,7 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream. If that takes no time, it frees the upstream's connection for
-// reuse.
+// finish meters and ends the stream. If that takes no time, it frees the upstream's connection for reuse.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {

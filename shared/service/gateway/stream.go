@@ -18,9 +18,8 @@ var (
 	doneEvent        = []byte("data: [DONE]\n\n")
 )
 
-// streamWriter sends a stream to the caller. The header goes with the first chunk, so that an
-// earlier failure still has its own status, or with the first keep-alive if the first chunk is
-// late.
+// streamWriter sends a stream to the caller. The header goes with the first chunk, so that an earlier
+// failure still has its own status, or with the first keep-alive if the first chunk is late.
 //
 // Only one goroutine may use it; its timer is safe.
 type streamWriter struct {

@@ -47,8 +47,7 @@ type usageBody struct {
 	// Cost and Currency are set only if a price was set.
 	Cost     json.Number `json:"cost,omitempty"`
 	Currency string      `json:"currency,omitempty"`
-	// BatchRequests and BatchCost are the batches' part of requests and cost. They are omitted if
-	// 0.
+	// BatchRequests and BatchCost are the batches' part of requests and cost. They are omitted if 0.
 	BatchRequests int64       `json:"batch_requests,omitempty"`
 	BatchCost     json.Number `json:"batch_cost,omitempty"`
 }

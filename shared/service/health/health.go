@@ -84,8 +84,7 @@ func (c *Checker) Check(ctx context.Context) error {
 	return fault.New(fault.Unavailable, "The storage does not answer.")
 }
 
-// look runs the probes. It ends within its context, unless the system blocks one of
-// them for longer.
+// look runs the probes. It ends within its context, unless the system blocks one of them for longer.
 func (c *Checker) look(round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.within)
 	defer cancel()
@@ -107,8 +106,7 @@ func (c *Checker) look(round chan struct{}) {
 	close(round)
 }
 
-// first returns the first failure of a probe: the reason for clients, and the
-// cause.
+// first returns the first failure of a probe: the reason for clients, and the cause.
 func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 	for _, probe := range c.probes {
 		err := probe.run(ctx)

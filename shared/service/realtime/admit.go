@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// refusal is why a connection gets no session
-// (docs/contract/realtime.md#refusals).
+// refusal is why a connection gets no session (docs/contract/realtime.md#refusals).
 type refusal struct {
 	code websocket.StatusCode
 	// reason is in the close frame, message in the preceding error.
@@ -47,8 +46,7 @@ type admission struct {
 	model *catalog.Model
 	// base is the server's address as called by the client, for a WebSocket.
 	base string
-	// queue is the query's answer about waiting for a session: "true", "false", or other text if
-	// unknown.
+	// queue is the query's answer about waiting for a session: "true", "false", or other text if unknown.
 	queue string
 }
 

@@ -116,8 +116,7 @@ func (m clientMessage) prompt() (asked prompt, err error) {
 	return asked, err
 }
 
-// textOf returns the value of a string member. If it is absent or null, sent is
-// false.
+// textOf returns the value of a string member. If it is absent or null, sent is false.
 //
 // Errors: fault.Invalid.
 func textOf(name string, member json.RawMessage) (text string, sent bool, err error) {

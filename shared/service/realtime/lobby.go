@@ -141,8 +141,7 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// asksToWait reports whether a client's first message asks to wait: a livekit_join that does not
-// decline.
+// asksToWait reports whether a client's first message asks to wait: a livekit_join that does not decline.
 func (m received) asksToWait() bool {
 	var message clientMessage
 	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {
@@ -214,8 +213,7 @@ func (l *lobby) end() {
 	l.listening.Wait()
 }
 
-// drop ends the lobby and drops kept messages of a session that did not start or has ended. Call it
-// once.
+// drop ends the lobby and drops kept messages of a session that did not start or has ended. Call it once.
 func (l *lobby) drop() {
 	l.end()
 	close(l.dropped)

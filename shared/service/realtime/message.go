@@ -25,8 +25,7 @@ const (
 	maxPrompt = 4000
 )
 
-// clientMessage is a client's text message. Its members stay undecoded, because null and absent
-// differ.
+// clientMessage is a client's text message. Its members stay undecoded, because null and absent differ.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`
@@ -46,8 +45,7 @@ type clientMessage struct {
 	release func()
 }
 
-// The messages of the server
-// (docs/contract/realtime.md#messages-of-the-server).
+// The messages of the server (docs/contract/realtime.md#messages-of-the-server).
 type (
 	startedMessage struct {
 		Type      string `json:"type"` // session_started

@@ -28,8 +28,7 @@ const (
 	// maxPassed limits the requests that are forwarded at the same time, maxPassedByCaller the ones
 	// of one address.
 	maxPassed, maxPassedByCaller = 1000, 200
-	// peerDial and peerHeader limit how long an instance may take to accept a connection and to
-	// answer.
+	// peerDial and peerHeader limit how long an instance may take to accept a connection and to answer.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
 	// peerFresh is how long an instance's address is cached, maxKnown how many are.
 	peerFresh, maxKnown = 5 * time.Second, 1000
@@ -69,8 +68,7 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance. It is empty for this instance, or without a
-// room.
+// find returns the address of the room's instance. It is empty for this instance, or without a room.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {

@@ -13,8 +13,7 @@ import (
 // webSocketVersion is the only version (RFC 6455, 4.1).
 const webSocketVersion = "13"
 
-// handshake returns the status and detail for refusing a request that does not open a WebSocket, or
-// 0.
+// handshake returns the status and detail for refusing a request that does not open a WebSocket, or 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {

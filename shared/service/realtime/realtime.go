@@ -101,10 +101,9 @@ type Times struct {
 	// Idle is how long a session may last without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
-	// Close is how long a client may take to read the last message, and then to
-	// answer the close. When a session is lost, its client must be gone before
-	// others take its slot: twice Close is less than the time between
-	// session.FenceAfter and session.TakeAfter.
+	// Close is how long a client may take to read the last message, and then to answer the close. When a
+	// session is lost, its client must be gone before others take its slot: twice Close is less than the
+	// time between session.FenceAfter and session.TakeAfter.
 	Close time.Duration
 	// Revocation is the interval at which the keys of open sessions are checked, with one read of
 	// the store per key.
@@ -143,8 +142,7 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Server serves sessions. It is an http.Handler for the paths with a Pattern. Run does the
-// background work.
+// Server serves sessions. It is an http.Handler for the paths with a Pattern. Run does the background work.
 type Server struct {
 	config Config
 	// edits limits concurrent edits of frames. Accounts take turns, however many sessions each has.

@@ -80,8 +80,7 @@ func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }
 
-// spend reserves one piece after another until the session ends, or ends it when a budget is used
-// up.
+// spend reserves one piece after another until the session ends, or ends it when a budget is used up.
 func (c *connection) spend() {
 	pause := time.Duration(0)
 	for {

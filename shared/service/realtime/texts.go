@@ -8,8 +8,7 @@ import (
 	"sync"
 )
 
-// smallText is the largest uncounted text message, in bytes. Only messages with an image are
-// larger.
+// smallText is the largest uncounted text message, in bytes. Only messages with an image are larger.
 const smallText = 64 << 10
 
 // defaultTextMemory is how many bytes of larger messages an account may have until they are

@@ -37,8 +37,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 			return
 		case <-ticker.C:
 		}
-		// Not the life context: its end would cut the connection in the middle of a
-		// message.
+		// Not the life context: its end would cut the connection in the middle of a message.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
 		cancel()

@@ -34,8 +34,7 @@ type admission struct {
 	opened chan struct{}
 	// round ends when receiving must stop; nil while no receiver is admitted.
 	round context.Context
-	// inside counts the receivers. left is closed when the last of them has left; nil without a
-	// waiter.
+	// inside counts the receivers. left is closed when the last of them has left; nil without a waiter.
 	inside int
 	left   chan struct{}
 }

@@ -12,10 +12,9 @@ import (
 // lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers,
 // which feed them.
 //
-// A slot requests each of its jobs, and a receiver takes one from the queue for each request.
-// Without Prefetch a slot requests a job when it is free; with it, when it is about to be. A
-// received job belongs to the lane: the first free slot takes it, so that no slot is idle while a
-// job waits.
+// A slot requests each of its jobs, and a receiver takes one from the queue for each request. Without
+// Prefetch a slot requests a job when it is free; with it, when it is about to be. A received job belongs
+// to the lane: the first free slot takes it, so that no slot is idle while a job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane

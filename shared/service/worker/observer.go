@@ -35,8 +35,7 @@ const (
 	Repeated Outcome = "repeated"
 	// HandedBack runs were released by a drain or by a shortage of the machine.
 	HandedBack Outcome = "handed_back"
-	// Lost runs found at their end that the job belonged to another worker or
-	// had ended.
+	// Lost runs found at their end that the job belonged to another worker or had ended.
 	Lost Outcome = "lost"
 )
 
@@ -52,9 +51,8 @@ type Run struct {
 	// Waited is the time from the job's creation to the run's start, Took the
 	// time from there to its end.
 	Waited, Took time.Duration
-	// Stages has the time of each stage that the run reached (fetch, probe, enhance, engine, sign,
-	// store), and of the engine's reported stages as engine.NAME. Prefetched inputs took their time
-	// before the run.
+	// Stages has the time of each stage that the run reached (fetch, probe, enhance, engine, sign, store),
+	// and of the engine's reported stages as engine.NAME. Prefetched inputs took their time before the run.
 	Stages map[string]time.Duration
 }
 

@@ -10,21 +10,18 @@ import (
 )
 
 const (
-	// prefetchAhead is how long before the estimated end of a run its slot
-	// requests the next job. Other workers cannot take a job that waits for a
-	// busy slot here, so it is requested as late as possible: this is about as
-	// long as fetching the largest upload and expanding a prompt take. If a run
-	// reports no progress, its slot requests the next job when the engine is
-	// done.
+	// prefetchAhead is how long before the estimated end of a run its slot requests the next job. Other
+	// workers cannot take a job that waits for a busy slot here, so it is requested as late as possible:
+	// this is about as long as fetching the largest upload and expanding a prompt take. If a run reports no
+	// progress, its slot requests the next job when the engine is done.
 	prefetchAhead = 20 * time.Second
 	// prefetchLimit limits the prefetched bytes of one job. A job with larger inputs is still
 	// received early, but fetches them in its run.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports
-// whether a slot took it. It starts no run, so a failure costs no attempt: the run fetches the missing
-// inputs.
+// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports whether a
+// slot took it. It starts no run, so a failure costs no attempt: the run fetches the missing inputs.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle
@@ -67,8 +64,7 @@ func inputBytes(j job.Job) (size int64) {
 	return size
 }
 
-// estimate requests the next job when the current run is estimated to be near
-// its end.
+// estimate requests the next job when the current run is estimated to be near its end.
 type estimate struct {
 	begun time.Time
 	mu    sync.Mutex

@@ -39,8 +39,7 @@ func (w *Worker) startPulse(
 	return p
 }
 
-// stop ends the recording and waits for it, so that no write follows the run's
-// end.
+// stop ends the recording and waits for it, so that no write follows the run's end.
 func (p *pulse) stop() {
 	p.end()
 	<-p.done
@@ -77,8 +76,7 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			// A write of progress has also shown the record's state, and a read costs the same.
 			look = time.Since(looked) >= checkEvery/2
 		}
-		// Call Progress even without news, so that a run notices that its job was cancelled or
-		// taken over.
+		// Call Progress even without news, so that a run notices that its job was cancelled or taken over.
 		fraction := p.reported()
 		if fraction <= recorded && !look {
 			continue

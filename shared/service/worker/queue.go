@@ -34,8 +34,7 @@ type Delivery interface {
 	//
 	// Errors: as job.Runs' Complete. If the job has ended, the delivery is settled anyway.
 	Complete(ctx context.Context, nonce string, result job.Result) error
-	// Fail reports a failure (of the run, or of the job if the nonce is empty) and settles the
-	// delivery.
+	// Fail reports a failure (of the run, or of the job if the nonce is empty) and settles the delivery.
 	//
 	// Errors: as job.Runs' Fail.
 	Fail(ctx context.Context, nonce string, failure job.Failure) error

@@ -22,8 +22,7 @@ const (
 // submitted returns a context whose spans are children of the submission's span.
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun starts the span of a run, and records the wait before the first run as one. endRun must
-// end it.
+// beginRun starts the span of a run, and records the wait before the first run as one. endRun must end it.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
 	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(

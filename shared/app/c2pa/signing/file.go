@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// File keeps an identity in a file, which only its owner can read. One program uses it at
-// a time.
+// File keeps an identity in a file, which only its owner can read. One program uses it at a time.
 //
 // A second file, with -signers in its name, has the certificates of this identity and of earlier ones.
 // So the service still recognizes its signatures after the identity was replaced by moving the first

@@ -31,8 +31,7 @@ type Settings struct {
 	Mode string
 	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
 	Library string
-	// Certificates and Key are files in PEM; both are "" for an identity that the service
-	// makes for itself.
+	// Certificates and Key are files in PEM; both are "" for an identity that the service makes for itself.
 	Certificates, Key string
 }
 

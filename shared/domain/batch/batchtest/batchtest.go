@@ -1,5 +1,4 @@
-// Package batchtest specifies the behaviour of the stores of batches as tests that every
-// adapter runs.
+// Package batchtest specifies the behaviour of the stores of batches as tests that every adapter runs.
 package batchtest
 
 import (

@@ -1,5 +1,4 @@
-// Package budgettest specifies the behaviour of [budget.Store] as tests that every
-// adapter runs.
+// Package budgettest specifies the behaviour of [budget.Store] as tests that every adapter runs.
 package budgettest
 
 import (

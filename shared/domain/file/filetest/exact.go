@@ -117,8 +117,7 @@ var exactTests = []test{
 	}},
 }
 
-// accounts makes random changes under changing limits, one after another, and knows which must be
-// refused.
+// accounts makes random changes under changing limits, one after another, and knows which must be refused.
 type accounts struct {
 	*suite
 	random *rand.Rand

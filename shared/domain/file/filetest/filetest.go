@@ -17,8 +17,7 @@ import (
 // Harness is an adapter's input to the suite, both over the same records.
 type Harness struct {
 	Store file.Store
-	// Retention is nil if the platform does the sweeper's work; its tests are then
-	// skipped.
+	// Retention is nil if the platform does the sweeper's work; its tests are then skipped.
 	Retention file.Retention
 }
 

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// room returns a reservation of the account that holds nothing yet and ends after
-// 10 minutes.
+// room returns a reservation of the account that holds nothing yet and ends after 10 minutes.
 func (s *suite) room(account string) file.Reservation {
 	return file.Reservation{Account: account, ID: fmt.Sprint("room", s.ids.Add(1)), Until: s.at(600)}
 }

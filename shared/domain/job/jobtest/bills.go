@@ -28,8 +28,7 @@ func (s *suite) priced() job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// bill checks the account's usage on the day of the test: accepted jobs, completed jobs, and their
-// cost.
+// bill checks the account's usage on the day of the test: accepted jobs, completed jobs, and their cost.
 func (s *suite) bill(accepted, completed, cost int64) {
 	s.Helper()
 	totals, err := s.Usage.Totals(s.ctx, "acme", "2000-01-01", "9999-12-31")

@@ -19,8 +19,7 @@ import (
 type Harness struct {
 	Store job.Store
 	Runs  job.Runs
-	// Retention is nil where the platform does the sweeper's work; its tests are
-	// then skipped.
+	// Retention is nil where the platform does the sweeper's work; its tests are then skipped.
 	Retention job.Retention
 	// Usage is the store for counts of Accept and bills of Complete.
 	Usage usage.Store

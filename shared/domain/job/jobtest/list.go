@@ -193,8 +193,7 @@ func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) 
 	return jobs, next
 }
 
-// listed checks the ids of all jobs of the account "acme" that match the filter,
-// page by page.
+// listed checks the ids of all jobs of the account "acme" that match the filter, page by page.
 func (s *suite) listed(what string, filter job.Filter, size int, want ...string) {
 	s.Helper()
 	var got []string

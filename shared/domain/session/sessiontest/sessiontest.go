@@ -1,5 +1,4 @@
-// Package sessiontest specifies the behaviour of [session.Store] as tests that
-// every adapter runs.
+// Package sessiontest specifies the behaviour of [session.Store] as tests that every adapter runs.
 package sessiontest
 
 import (

@@ -1,5 +1,4 @@
-// Package usagetest specifies the behaviour of [usage.Store] as tests that every
-// adapter runs.
+// Package usagetest specifies the behaviour of [usage.Store] as tests that every adapter runs.
 package usagetest
 
 import (

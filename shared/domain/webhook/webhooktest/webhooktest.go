@@ -21,8 +21,7 @@ type Harness struct {
 	Store   webhook.Store
 	Jobs    job.Store
 	Budgets budget.Store
-	// Queue is nil where the platform delivers scheduled attempts; its tests
-	// are then skipped.
+	// Queue is nil where the platform delivers scheduled attempts; its tests are then skipped.
 	Queue webhook.Queue
 }
 

@@ -163,8 +163,7 @@ func longest(kind Kind) int64 {
 	case Text:
 		return MaxText
 	case Picture:
-		// The sides of chroma planes are rounded up: a picture of one row has as much chroma
-		// as luma.
+		// The sides of chroma planes are rounded up: a picture of one row has as much chroma as luma.
 		return pictureBytes + 2*MaxPixels + 2
 	case Image:
 		return imageBytes + 4*MaxImagePixels

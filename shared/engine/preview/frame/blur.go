@@ -67,8 +67,7 @@ func (b *blurrer) gaussian(plane []uint8, width, height int, sigma float64) {
 	}
 }
 
-// boxes returns the radii of three boxes that blur like a bell of the standard
-// deviation.
+// boxes returns the radii of three boxes that blur like a bell of the standard deviation.
 func boxes(sigma float64) [3]int {
 	ideal := math.Sqrt(4*sigma*sigma + 1)
 	low := int(ideal)

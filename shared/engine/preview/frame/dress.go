@@ -32,8 +32,7 @@ const lookEvery = 400 * time.Millisecond
 type wearing struct {
 	program *program
 	cloth   raster
-	// body is where the clothes are, nothing until a face was seen. Their colours are
-	// learned once.
+	// body is where the clothes are, nothing until a face was seen. Their colours are learned once.
 	body          []uint8
 	colors, shade *table
 	next          time.Duration

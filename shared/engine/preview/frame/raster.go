@@ -42,8 +42,7 @@ func (r raster) copyFrom(from raster) {
 	}
 }
 
-// colors are how red, green and blue become luma and chroma (BT.601) and back, in
-// 16.16 fixed point.
+// colors are how red, green and blue become luma and chroma (BT.601) and back, in 16.16 fixed point.
 type colors struct {
 	black int32
 	// luma are the weights of red, green and blue in it.
@@ -92,8 +91,7 @@ func (c *colors) widen(planes *chroma) {
 	})
 }
 
-// split sets a plane of luma at full size and two of chroma at half size (4:2:0)
-// from the picture.
+// split sets a plane of luma at full size and two of chroma at half size (4:2:0) from the picture.
 func (r raster) split(to *image.YCbCr, by *colors) {
 	kr, kg, kb, black := by.luma[0], by.luma[1], by.luma[2], uint32(by.black)<<16+1<<15
 	width, height := r.size.Width, r.size.Height

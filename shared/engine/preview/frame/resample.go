@@ -207,8 +207,7 @@ func (s *resampler) average(to, from []uint8, stride int) {
 	}
 }
 
-// halved makes pixels the mean of two by two, four pixels at a time, and returns how many it
-// has made.
+// halved makes pixels the mean of two by two, four pixels at a time, and returns how many it has made.
 func halved(out, top, bottom []uint8) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
@@ -218,8 +217,7 @@ func halved(out, top, bottom []uint8) int {
 	return x
 }
 
-// quartered makes pixels the mean of four by four, four pixels at a time, and returns how many
-// it has made.
+// quartered makes pixels the mean of four by four, four pixels at a time, and returns how many it has made.
 func quartered(out, from []uint8, stride int) int {
 	width := 4 * len(out)
 	first, second := from[:width], from[stride:][:width]
@@ -343,8 +341,7 @@ func mingle(to, near, next []uint8, weight, of int) {
 	}
 }
 
-// lean sets a line to three quarters of one and a quarter of another, eight pixels at a
-// time.
+// lean sets a line to three quarters of one and a quarter of another, eight pixels at a time.
 func lean(to, near, next []uint8) {
 	next, to = next[:len(near)], to[:len(near)]
 	at := 0

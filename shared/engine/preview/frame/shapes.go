@@ -11,8 +11,7 @@ import (
 
 // The operations that change shapes: smoothing, patches, blocks, lines.
 
-// chroma is a picture in luma and chroma at half size (4:2:0), the form in which
-// smoothing is cheap.
+// chroma is a picture in luma and chroma at half size (4:2:0), the form in which smoothing is cheap.
 type chroma struct{ image.YCbCr }
 
 func (c *chroma) sized(size catalog.Size) {
@@ -109,8 +108,7 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	return all
 }
 
-// chromaRange is how different two colours may be and still become one in a patch, as
-// [look.Smooth] says.
+// chromaRange is how different two colours may be and still become one in a patch, as [look.Smooth] says.
 const chromaRange = 0.1
 
 // flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no
@@ -313,9 +311,8 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It finds them at the picture's size when the
-// step starts, which is the size of the program found: a picture smoothed at half size has no finer
-// lines.
+// lines draws lines on a picture of the program's size. It finds them at the picture's size when the step
+// starts, which is the size of the program found: a picture smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias

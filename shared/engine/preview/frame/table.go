@@ -16,9 +16,8 @@ type table struct {
 	points *[1 << 16]uint64
 	// step is how far a point is from its neighbours in red, green and blue.
 	step [channelMask + 1]uint32
-	// places holds for each level of red, green and blue the index of the point below it, above
-	// placeBits, and its fraction of the way to the next point, of 1<<fractionBits, with the channel
-	// below.
+	// places holds for each level of red, green and blue the index of the point below it, above placeBits,
+	// and its fraction of the way to the next point, of 1<<fractionBits, with the channel below.
 	places [3][256]uint32
 }
 

@@ -144,8 +144,7 @@ const worded = 0.4
 // Reference is a small copy of the image that a request refers to.
 type Reference struct {
 	Size catalog.Size
-	// Pixels are four bytes each, the last one alpha, which is not multiplied
-	// into the others.
+	// Pixels are four bytes each, the last one alpha, which is not multiplied into the others.
 	Pixels []byte
 }
 
@@ -224,8 +223,7 @@ func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 		garment.Max.X-garment.Dx()*3/10, garment.Max.Y-garment.Dy()*2/10)
 }
 
-// tile covers a picture with a part of another, mirrored at its borders so that
-// no seam shows.
+// tile covers a picture with a part of another, mirrored at its borders so that no seam shows.
 func tile(pixels []byte, from catalog.Size, part image.Rectangle, size catalog.Size, seed uint32) *image.RGBA {
 	picture := image.NewRGBA(image.Rect(0, 0, size.Width, size.Height))
 	placed := noise.NewSource(uint64(seed), 72)

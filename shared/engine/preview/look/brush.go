@@ -88,8 +88,7 @@ func (b *brush) ridges(depth float64) Texture {
 	}
 }
 
-// drag is how far the strokes pull the colours along, for a Warp: its part
-// across or down.
+// drag is how far the strokes pull the colours along, for a Warp: its part across or down.
 func (b *brush) drag(down bool) Texture {
 	axis := 0
 	if down {

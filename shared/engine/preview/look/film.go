@@ -33,8 +33,7 @@ func frame(amount, width float64) Texture {
 	}
 }
 
-// scratches are the dust and the scratches of a film that was shown often, for
-// Screen layers.
+// scratches are the dust and the scratches of a film that was shown often, for Screen layers.
 func scratches(amount float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(31)

@@ -69,8 +69,7 @@ func vibrance(by float64) Adjust {
 // warm moves colours towards amber, or with a negative amount towards blue.
 func warm(amount float64) Adjust { return tint(68, amount) }
 
-// tint moves all colours by a chroma towards a hue in degrees; black and white
-// move least.
+// tint moves all colours by a chroma towards a hue in degrees; black and white move least.
 func tint(hue, chroma float64) Adjust {
 	to := oklab.FromHue(0, chroma, hue)
 	return func(c oklab.Color) oklab.Color {
@@ -198,8 +197,7 @@ func clamp(v float64) float64 {
 	return v
 }
 
-// smoothstep goes from 0 at zero to 1 at one, which may be the lower of the two,
-// without a corner.
+// smoothstep goes from 0 at zero to 1 at one, which may be the lower of the two, without a corner.
 func smoothstep(zero, one, v float64) float64 {
 	t := clamp((v - zero) / (one - zero))
 	return t * t * (3 - 2*t)

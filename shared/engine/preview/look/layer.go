@@ -59,10 +59,9 @@ type Sheet struct {
 // JumpMargin is the difference in size between a jumping layer's sheet and the picture, in units.
 const JumpMargin = 0.25
 
-// JumpAcross and JumpDown determine where in its sheet the picture's part of a
-// jumping layer begins: after n jumps, at the fractional parts of n x
-// JumpAcross and n x JumpDown, as fractions of the margin. The sequence never
-// repeats.
+// JumpAcross and JumpDown determine where in its sheet the picture's part of a jumping layer begins: after
+// n jumps, at the fractional parts of n x JumpAcross and n x JumpDown, as fractions of the margin. The
+// sequence never repeats.
 const (
 	JumpAcross = 0.618034
 	JumpDown   = 0.754878

@@ -49,8 +49,7 @@ func inverse(t Texture) Texture {
 	}
 }
 
-// lexicon is every look by name, moods first. If two phrases start at the same word, the longer one
-// counts.
+// lexicon is every look by name, moods first. If two phrases start at the same word, the longer one counts.
 func lexicon() []entry {
 	return append(moods(), mediums()...)
 }

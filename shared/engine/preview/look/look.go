@@ -56,9 +56,8 @@ type Grade struct{ LUT *LUT }
 
 // Lines draws the places that are darker than their surroundings.
 //
-// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To the place has
-// no ink, and if it is at most From the ink is full. The picture is multiplied by the ink's colour
-// there.
+// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To the place has no
+// ink, and if it is at most From the ink is full. The picture is multiplied by the ink's colour there.
 type Lines struct {
 	// Width is half the side of the square over which luma is blurred, in
 	// units: about the width of a line.

@@ -147,8 +147,7 @@ func (asked *request) modify(m *modifier) bool {
 	return true
 }
 
-// fuse merges consecutive operations that can be one: grades become one table, layers one drawn
-// picture.
+// fuse merges consecutive operations that can be one: grades become one table, layers one drawn picture.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {

@@ -228,8 +228,7 @@ func blocked(instruction []part) []part {
 	})
 }
 
-// follow adds an instruction's wishes, and returns the ignored parts. A generic look is kept for the
-// end.
+// follow adds an instruction's wishes, and returns the ignored parts. A generic look is kept for the end.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })

@@ -18,8 +18,7 @@ func dots(amplitude, cell, angle float64) Texture {
 	}
 }
 
-// bayer is ordered dither around 1/2 on squares of a Pixelate of the block, for
-// Add layers.
+// bayer is ordered dither around 1/2 on squares of a Pixelate of the block, for Add layers.
 func bayer(amplitude, block float64) Texture {
 	matrix := [4][4]float64{{0, 8, 2, 10}, {12, 4, 14, 6}, {3, 11, 1, 9}, {15, 7, 13, 5}}
 	return func(s *Sheet) {

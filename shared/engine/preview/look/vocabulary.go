@@ -40,8 +40,7 @@ type vocabulary struct {
 	// words are the words of all phrases, known these and all correct words with a similar spelling:
 	// only other words can be misspelled.
 	words, known map[string]bool
-	// long are the words that may be recognized in a misspelled one, by their first
-	// letter.
+	// long are the words that may be recognized in a misspelled one, by their first letter.
 	long map[rune][]string
 	// owners are the looks and modifiers that have a word in one of their phrases.
 	owners map[string][]string

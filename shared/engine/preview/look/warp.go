@@ -68,8 +68,7 @@ func ripples(count int, across bool) Texture {
 	}
 }
 
-// tracking is a worn tape's displacement of lines: each is moved a little, and the lines of one band
-// far.
+// tracking is a worn tape's displacement of lines: each is moved a little, and the lines of one band far.
 func tracking() Texture {
 	return func(s *Sheet) {
 		source, jitter := s.source(52), s.field(53)

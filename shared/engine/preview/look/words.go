@@ -18,9 +18,8 @@ type token struct {
 	clause int
 }
 
-// tokenize splits a text into words. Scripts that put no spaces between words
-// have one for each character, so that a phrase of them is found within a
-// sentence.
+// tokenize splits a text into words. Scripts that put no spaces between words have one for each character,
+// so that a phrase of them is found within a sentence.
 func tokenize(text string) []token {
 	var found []token
 	clause, from := 0, -1
@@ -58,9 +57,8 @@ func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
 }
 
-// words splits a text into the words of its tokens: lower case, letters and digits
-// only, without the ending of a plural, so that "Oil Paintings!" asks for an "oil
-// painting".
+// words splits a text into the words of its tokens: lower case, letters and digits only, without the ending
+// of a plural, so that "Oil Paintings!" asks for an "oil painting".
 func words(text string) []string {
 	var list []string
 	for _, t := range tokenize(text) {

@@ -123,8 +123,7 @@ func newProfile(width float64, top func(x float64) float64) profile {
 	return p
 }
 
-// profileMargin is how far beyond the picture outlines reach, for mirrors and
-// moving eyes.
+// profileMargin is how far beyond the picture outlines reach, for mirrors and moving eyes.
 const profileMargin = 0.6
 
 func (p profile) at(x float64) float64 {

@@ -150,8 +150,7 @@ func (b sailingBoat) color(x, y float64) (rgb, float64) {
 	return c, a
 }
 
-// gulls are birds that cross the sky; it returns how much of the point they
-// cover.
+// gulls are birds that cross the sky; it returns how much of the point they cover.
 func gulls(x, y, t, aspect float64) float64 {
 	if y > 0.32 {
 		return 0

@@ -45,9 +45,8 @@ var allowed = []string{
 	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
 }
 
-// unknown are calls that libraries try first, with a fallback if the kernel
-// does not know them. The flags of clone3 are in memory, which a filter cannot
-// read.
+// unknown are calls that libraries try first, with a fallback if the kernel does not know them. The flags
+// of clone3 are in memory, which a filter cannot read.
 var unknown = []string{
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "mseal",
 	"map_shadow_stack", "cachestat",

@@ -1,7 +1,6 @@
 package helper
 
-// MaxPixels limits decoded and encoded pictures of any shape: 1920x1080, rounded up to whole
-// macroblocks.
+// MaxPixels limits decoded and encoded pictures of any shape: 1920x1080, rounded up to whole macroblocks.
 const MaxPixels = 1920 * 1088
 
 // MaxFrame limits the compressed frame to decode, in bytes.
@@ -36,8 +35,7 @@ type Request struct {
 	Do uint32
 	// Size is the size of the frame to decode, in bytes.
 	Size uint32
-	// Width, Height, Bitrate (kbit/s), Key (0 or 1) and At (nanoseconds) describe the picture to
-	// encode.
+	// Width, Height, Bitrate (kbit/s), Key (0 or 1) and At (nanoseconds) describe the picture to encode.
 	Width, Height, Bitrate, Key uint32
 	At                          int64
 }

@@ -8,10 +8,9 @@ import (
 	"sync"
 )
 
-// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths that
-// name one place: names, and indexes of lists. Complete libraries bring a second YAML reader and
-// megabytes to every function. A missing target is an error, because a document and its overlay
-// belong together.
+// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths that name one
+// place: names, and indexes of lists. Complete libraries bring a second YAML reader and megabytes to every
+// function. A missing target is an error, because a document and its overlay belong together.
 func apply(document, overlay object) (object, error) {
 	actions, _ := overlay.get("actions").([]any)
 	var result any = document

@@ -73,8 +73,7 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is the JSON of an error. All four members are always present; an empty param or code is
-// null.
+// errorBody is the JSON of an error. All four members are always present; an empty param or code is null.
 type errorBody struct {
 	Error struct {
 		Message string  `json:"message"`

@@ -33,8 +33,7 @@ type request struct {
 	} `json:"response_format"`
 
 	Prompt inputs `json:"prompt"`
-	// Echo puts the prompt before the answer. ReturnTokenIDs adds the ids of the tokens, as
-	// vLLM does.
+	// Echo puts the prompt before the answer. ReturnTokenIDs adds the ids of the tokens, as vLLM does.
 	Echo           bool `json:"echo"`
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }

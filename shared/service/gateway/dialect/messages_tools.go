@@ -61,8 +61,7 @@ func (w *messagesWriter) toolChoice(value gjson.Result) {
 	}
 }
 
-// failedResult precedes the content of an error result, because a tool message of chat has no error
-// flag.
+// failedResult precedes the content of an error result, because a tool message of chat has no error flag.
 const failedResult = "The tool failed:\n"
 
 // toolResult writes a tool message, and returns how many pictures remain for the following message.

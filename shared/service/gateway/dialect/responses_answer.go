@@ -64,8 +64,7 @@ func (r *Responses) remember(name string, value gjson.Result) {
 	}
 }
 
-// Held is how many bytes are kept until the stream ends: the output so far, and the repeated
-// fields.
+// Held is how many bytes are kept until the stream ends: the output so far, and the repeated fields.
 func (r *Responses) Held() int {
 	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {

@@ -149,8 +149,7 @@ func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	return object, object.IsObject()
 }
 
-// tooDeep reports whether a text, which need not be JSON, is nested deeper than
-// MaxDepth.
+// tooDeep reports whether a text, which need not be JSON, is nested deeper than MaxDepth.
 func tooDeep(text []byte) bool {
 	if bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) <= MaxDepth {
 		return false
@@ -171,8 +170,7 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// EndOfString returns the index of the quote that ends the string at start, or the length of the
-// body.
+// EndOfString returns the index of the quote that ends the string at start, or the length of the body.
 func EndOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')

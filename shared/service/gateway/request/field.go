@@ -249,8 +249,7 @@ func (m *sentField) present() bool { return m.kind != 0 }
 
 // object is an object whose member a rule may set.
 type object struct {
-	// open is where the first member starts. last is where the last one ends, unless the object is
-	// empty.
+	// open is where the first member starts. last is where the last one ends, unless the object is empty.
 	open, last int
 	empty      bool
 }

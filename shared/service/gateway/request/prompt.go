@@ -178,9 +178,8 @@ func (s *scan) bound(m *catalog.Inference) {
 // are runs of spaces, have half of that.
 const maxTokenBytes = 256
 
-// fits reports whether the prompt may fit into the model's context. It underestimates, so that it
-// never refuses a prompt that the model would accept. ids is how many token ids the longest prompt
-// has.
+// fits reports whether the prompt may fit into the model's context. It underestimates, so that it never
+// refuses a prompt that the model would accept. ids is how many token ids the longest prompt has.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
 	if ids > most {

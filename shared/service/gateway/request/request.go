@@ -45,8 +45,7 @@ type Request struct {
 	body []byte
 	// edits are the changes by the rules, without the model's name.
 	edits []jsonedit.Edit
-	// model, prompt and tools are their places in the body. promptIDs is how many token ids the
-	// prompt has.
+	// model, prompt and tools are their places in the body. promptIDs is how many token ids the prompt has.
 	model, prompt, tools span
 	promptIDs            int
 	// system and cacheKey are as in scan.
@@ -59,15 +58,13 @@ func unknown(param, format string, args ...any) *apierror.Error {
 	return e
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md and returns the first error:
-// invalid JSON (400), the model's existence (404), the caller's scope (403), then the fields in the
-// order of the contract (400). The request keeps body, which must not change afterwards. A request
-// that is only too long for the model is returned together with its error, because another model
-// may accept it.
+// Parse checks a request by the rules of docs/contract/gateway.md and returns the first error: invalid JSON
+// (400), the model's existence (404), the caller's scope (403), then the fields in the order of the
+// contract (400). The request keeps body, which must not change afterwards. A request that is only too long
+// for the model is returned together with its error, because another model may accept it.
 //
-// A null field counts as absent, and is not forwarded. Duplicate names in an object are refused,
-// and so are names that differ from a known field only in case: model servers disagree about their
-// meaning.
+// A null field counts as absent, and is not forwarded. Duplicate names in an object are refused, and so are
+// names that differ from a known field only in case: model servers disagree about their meaning.
 func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem

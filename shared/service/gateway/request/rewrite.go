@@ -72,8 +72,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 }
 
 // limitTokens forwards one of the fields that limit tokens, clamped and under the upstream's name
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the
-// model's.
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the model's.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -175,8 +174,7 @@ func (w *rewriting) askForUsage() {
 	}
 }
 
-// set adds members to the object of a field, and creates the object if it is
-// absent.
+// set adds members to the object of a field, and creates the object if it is absent.
 func (w *rewriting) set(f field, o *object, text string) {
 	switch m := &w.scan.members[f]; {
 	case m.present() && o.empty:

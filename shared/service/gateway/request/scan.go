@@ -258,8 +258,7 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The contract sets no limits: the upstream checks probabilities, but infinity is not a
-		// number.
+		// The contract sets no limits: the upstream checks probabilities, but infinity is not a number.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)
@@ -408,8 +407,7 @@ func (s *scan) streamOptions() (span, error) {
 	return at, err
 }
 
-// options reads an object and stores the members for which find returns a
-// place.
+// options reads an object and stores the members for which find returns a place.
 func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
 	r := s.reader
 	start, err := r.open()

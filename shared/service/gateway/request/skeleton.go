@@ -114,9 +114,8 @@ func special(word uint64) uint64 {
 	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs
 }
 
-// endOfText returns the index of the quote that ends the string whose text starts at i. valid is
-// false if the text is not JSON, is not UTF-8, or has a four-digit escape, which this does not
-// check.
+// endOfText returns the index of the quote that ends the string whose text starts at i. valid is false if
+// the text is not JSON, is not UTF-8, or has a four-digit escape, which this does not check.
 func endOfText(body []byte, i int) (end int, valid bool) {
 	for {
 		for i+32 <= len(body) { // the processor handles four words at once

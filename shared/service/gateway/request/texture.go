@@ -76,8 +76,7 @@ func (s *scan) texture() (span, error) {
 	return at, err
 }
 
-// partMember reads a member of a part or an item. It returns nil for a value that was read in
-// parts.
+// partMember reads a member of a part or an item. It returns nil for a value that was read in parts.
 func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
 		_, err := s.texture()

@@ -18,17 +18,15 @@ import (
 // and the work for a single long word.
 const chunkSize = 4 << 10
 
-// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory from its first
-// use on.
+// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory from its first use on.
 type Tokenizer struct {
 	vocabulary func() *vocabulary
 }
 
 func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
-// Count returns how many tokens the text has. A text of more than 4 KiB is cut
-// into chunks, and tokens do not span them, so the count may be too high by one
-// per chunk.
+// Count returns how many tokens the text has. A text of more than 4 KiB is cut into chunks, and tokens do
+// not span them, so the count may be too high by one per chunk.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
 	t.encode(text, func(uint32) { count++ })

@@ -52,11 +52,10 @@ func seedOf(address, model string) uint64 {
 	return xxhash.Sum64String(address + "\x00" + model)
 }
 
-// nearest returns the candidate that an affinity prefers, by rendezvous hashing with weights and
-// bounded loads: every upstream draws a number by the affinity, and the largest one wins. When an
-// upstream goes, only its calls move. An upstream with more than its share draws lower numbers, so that
-// some of its calls move. One with far more draws none, because most calls may have one common
-// beginning.
+// nearest returns the candidate that an affinity prefers, by rendezvous hashing with weights and bounded
+// loads: every upstream draws a number by the affinity, and the largest one wins. When an upstream goes,
+// only its calls move. An upstream with more than its share draws lower numbers, so that some of its calls
+// move. One with far more draws none, because most calls may have one common beginning.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {

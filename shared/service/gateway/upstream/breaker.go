@@ -5,8 +5,7 @@ import "time"
 const (
 	// tripAfter is how many consecutive failures open a breaker.
 	tripAfter = 5
-	// minOpen is how long a breaker stays open at first. Every failed probe doubles it, up to
-	// maxOpen.
+	// minOpen is how long a breaker stays open at first. Every failed probe doubles it, up to maxOpen.
 	minOpen = 5 * time.Second
 	maxOpen = time.Minute
 )

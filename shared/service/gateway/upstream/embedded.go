@@ -89,8 +89,7 @@ func (e *embedded) begin() bool {
 	return true
 }
 
-// serve runs the handler. A panic in it ends only the call. Output after the call has ended is
-// dropped.
+// serve runs the handler. A panic in it ends only the call. Output after the call has ended is dropped.
 func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context.CancelCauseFunc) {
 	defer e.calls.Done()
 	defer cancel(nil)

@@ -10,8 +10,7 @@ import (
 // maxTrailer limits the trailer of an answer, in bytes.
 const maxTrailer = 4 << 10
 
-// h1Body is the body of an answer. After it was read to its end, its connection is free for the
-// next call.
+// h1Body is the body of an answer. After it was read to its end, its connection is free for the next call.
 type h1Body struct {
 	conn *h1Conn
 	// chunks reads a chunked body. Otherwise left is the unread length, or -1 if the connection's
@@ -107,8 +106,7 @@ func (b *h1Body) Close() error {
 		return nil
 	}
 	b.closed = true
-	// If the context has ended, it has interrupted the connection or is about
-	// to.
+	// If the context has ended, it has interrupted the connection or is about to.
 	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
 		b.conn.transport.keep(b.conn)
 		return nil

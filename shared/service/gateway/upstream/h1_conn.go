@@ -55,8 +55,7 @@ type h1Conn struct {
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written whole. It is nil if no request is being
-	// written.
+	// sent receives whether a large request was written whole. It is nil if no request is being written.
 	sent chan bool
 	stop func() bool
 
@@ -121,8 +120,7 @@ func (c *h1Conn) setDeadline() error {
 	return c.conn.SetDeadline(c.until)
 }
 
-// call sends a request and reads the head of its answer. After an error the connection must not be
-// reused.
+// call sends a request and reads the head of its answer. After an error the connection must not be reused.
 func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
@@ -163,8 +161,7 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	return c.receive()
 }
 
-// awaitSent waits until the request's body is no longer used. The connection is closed, so this is
-// fast.
+// awaitSent waits until the request's body is no longer used. The connection is closed, so this is fast.
 func (c *h1Conn) awaitSent() {
 	if c.sent != nil {
 		<-c.sent
@@ -207,9 +204,8 @@ func (c *h1Conn) receive() (Reply, error) {
 	return Reply{}, errNoHTTP
 }
 
-// isIdle reports whether a kept connection is still open and the server has sent nothing since its
-// last answer. Unsolicited bytes would be read as the answer to the next call, which may be another
-// caller's.
+// isIdle reports whether a kept connection is still open and the server has sent nothing since its last
+// answer. Unsolicited bytes would be read as the answer to the next call, which may be another caller's.
 func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
@@ -262,10 +258,9 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	return w.Flush()
 }
 
-// readHead reads the head of an answer. It refuses ambiguous heads, such as a folded field, a
-// carriage return within a line, or a space before a colon: readers would disagree about where the
-// answer ends (RFC 9112, sections 2.2 and 5). It reads accepted heads like http.ReadResponse; see
-// FuzzWire.
+// readHead reads the head of an answer. It refuses ambiguous heads, such as a folded field, a carriage
+// return within a line, or a space before a colon: readers would disagree about where the answer ends (RFC
+// 9112, sections 2.2 and 5). It reads accepted heads like http.ReadResponse; see FuzzWire.
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {

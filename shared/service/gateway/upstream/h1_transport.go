@@ -84,8 +84,7 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that were idle for too long, and schedules itself while some are
-// left.
+// closeOld closes connections that were idle for too long, and schedules itself while some are left.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -86,8 +86,7 @@ func New(c Config) *Pools {
 // Drain ends all waits for upstreams, now and later. Calls with an upstream continue.
 func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
-// Close closes idle connections and stops the embedded model server. Call it after all calls have
-// ended.
+// Close closes idle connections and stops the embedded model server. Call it after all calls have ended.
 func (p *Pools) Close() {
 	p.end()
 	p.lookups.stop()

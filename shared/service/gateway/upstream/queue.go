@@ -163,8 +163,7 @@ func (q *queue) enter(call Call) *waiter {
 	return w
 }
 
-// leave removes a call that stops waiting. It returns false if the call was already granted
-// something.
+// leave removes a call that stops waiting. It returns false if the call was already granted something.
 func (q *queue) leave(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()

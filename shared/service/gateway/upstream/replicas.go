@@ -20,9 +20,8 @@ import (
 )
 
 const (
-	// lookupEvery is how often a name is looked up while calls are made, plus or minus a tenth, so
-	// that instances do not ask at once. lookupSoon is the interval after an address was
-	// unreachable.
+	// lookupEvery is how often a name is looked up while calls are made, plus or minus a tenth, so that
+	// instances do not ask at once. lookupSoon is the interval after an address was unreachable.
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second

@@ -16,9 +16,8 @@ import (
 const (
 	// connectTime limits connecting to an upstream unless the catalog does.
 	connectTime = 5 * time.Second
-	// idleConnections limits the kept connections of each upstream, each for at most
-	// idleConnectionTime. That is shorter than servers commonly keep them, so a call rarely meets a
-	// closing connection.
+	// idleConnections limits the kept connections of each upstream, each for at most idleConnectionTime.
+	// That is shorter than servers commonly keep them, so a call rarely meets a closing connection.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
 	// maxAnswerHeader limits the header of an upstream's answer, in bytes.
@@ -55,8 +54,7 @@ type Request struct {
 // Reply is an upstream's answer. The caller must close its body.
 type Reply struct {
 	Status int
-	// ContentType, RetryAfter and Date are header fields. An answer with status 200 may lack its
-	// Date here.
+	// ContentType, RetryAfter and Date are header fields. An answer with status 200 may lack its Date here.
 	ContentType, RetryAfter, Date string
 	// Length is the declared length of the body, or -1.
 	Length int64
@@ -131,8 +129,7 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 	return &stdTransport{std}
 }
 
-// h1Address returns the address of a server that is called without TLS and
-// without a proxy.
+// h1Address returns the address of a server that is called without TLS and without a proxy.
 func h1Address(base string, proxy func(*http.Request) (*url.URL, error)) (address string, ok bool) {
 	target, err := url.Parse(base)
 	if err != nil || target.Scheme != "http" {

@@ -34,8 +34,7 @@ func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives its catalog while the next one names the
-// same.
+// upstream is a model server and its state. It outlives its catalog while the next one names the same.
 type upstream struct {
 	identity
 	// address is the upstream's address behind a DNS name of set. Otherwise it is empty, and the

@@ -5,11 +5,9 @@ import (
 	"hash/crc32"
 )
 
-// gunzip expands gzip content (RFC 1952) to at most most bytes. ok is false if it is longer or
-// malformed.
+// gunzip expands gzip content (RFC 1952) to at most most bytes. ok is false if it is longer or malformed.
 //
-// The standard library allocates up to 38 kB for each block of 40 bytes. gunzip allocates only its
-// result.
+// The standard library allocates up to 38 kB for each block of 40 bytes. gunzip allocates only its result.
 func gunzip(compressed []byte, most int) (content []byte, ok bool) {
 	const header, trailer = 10, 8
 	if len(compressed) < header+trailer || string(compressed[:3]) != "\x1f\x8b\x08" || compressed[3] != 0 {

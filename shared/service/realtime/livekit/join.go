@@ -18,8 +18,7 @@ const (
 
 type Version int
 
-// In version 1 a client has one peer connection, in version 0 one for publishing and one for
-// subscribing.
+// In version 1 a client has one peer connection, in version 0 one for publishing and one for subscribing.
 const (
 	Version0 Version = iota
 	Version1

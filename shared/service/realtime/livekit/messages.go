@@ -236,8 +236,7 @@ func (m *ServerInfo) fields(w *wire) {
 	visitNumber(w, 3, &m.Protocol)
 }
 
-// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in
-// seconds.
+// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in seconds.
 type JoinResponse struct {
 	Room                      *Room
 	Participant               *ParticipantInfo

@@ -20,8 +20,7 @@ type Grant struct {
 	Expires time.Time
 }
 
-// Tokens makes and reads the tokens of rooms. They are JWTs with LiveKit's claims, but opaque to
-// clients.
+// Tokens makes and reads the tokens of rooms. They are JWTs with LiveKit's claims, but opaque to clients.
 type Tokens struct {
 	secret []byte
 	now    func() time.Time

@@ -119,9 +119,8 @@ const (
 // transport and about pictures (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
-// known returns reports without kinds that the server does not read, and without incomplete reports
-// of times: the library allocates 30 bytes or more for each element of either before it has seen
-// it.
+// known returns reports without kinds that the server does not read, and without incomplete reports of
+// times: the library allocates 30 bytes or more for each element of either before it has seen it.
 func known(reports []byte) []byte {
 	kept := reports[:0]
 	for len(reports) >= 4 {
@@ -188,8 +187,7 @@ func told(reports []byte) (packets int) {
 	return packets
 }
 
-// isReport reports whether the library can read the reports. The attributes then have them for all
-// readers.
+// isReport reports whether the library can read the reports. The attributes then have them for all readers.
 func isReport(reports []byte, attributes interceptor.Attributes) bool {
 	_, err := attributes.GetRTCPPackets(reports)
 	return err == nil

@@ -14,17 +14,15 @@ const (
 	// maxFormats limits the codecs of a section, each with its retransmissions. For each, the
 	// library reads all lines of the section.
 	maxFormats = 96
-	// leastElement is the least average size of a line, or of a section's codec, in bytes. Clients
-	// have 25.
+	// leastElement is the least average size of a line, or of a section's codec, in bytes. Clients have 25.
 	leastElement = 8
 )
 
 // errOffer refuses an offer that takes too much time to read, or is ambiguous.
 var errOffer = errors.New("room: a session description of more sections, codecs or lines than any client has, or of odd ones")
 
-// readOffer converts a client's offer for the library. If a camera has several sizes, it keeps only
-// the best, so that browsers send no other. It removes the client's addresses, because the server
-// never calls.
+// readOffer converts a client's offer for the library. If a camera has several sizes, it keeps only the
+// best, so that browsers send no other. It removes the client's addresses, because the server never calls.
 func readOffer(text string) (string, error) {
 	// The library splits a line there the second time that it reads it, not the first.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
@@ -119,8 +117,7 @@ func closeEmpty(text string) (string, error) {
 	return string(out), err
 }
 
-// layers are the clients' names of a camera's sizes, the smallest first. A camera of 640 pixels has
-// no f.
+// layers are the clients' names of a camera's sizes, the smallest first. A camera of 640 pixels has no f.
 const layers = "qhf"
 
 // bestLayer returns the name of a camera's best size, or "" for a single size.

@@ -12,8 +12,7 @@ const (
 	// paceFactor is how much faster than the estimated bandwidth packets are sent, so that a frame
 	// is sent well before the next one.
 	paceFactor = 2.5
-	// paceBurst is how many bytes go at once: a usual frame, which pacing would only
-	// delay.
+	// paceBurst is how many bytes go at once: a usual frame, which pacing would only delay.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
 	// paceMost limits the waiting bytes. The newest packets beyond it are dropped, because packets

@@ -39,8 +39,7 @@ type participant struct {
 	socket *websocket.Conn
 	// away ends a participant that does not come back.
 	away *time.Timer
-	// own is the connection that the client offers, other the server's. In version 1 they are the
-	// same.
+	// own is the connection that the client offers, other the server's. In version 1 they are the same.
 	own, other *peer
 	// hasVideo and hasSound are true once the server's tracks are part of a connection.
 	hasVideo, hasSound bool

@@ -84,8 +84,7 @@ func listen(c PortsConfig) (*Ports, error) {
 	return p, nil
 }
 
-// listenUDP opens a socket at each address, so that answers come from the address that a
-// client sent to.
+// listenUDP opens a socket at each address, so that answers come from the address that a client sent to.
 func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	var muxes []ice.UDPMux
 	for _, address := range p.addresses {

@@ -189,8 +189,7 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive replaces the camera and receives it until it ends. color is the id of the colour
-// extension.
+// receive replaces the camera and receives it until it ends. color is the id of the colour extension.
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()

@@ -51,9 +51,8 @@ func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.
 	return b.Interceptor.BindLocalStream(info, w)
 }
 
-// BindRTCPReader removes the padding in the last chunk of a report with lost packets. The library
-// would count it as lost packets: with one packet of fifty lost it counted half of them, and sent
-// less and less.
+// BindRTCPReader removes the padding in the last chunk of a report with lost packets. The library would
+// count it as lost packets: with one packet of fifty lost it counted half of them, and sent less and less.
 func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return b.Interceptor.BindRTCPReader(interceptor.RTCPReaderFunc(
 		func(in []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -95,8 +94,7 @@ func (b *bandwidth) bitrate() int {
 // playoutURI names the header extension by which a sender requests a delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the longest requested delay, in units of 10 ms. Browsers keep pictures longer by
-// default.
+// playoutMost is the longest requested delay, in units of 10 ms. Browsers keep pictures longer by default.
 const playoutMost = 10
 
 // playout asks receivers to show video at once.
@@ -119,8 +117,7 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
-// extensionID returns the id of a header extension of a stream, or 0 if its receiver does not know
-// it.
+// extensionID returns the id of a header extension of a stream, or 0 if its receiver does not know it.
 func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
 	for _, extension := range info.RTPHeaderExtensions {
 		if extension.URI == uri {

@@ -150,9 +150,8 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 	return name, version, asks, known
 }
 
-// Gone answers a GET below Path for a room that no server has any longer: it makes a client that
-// wants to resume join again. No server can verify the token, so Gone reads a join request only up
-// to MaxResume.
+// Gone answers a GET below Path for a room that no server has any longer: it makes a client that wants to
+// resume join again. No server can verify the token, so Gone reads a join request only up to MaxResume.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
@@ -165,8 +164,7 @@ func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	refuse(w, http.StatusNotFound, "There is no such room.")
 }
 
-// authenticate verifies the token of a request for the room, and reports whether it has
-// expired.
+// authenticate verifies the token of a request for the room, and reports whether it has expired.
 //
 // Errors: fault.Unauthorized.
 func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant, expired bool, err error) {

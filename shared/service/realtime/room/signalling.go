@@ -78,8 +78,7 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 	}
 }
 
-// listen handles a client's messages until the socket ends. left reports whether the client has
-// left.
+// listen handles a client's messages until the socket ends. left reports whether the client has left.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
 	signals := newSignals()
 	for {

@@ -14,8 +14,7 @@ const (
 	maxDelay = time.Second
 )
 
-// sound forwards a client's sound with the delay of the edited pictures, so that both stay
-// together.
+// sound forwards a client's sound with the delay of the edited pictures, so that both stay together.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket

@@ -1,10 +1,9 @@
 // Package workertest specifies the behaviour of [worker.Queue] and
 // [worker.Delivery] as tests that every adapter runs.
 //
-// Leases run on the queue's own clock, so some tests wait for one to end. They use whole seconds,
-// because some queues count in those. They require that something has happened or has not happened yet,
-// never how fast. Steps that must happen before a lease ends are repeated with a longer lease if the
-// machine stalled.
+// Leases run on the queue's own clock, so some tests wait for one to end. They use whole seconds, because
+// some queues count in those. They require that something has happened or has not happened yet, never how
+// fast. Steps that must happen before a lease ends are repeated with a longer lease if the machine stalled.
 package workertest
 
 import (
@@ -32,8 +31,7 @@ type Harness struct {
 	Fair bool
 }
 
-// Run runs the suite. Open returns an empty harness, which is closed with the
-// test.
+// Run runs the suite. Open returns an empty harness, which is closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		t.Parallel() // the tests wait more than they work

@@ -43,9 +43,8 @@ func (s *Source) Between(low, high float64) float64 { return low + (high-low)*s.
 // Intn draws a whole number from 0 to below n.
 func (s *Source) Intn(n int) int { return int(s.Uint64() % uint64(n)) }
 
-// Normal draws from a bell curve around 0 of standard deviation 1 (the sum of
-// twelve even draws: cheap, and without the rare extremes that would show as
-// specks).
+// Normal draws from a bell curve around 0 of standard deviation 1 (the sum of twelve even draws: cheap, and
+// without the rare extremes that would show as specks).
 func (s *Source) Normal() float64 {
 	a, b, c := s.Uint64(), s.Uint64(), s.Uint64()
 	sum := 0.0
@@ -56,8 +55,7 @@ func (s *Source) Normal() float64 {
 	return sum/65536 - 6
 }
 
-// fieldSize is the number of lattice points along a field's sides; a field
-// repeats beyond it.
+// fieldSize is the number of lattice points along a field's sides; a field repeats beyond it.
 const fieldSize = 256
 
 // Field is smooth noise over the plane: values from -1 to 1 at whole

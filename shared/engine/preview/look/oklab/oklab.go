@@ -47,9 +47,8 @@ func (c Color) Linear() (r, g, b float64) {
 // Chroma is how far a colour is from grey.
 func (c Color) Chroma() float64 { return math.Hypot(c.A, c.B) }
 
-// FromHue makes a colour from its lightness, chroma and hue in degrees (about
-// 30 red, 70 orange, 110 yellow, 145 green, 195 cyan, 260 blue, 305 violet,
-// 350 pink).
+// FromHue makes a colour from its lightness, chroma and hue in degrees (about 30 red, 70 orange, 110
+// yellow, 145 green, 195 cyan, 260 blue, 305 violet, 350 pink).
 func FromHue(lightness, chroma, hue float64) Color {
 	sin, cos := math.Sincos(hue * math.Pi / 180)
 	return Color{lightness, chroma * cos, chroma * sin}
@@ -71,8 +70,7 @@ func encode(v float64) float64 {
 	if v <= 0.0031308 {
 		return v * 12.92
 	}
-	// The power of 1/2.4 is the fourth root of the fifth power of the cube root, in a third
-	// of the time.
+	// The power of 1/2.4 is the fourth root of the fifth power of the cube root, in a third of the time.
 	root := math.Cbrt(v)
 	return 1.055*root*math.Sqrt(math.Sqrt(root)) - 0.055
 }

@@ -75,8 +75,7 @@ type Client struct {
 	filming   sync.WaitGroup
 }
 
-// Join joins a room, and publishes a camera and sound if there is a camera. The test
-// closes the client.
+// Join joins a room, and publishes a camera and sound if there is a camera. The test closes the client.
 func Join(t testing.TB, c Config) *Client {
 	t.Helper()
 	one := New(t, c)
