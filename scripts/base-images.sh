@@ -22,23 +22,14 @@ images() {
 }
 digest() { awk -v image="$1" '$1 == image { print $2 }' "$list"; }
 
-# registry prints the host that an image is pulled from.
-registry() {
-	case $1 in
-	*.*/*) echo "${1%%/*}" ;;
-	*) echo registry-1.docker.io ;;
-	esac
-}
-
-# reachable reports within seconds whether an image's registry answers, and asks each
-# once. One that wants a login does answer. A mirror that the engine was set to need not
-# be reached from here.
+# reachable reports within seconds whether an image's registry answers. It asks each registry
+# once. A mirror that the engine uses need not be reachable from here.
 silent=
 reachable() {
-	host=$(registry "$1")
+	case $1 in *.*/*) host=${1%%/*} ;; *) host=default ;; esac
 	case " $silent " in *" $host "*) return 1 ;; esac
 	[ -n "$(docker info --format '{{range .RegistryConfig.Mirrors}}{{.}}{{end}}' 2>/dev/null)" ] ||
-		curl --silent --output /dev/null --connect-timeout 4 --max-time 8 "https://$host/v2/" || { silent="$silent $host"; return 1; }
+		timeout 20 docker manifest inspect "$1" >/dev/null 2>&1 || { silent="$silent $host"; return 1; }
 }
 
 # reference prints an image's name for a build.
@@ -67,11 +58,11 @@ debian() {
 		[ ! -e "$certificate" ] || cp "$certificate" "$root/debian/usr/local/share/ca-certificates/"
 	done
 	chroot "$root/debian" update-ca-certificates >>"$root/log" 2>&1
-	cat >"$root/debian/etc/apt/sources.list" <<-'SOURCES'
-		deb http://deb.debian.org/debian bookworm main
-		deb http://deb.debian.org/debian bookworm-updates main
-		deb http://deb.debian.org/debian-security bookworm-security main
-	SOURCES
+	# debootstrap has written the mirror that it used.
+	mirror=$(awk '/^deb / { print $2; exit }' "$root/debian/etc/apt/sources.list")
+	for suite in "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/}-security bookworm-security"; do
+		echo "deb $suite main"
+	done >"$root/debian/etc/apt/sources.list"
 	# As in the image of that name: no packages that were fetched, no lists, no pages.
 	# The licences stay.
 	rm -rf "$root"/debian/var/cache/apt/* "$root"/debian/var/lib/apt/lists/* "$root"/debian/var/log/* \

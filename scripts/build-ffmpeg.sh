@@ -31,9 +31,13 @@ decoders=$decoders,pcm_f32be,pcm_f64le,pcm_f64be,pcm_alaw,pcm_mulaw,pcm_bluray,a
 encoders=libx264,aac,png,mjpeg,pam,rawvideo,wrapped_avframe,pcm_s16le
 
 [ "$architecture" = "$here" ] || dpkg --add-architecture "$architecture"
-for suite in 'debian bookworm' 'debian bookworm-updates' 'debian-security bookworm-security'; do
-	echo "deb-src http://deb.debian.org/${suite% *} ${suite#* } main"
-done >/etc/apt/sources.list.d/source.list
+# Sources come from where the image's packages come from.
+for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+	case $list in
+	*.list) [ ! -f "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >"/etc/apt/sources.list.d/source-$(basename "$list")" ;;
+	*.sources) sed 's/^Types: deb$/Types: deb-src/' "$list" >"/etc/apt/sources.list.d/source-$(basename "$list")" ;;
+	esac
+done
 apt-get update
 apt-get install -y --no-install-recommends dpkg-dev make nasm pkg-config libc6-dev
 
