@@ -38,7 +38,8 @@ type wearing struct {
 	next          time.Duration
 }
 
-// step edits the picture in the workspace. If it finds no face it changes nothing.
+// step edits the picture in the workspace. Until a face was seen it changes nothing. Later it
+// uses the last face.
 func (c *wearing) step(w *workspace, at time.Duration) {
 	if at >= c.next {
 		c.next = at + lookEvery
