@@ -18,13 +18,13 @@ func (s *server) checkBlobs(ctx context.Context) {
 			"kept_for", s.keepUnknown)
 	}
 	if err != nil && ctx.Err() == nil {
-		s.logger.Error("look for files that no record knows", "error", err)
+		s.logger.Error("cannot look for files without a record", "error", err)
 	}
 	s.blobs.ForgetNewcomers()
 	switch missing, err := s.countMissing(ctx, s.clock.Now()); {
 	case ctx.Err() != nil:
 	case err != nil:
-		s.logger.Error("look for missing files", "error", err)
+		s.logger.Error("cannot look for missing files", "error", err)
 	case missing > 0:
 		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup",
 			"blobs", missing)

@@ -168,15 +168,15 @@ func (s *server) close() {
 	}
 	if s.sessions != nil {
 		if err := s.sessions.webrtc.Close(); err != nil {
-			s.logger.Error("close the ports of media", "error", err)
+			s.logger.Error("cannot close the ports of media", "error", err)
 		}
 	}
 	if err := s.storage.close(); err != nil {
-		s.logger.Error("close the database", "error", err)
+		s.logger.Error("cannot close the database", "error", err)
 	}
 	if s.clock != nil {
 		if err := s.clock.Close(); err != nil {
-			s.logger.Error("close the clock", "error", err)
+			s.logger.Error("cannot close the clock", "error", err)
 		}
 	}
 	if s.lock != nil {

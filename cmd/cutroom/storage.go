@@ -252,7 +252,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	for {
 		dropped, err := s.dropAside(ctx)
 		if err != nil && ctx.Err() == nil {
-			s.logger.Error("delete files that were set aside", "error", err)
+			s.logger.Error("cannot delete files that were set aside", "error", err)
 		}
 		if dropped > 0 {
 			s.logger.Warn("files that no record knew were deleted, as their days are over", "blobs", dropped)

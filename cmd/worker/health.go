@@ -98,6 +98,6 @@ func (h *health) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	if err := errors.Join(h.server.Shutdown(ctx), <-h.served); err != nil {
-		h.logger.Error("serve the health", "error", err)
+		h.logger.Error("cannot serve the health", "error", err)
 	}
 }

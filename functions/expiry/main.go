@@ -30,7 +30,7 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 				err = files.Free(ctx, f)
 			}
 			if err != nil {
-				p.Logger.ErrorContext(ctx, "remove an ended file", "file", f.ID, "error", err)
+				p.Logger.ErrorContext(ctx, "cannot remove an ended file", "file", f.ID, "error", err)
 				// The stream continues from this record; earlier ones are done.
 				answer.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: record.Change.SequenceNumber}}
 				return answer, nil

@@ -31,7 +31,7 @@ func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventRes
 	for _, record := range e.Records {
 		if err := r.givenUp(ctx, record.Body); err != nil {
 			// It stays in the queue for a person.
-			r.logger.ErrorContext(ctx, "end a job that was given up on", "message", record.MessageId, "error", err)
+			r.logger.ErrorContext(ctx, "cannot end a job that was given up on", "message", record.MessageId, "error", err)
 			answer.BatchItemFailures = append(answer.BatchItemFailures,
 				events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
 		}

@@ -59,7 +59,7 @@ func (s *smoke) serve(ctx context.Context, e event) error {
 	case "Update":
 		back, err := s.stacks.rollsBack(ctx, e.StackID)
 		if err != nil {
-			s.logger.WarnContext(ctx, "look whether the deploy is rolled back", "error", err)
+			s.logger.WarnContext(ctx, "cannot find out whether the deploy is rolled back", "error", err)
 		}
 		if back {
 			s.logger.InfoContext(ctx, "the deploy is rolled back: its task was tried before")
@@ -113,7 +113,7 @@ func (s *smoke) start(ctx context.Context, task ecs.Task, token string) (arn str
 		if err == nil {
 			return arn, nil
 		}
-		s.logger.WarnContext(ctx, "start a task", "error", err)
+		s.logger.WarnContext(ctx, "cannot start a task", "error", err)
 		if s.pause(ctx) != nil {
 			return "", fmt.Errorf("the workers' task could not be started: %w", err)
 		}

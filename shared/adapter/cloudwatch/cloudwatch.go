@@ -102,7 +102,7 @@ func (m *Metrics) write(dimensions []string, metrics []metric, line map[string]a
 		_, err = m.out.Write(append(text, '\n'))
 	}
 	if err != nil {
-		m.logger.Error("write metrics", "error", err)
+		m.logger.Error("cannot write metrics", "error", err)
 	}
 }
 

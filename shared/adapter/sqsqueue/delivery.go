@@ -85,7 +85,7 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j, d.queue.Now().Sub(j.StartedAt)); err != nil {
 		// The mean of the run times can miss one.
-		d.queue.Logger.Warn("record a run time", "job", d.Job, "error", err)
+		d.queue.Logger.Warn("cannot record a run time", "job", d.Job, "error", err)
 	}
 	return d.conclude(ctx)
 }
@@ -152,7 +152,7 @@ func (d *delivery) settleEnded(ctx context.Context) error {
 // dropped then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
-		d.queue.Logger.Warn("drop a message", "job", d.Job, "error", err)
+		d.queue.Logger.Warn("cannot drop a message", "job", d.Job, "error", err)
 	}
 }
 

@@ -60,7 +60,7 @@ func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
 	}
 	if err := w.start(ctx); err != nil {
 		// The caller retries in any case, which wakes them again.
-		w.logger.ErrorContext(ctx, "wake the workers", "error", err)
+		w.logger.ErrorContext(ctx, "cannot wake the workers", "error", err)
 	}
 	return false, nil
 }
@@ -97,7 +97,7 @@ func (m wakingMachine) Dispatch(ctx context.Context, j job.Job, open dynamo.Open
 	waking, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTime)
 	defer cancel()
 	if _, err := m.warmUp.warm(waking, j.Lane); err != nil {
-		m.warmUp.logger.WarnContext(ctx, "look for workers after a job was accepted", "job", j.ID, "error", err)
+		m.warmUp.logger.WarnContext(ctx, "cannot look for workers after a job was accepted", "job", j.ID, "error", err)
 	}
 	return nil
 }

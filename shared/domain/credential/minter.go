@@ -65,7 +65,7 @@ func (s *TokenSweeper) Run(ctx context.Context) {
 			continue
 		}
 		if err := s.Store.DeleteTokens(ctx, s.Now().Add(-keptExpired)); err != nil && ctx.Err() == nil {
-			s.Logger.Error("remove expired tokens", "error", err)
+			s.Logger.Error("cannot remove expired tokens", "error", err)
 		}
 	}
 }

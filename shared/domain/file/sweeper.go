@@ -39,7 +39,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.Error("sweep files", "error", err)
+			s.Logger.Error("cannot sweep files", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -23,7 +23,7 @@ func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {
 		return nil
 	}
 	if err := s.config.Orchestrator.Stop(ctx, id); err != nil {
-		s.config.Logger.WarnContext(ctx, "stop the orchestration of a cancelled job", "job", id, "error", err)
+		s.config.Logger.WarnContext(ctx, "cannot stop the orchestration of a cancelled job", "job", id, "error", err)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
 			// The engine also refuses edits that take too long, only later.
-			s.config.Logger.WarnContext(ctx, "read how long edits take", "error", err)
+			s.config.Logger.WarnContext(ctx, "cannot read how long edits take", "error", err)
 		} else {
 			s.estimates = estimates
 		}

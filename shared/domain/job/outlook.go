@@ -86,7 +86,7 @@ func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
 	}
 	own, err := s.config.Lines.Own(ctx, j)
 	if err != nil {
-		s.config.Logger.WarnContext(ctx, "read an account's place in the line", "error", err)
+		s.config.Logger.WarnContext(ctx, "cannot read an account's place in the queue", "error", err)
 		return Outlook{}, false
 	}
 	return line.outlook(j, own, s.config.Workers[j.Lane], s.config.Now()), true
@@ -106,7 +106,7 @@ func (s *Service) line(ctx context.Context, lane Lane) (Line, error) {
 		if ctx.Err() != nil {
 			return Line{}, known.err // one caller has gone
 		}
-		s.config.Logger.WarnContext(ctx, "read the line of a lane", "lane", lane, "error", known.err)
+		s.config.Logger.WarnContext(ctx, "cannot read the queue of a lane", "lane", lane, "error", known.err)
 	}
 	if s.lines.known == nil {
 		s.lines.known = map[Lane]knownLine{}

@@ -49,7 +49,7 @@ const (
 
 func (s *Sweeper) Run(ctx context.Context) {
 	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-		s.Logger.Error("sweep", "error", err)
+		s.Logger.Error("cannot sweep jobs", "error", err)
 	}
 	overdue := time.NewTicker(overdueEvery)
 	defer overdue.Stop()
@@ -66,7 +66,7 @@ func (s *Sweeper) Run(ctx context.Context) {
 			err = s.Sweep(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			s.Logger.Error("sweep", "error", err)
+			s.Logger.Error("cannot sweep jobs", "error", err)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func (w *Writer) Run(ctx context.Context) {
 		case <-timer.C:
 		}
 		if err := w.write(ctx); err != nil && ctx.Err() == nil {
-			w.config.Logger.Error("write usage; trying again", "error", err, "again_in", retry)
+			w.config.Logger.Error("cannot write usage; trying again", "error", err, "again_in", retry)
 			timer.Reset(retry)
 			retry = min(2*retry, lastRetry)
 			continue

@@ -42,7 +42,7 @@ func (l *Loop) Run(ctx context.Context) {
 	busy, failed := map[string]bool{}, map[string]bool{}
 	for {
 		if err := l.start(ctx, &running, busy, ended); err != nil && ctx.Err() == nil {
-			l.Logger.Error("look for webhooks", "error", err)
+			l.Logger.Error("cannot look for webhooks", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -160,7 +160,7 @@ func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by tim
 			k.keep()
 		case <-look.C:
 			if err := k.Look(ctx, follow); err != nil && ctx.Err() == nil {
-				k.Logger.Error("follow the machine's clock", "error", err)
+				k.Logger.Error("cannot follow the machine's clock", "error", err)
 			}
 		}
 	}

@@ -128,7 +128,7 @@ func (t Traces) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
 	if err := t.provider.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		t.logger.Warn("send the last traces", "error", err)
+		t.logger.Warn("cannot send the last traces", "error", err)
 	}
 }
 

@@ -163,7 +163,7 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	for _, input := range j.Request.Inputs {
 		if err := s.Blobs.Delete(ctx, input.Blob); err != nil {
-			s.Logger.WarnContext(ctx, "delete an input of a cancelled job", "job", j.ID, "error", err)
+			s.Logger.WarnContext(ctx, "cannot delete an input of a cancelled job", "job", j.ID, "error", err)
 		}
 	}
 }

@@ -305,7 +305,7 @@ func (a *answering) watch(taking context.Context, stop, handOver context.CancelC
 		case <-ticker.C:
 		}
 		if err := a.look(taking, stop, n%keysEvery == 0); err != nil && taking.Err() == nil {
-			a.config.Logger.Error("read a batch", "batch", a.batch.ID, "error", err)
+			a.config.Logger.Error("cannot read a batch", "batch", a.batch.ID, "error", err)
 		}
 		if a.config.Patience > 0 && a.pace.refusedFor() >= a.config.Patience {
 			handOver(errHandedOver)

@@ -68,7 +68,7 @@ func (r *Runner) stopped(ctx context.Context, b batch.Batch) {
 			continue
 		}
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			r.config.Logger.Error("note that work on a batch has stopped", "batch", b.ID, "error", err)
+			r.config.Logger.Error("cannot note that work on a batch has stopped", "batch", b.ID, "error", err)
 		}
 		return
 	}

@@ -174,7 +174,7 @@ func (k *keeper) flush(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil || fault.Is(err, fault.Conflict) {
 			return err
 		}
-		k.config.Logger.Error("keep answers of a batch; trying again", "batch", k.batch.ID, "error", err, "again_in", retry)
+		k.config.Logger.Error("cannot keep answers of a batch; trying again", "batch", k.batch.ID, "error", err, "again_in", retry)
 		clock.Wait(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}

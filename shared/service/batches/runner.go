@@ -156,7 +156,7 @@ func (r *Runner) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := r.look(ctx); err != nil && ctx.Err() == nil {
-			r.config.Logger.Error("look for batches", "error", err)
+			r.config.Logger.Error("cannot look for batches", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -247,7 +247,7 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 			retry = firstRetry
 			continue
 		}
-		r.config.Logger.Error("work on a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
+		r.config.Logger.Error("cannot work on a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
 			"again_in", retry)
 		if !clock.Wait(staying, retry) {
 			return

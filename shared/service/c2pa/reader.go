@@ -49,7 +49,7 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 	case errors.As(err, &refusal):
 		return without(origin.Unreadable, "It is damaged, or of a format that C2PA does not have."), nil
 	case errors.Is(err, c2pa.ErrLost), errors.Is(err, errBoxes), within.Err() != nil:
-		r.Logger.Warn("read Content Credentials", "error", err)
+		r.Logger.Warn("cannot read Content Credentials", "error", err)
 		return without(origin.Unreadable, "To read it takes more memory or time than its size explains."), nil
 	case err != nil:
 		return origin.Report{}, err

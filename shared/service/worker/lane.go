@@ -133,7 +133,7 @@ func (l *lane) take(ctx context.Context) *lease {
 	if err != nil {
 		leave()
 		if round.Err() == nil {
-			l.worker.config.Logger.Error("receive a job", "lane", l.name, "error", err)
+			l.worker.config.Logger.Error("cannot receive a job", "lane", l.name, "error", err)
 			clock.Wait(ctx, troublePause)
 		}
 		return nil

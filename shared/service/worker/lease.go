@@ -75,7 +75,7 @@ func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 			l.end(lost(errors.Join(errors.New("the lease ran out"), err)))
 			return
 		default:
-			logger.Warn("extend the lease", "error", err)
+			logger.Warn("cannot extend the lease", "error", err)
 		}
 	}
 }

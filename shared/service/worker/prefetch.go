@@ -37,7 +37,7 @@ func (l *lane) prefetch(lease *lease) (handed bool) {
 		l.drop(lease)
 		return false
 	case err != nil:
-		lease.logger.Warn("read a job to prefetch its inputs", "error", err)
+		lease.logger.Warn("cannot read a job to prefetch its inputs", "error", err)
 		j.Deadline = l.worker.config.Now().Add(job.MaxAge)
 	case inputBytes(j) <= prefetchLimit:
 		lease.prefetched = l.worker.prepare(submitted(lease.ctx, j), j)

@@ -78,7 +78,7 @@ func (p *preparation) remove() {
 		return
 	}
 	if err := os.RemoveAll(p.folder); err != nil {
-		p.logger.Error("remove a scratch folder", "job", p.job.ID, "error", err)
+		p.logger.Error("cannot remove a scratch folder", "job", p.job.ID, "error", err)
 	}
 }
 

@@ -82,7 +82,7 @@ func (p *previews) keep(ctx context.Context) {
 		p.stored = true
 		err := p.store(ctx, latest)
 		if err != nil && ctx.Err() == nil && !failing {
-			p.logger.Warn("store a preview; further failures are not logged", "error", err)
+			p.logger.Warn("cannot store a preview; further failures are not logged", "error", err)
 		}
 		failing = err != nil
 	}
@@ -114,6 +114,6 @@ func (p *previews) remove(ctx context.Context) {
 	defer cancel()
 	if err := p.worker.config.Blobs.Delete(ctx, p.blob); err != nil {
 		// It is deleted with the job's other blobs.
-		p.logger.Warn("remove a preview", "error", err)
+		p.logger.Warn("cannot remove a preview", "error", err)
 	}
 }

@@ -89,7 +89,7 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			stopRun(lost(err))
 			return
 		case ctx.Err() == nil:
-			logger.Warn("record progress", "error", err)
+			logger.Warn("cannot record progress", "error", err)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	defer func() { lease.previews.remove(lease.ctx) }()
 	nonce, err := l.worker.newNonce()
 	if err != nil {
-		lease.logger.Error("draw a nonce", "error", err)
+		lease.logger.Error("cannot generate a nonce", "error", err)
 		l.nack(lease, troublePause)
 		return
 	}
@@ -44,7 +44,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 		// The write may have been made before it was interrupted.
 		l.release(lease, nonce, 0)
 	default:
-		lease.logger.Error("start a run", "error", err)
+		lease.logger.Error("cannot start a run", "error", err)
 		l.release(lease, nonce, troublePause)
 	}
 }

@@ -125,7 +125,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 		posters, err = t.worker.config.Posters.Posters(t.ctx, t.folder, of[:own])
 	}
 	if err != nil {
-		t.logger.Warn("make the thumbnails", "error", err)
+		t.logger.Warn("cannot make the thumbnails", "error", err)
 		return
 	}
 	for i, poster := range posters {
@@ -144,7 +144,7 @@ func (t *thumbnails) file(field string) string {
 		return blob
 	}
 	if err != nil {
-		t.logger.Warn("look for the thumbnail of a file", "error", err)
+		t.logger.Warn("cannot look for the thumbnail of a file", "error", err)
 	}
 	return ""
 }
@@ -159,7 +159,7 @@ func (t *thumbnails) store() {
 		// A deleted file gets no thumbnail.
 		err := file.StoreThumbnail(t.ctx, t.worker.config.Blobs, of, picture)
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			t.logger.Warn("store the thumbnail of a file", "error", err)
+			t.logger.Warn("cannot store the thumbnail of a file", "error", err)
 		}
 	}
 	if len(t.pictures.Result) == 0 {
@@ -167,7 +167,7 @@ func (t *thumbnails) store() {
 	}
 	name := t.job.ThumbnailsBlob()
 	if _, err := t.worker.config.Blobs.Put(t.ctx, name, bytes.NewReader(t.pictures.Encode())); err != nil {
-		t.logger.Warn("store the thumbnails", "error", err)
+		t.logger.Warn("cannot store the thumbnails", "error", err)
 		return
 	}
 	// The job may have been deleted since its end, before the picture existed. A deletion also
@@ -177,7 +177,7 @@ func (t *thumbnails) store() {
 		err = t.worker.config.Blobs.Delete(t.ctx, name)
 	}
 	if err != nil {
-		t.logger.Warn("look whether the job was deleted", "error", err)
+		t.logger.Warn("cannot find out whether the job was deleted", "error", err)
 	}
 }
 
@@ -189,6 +189,6 @@ func (t *thumbnails) end() {
 	t.cancel()
 	<-t.made
 	if err := os.RemoveAll(t.folder); err != nil {
-		t.logger.Error("remove a scratch folder", "error", err)
+		t.logger.Error("cannot remove a scratch folder", "error", err)
 	}
 }

@@ -192,7 +192,7 @@ func (w *Worker) settle(
 		}
 		if !clock.Wait(ctx, wait) {
 			// The lease runs out, and the job is received again.
-			logger.Error("settle a job", "report", what, "error", err)
+			logger.Error("cannot settle a job", "report", what, "error", err)
 			return err
 		}
 	}
