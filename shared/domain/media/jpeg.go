@@ -6,7 +6,7 @@ import "encoding/binary"
 type JPEG struct {
 	// Width and Height are in pixels, as stored.
 	Width, Height int
-	// Components is 1 for grey pictures, 3 for colour.
+	// Components is 1 for grey pictures, 3 for colour, 4 for CMYK.
 	Components int
 	// Progressive pictures are decoded as a whole, coefficients first.
 	Progressive bool
@@ -83,7 +83,8 @@ func (j *JPEG) frame(content []byte) bool {
 	}
 	j.Height, j.Width = int(binary.BigEndian.Uint16(content[1:])), int(binary.BigEndian.Uint16(content[3:]))
 	j.Components = int(content[5])
-	if j.Width == 0 || j.Height == 0 || j.Components != 1 && j.Components != 3 || len(content) != 6+3*j.Components {
+	if j.Width == 0 || j.Height == 0 || j.Components != 1 && j.Components != 3 && j.Components != 4 ||
+		len(content) != 6+3*j.Components {
 		return false
 	}
 	perUnit, across, down := 0, 1, 1

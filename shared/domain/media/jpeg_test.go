@@ -93,8 +93,8 @@ func TestInspectJPEGRefuses(t *testing.T) {
 		"no sampling":                    change(11, 0x01),
 		"a segment that is too long":     slices.Concat(good[:at], []byte{0xff, 0xe5, 0xff, 0xff}, good[at:]),
 		"a segment that is too short":    insert([]byte{0xff, 0xe5, 0, 1}),
-		"four components": slices.Concat(
-			good[:at], []byte{0xff, 0xc0, 0, 20, 8, 0, 16, 0, 32, 4, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0, 4, 0x11, 0},
+		"two components": slices.Concat(
+			good[:at], []byte{0xff, 0xc0, 0, 14, 8, 0, 16, 0, 32, 2, 1, 0x11, 0, 2, 0x11, 0},
 			good[at+19:],
 		),
 	} {

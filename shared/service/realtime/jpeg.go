@@ -24,7 +24,44 @@ func decodeFrame(frame []byte) (*engine.Picture, error) {
 	if err != nil {
 		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
 	}
-	return &engine.Picture{YCbCr: *planes(decoded)}, nil
+	still, err := media.InspectStill(bytes.NewReader(frame), int64(len(frame)), "image/jpeg")
+	if err != nil {
+		return nil, err
+	}
+	return &engine.Picture{YCbCr: *upright(planes(decoded), still.Orientation)}, nil
+}
+
+// upright turns a picture as Exif's orientation asks.
+func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
+	if orientation < 2 || orientation > 8 {
+		return picture
+	}
+	from := picture.Bounds()
+	width, height := from.Dx(), from.Dy()
+	if orientation >= 5 {
+		width, height = height, width
+	}
+	turned := image.NewYCbCr(image.Rect(0, 0, width, height), image.YCbCrSubsampleRatio444)
+	for y := range height {
+		for x := range width {
+			column, row := x, y
+			if orientation >= 5 {
+				column, row = y, x
+			}
+			switch orientation {
+			case 2, 3, 7, 8:
+				column = from.Dx() - 1 - column
+			}
+			switch orientation {
+			case 3, 4, 6, 7:
+				row = from.Dy() - 1 - row
+			}
+			at, luma := turned.YOffset(x, y), picture.YOffset(from.Min.X+column, from.Min.Y+row)
+			chroma := picture.COffset(from.Min.X+column, from.Min.Y+row)
+			turned.Y[at], turned.Cb[at], turned.Cr[at] = picture.Y[luma], picture.Cb[chroma], picture.Cr[chroma]
+		}
+	}
+	return turned
 }
 
 // planes converts a decoded JPEG to luma and chroma. Most have these; others are grey or CMYK.
