@@ -96,7 +96,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
 	name := ""
 	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
-		name = p.part.FormName()
+		name = httpserver.PartName(p.part)
 	}
 	if name == "" {
 		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
@@ -115,7 +115,7 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 		return err
 	}
 	file := filePart{
-		field: field, name: name, fileName: p.part.FileName(), declared: p.part.Header.Get("Content-Type"), content: p,
+		field: field, name: name, fileName: httpserver.PartFile(p.part), declared: p.part.Header.Get("Content-Type"), content: p,
 	}
 	if file.fileName == "" {
 		// HTML forms send such a part if no file was chosen.

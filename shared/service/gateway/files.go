@@ -223,7 +223,7 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 		if httpserver.HasManyParameters(part.Header.Get("Content-Disposition")) {
 			return form, apierror.Invalid("", apierror.InvalidValue, "The Content-Disposition of a part has too many parameters.")
 		}
-		if part.FormName() == "file" && form.file.Blob == "" {
+		if httpserver.PartName(part) == "file" && form.file.Blob == "" {
 			if err := g.storePart(r, part, upload, &form.file); err != nil {
 				return form, err
 			}
@@ -260,7 +260,7 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 	case err != nil:
 		return err
 	}
-	f.Filename, f.MD5 = part.FileName(), hex.EncodeToString(hash.Sum(nil))
+	f.Filename, f.MD5 = httpserver.PartFile(part), hex.EncodeToString(hash.Sum(nil))
 	f.MIME, _ = b.Detect(head)
 	return nil
 }

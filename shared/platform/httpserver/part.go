@@ -1,0 +1,27 @@
+package httpserver
+
+import (
+	"mime/multipart"
+	"regexp"
+	"strings"
+)
+
+// bareName matches a name without quotes.
+var bareName = regexp.MustCompile(`(?i)(;\s*(?:file)?name=)([^";\s][^";]*)`)
+
+// PartName returns the name of a form's part. Unlike FormName it accepts names beyond ASCII without
+// quotes, as scripts write them.
+func PartName(part *multipart.Part) string {
+	const key = "Content-Disposition"
+	header := part.Header.Get(key)
+	if strings.ContainsFunc(header, func(r rune) bool { return r > 127 }) {
+		part.Header.Set(key, bareName.ReplaceAllString(header, `$1"$2"`))
+	}
+	return part.FormName()
+}
+
+// unescapes has the escapes of browsers in file names (HTML, multipart/form-data).
+var unescapes = strings.NewReplacer("%22", `"`, "%0D", "\r", "%0A", "\n")
+
+// PartFile returns the file name of a part whose PartName was read.
+func PartFile(part *multipart.Part) string { return unescapes.Replace(part.FileName()) }
