@@ -4,7 +4,36 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
+
+	"cutroom/shared/domain/fault"
 )
+
+const (
+	// answersAtOnce limits lists that are in memory at once, and answersKept the part that one
+	// account leaves to others.
+	answersAtOnce, answersKept = 32, 16
+	// answerWait is how long a request waits for a list's turn.
+	answerWait = 5 * time.Second
+)
+
+// NewAnswers returns the turns for lists, which take megabytes until their callers have read them.
+func NewAnswers() *Turns { return NewTurns(answersAtOnce, answersKept) }
+
+// Answer builds and writes a list at the account's turn.
+//
+// Errors: fault.Limited if the turn does not come within five seconds; those of write.
+func (t *Turns) Answer(ctx context.Context, account string, write func() error) error {
+	waiting, cancel := context.WithTimeout(ctx, answerWait)
+	defer cancel()
+	if !t.Take(waiting, account) {
+		over := fault.New(fault.Limited, "Too many lists wait to be read. Read their answers, then try again.")
+		over.RetryAfter = answerWait
+		return over
+	}
+	defer t.Release(account)
+	return write()
+}
 
 // Turns limits concurrent calls and shares them among accounts. The next turn goes to the account
 // with the fewest, and among equals to the one served longest ago. Some turns are kept for accounts

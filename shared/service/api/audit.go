@@ -19,7 +19,7 @@ type AuditLog interface {
 // (docs/contract/auth.md#the-audit-log). No route changes or deletes an entry.
 func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
-		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.listAudit},
+		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.inTurn(s.listAudit)},
 	})
 }
 

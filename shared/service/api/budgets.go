@@ -22,7 +22,7 @@ import (
 // (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
-		{method: http.MethodGet, path: "/v1/budgets", access: adminOnly, handle: s.listBudgets},
+		{method: http.MethodGet, path: "/v1/budgets", access: adminOnly, handle: s.inTurn(s.listBudgets)},
 		{method: http.MethodPut, path: "/v1/budgets", access: adminOnly, handle: s.setBudget},
 		{method: http.MethodDelete, path: "/v1/budgets", access: adminOnly, handle: s.deleteBudget},
 	})

@@ -18,7 +18,7 @@ const deleteTime = 10 * time.Second
 func Files(s *service) []route {
 	return within(credential.FileRoutes, []route{
 		{method: http.MethodPost, path: "/v1/files", access: keyOrToken, handle: s.createFile},
-		{method: http.MethodGet, path: "/v1/files", access: keyOnly, handle: s.listFiles},
+		{method: http.MethodGet, path: "/v1/files", access: keyOnly, handle: s.inTurn(s.listFiles)},
 		{method: http.MethodGet, path: "/v1/files/{file_id}", access: keyOrToken, handle: s.showFile},
 		{method: http.MethodDelete, path: "/v1/files/{file_id}", access: keyOnly, handle: s.deleteFile},
 		{method: http.MethodGet, path: "/v1/files/by-md5/{md5}", access: keyOnly, handle: s.findFile},

@@ -23,7 +23,7 @@ func Jobs(s *service) []route {
 		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
 		{method: http.MethodDelete, path: "/v1/jobs/{id}", access: keyOrToken, handle: s.deleteJob},
 		{method: http.MethodPost, path: "/v1/jobs/{id}/shares", access: keyOnly, handle: s.createShare},
-		{method: http.MethodGet, path: "/v1/jobs", access: keyOnly, handle: s.listJobs},
+		{method: http.MethodGet, path: "/v1/jobs", access: keyOnly, handle: s.inTurn(s.listJobs)},
 	})
 }
 

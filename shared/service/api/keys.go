@@ -18,7 +18,7 @@ import (
 // only the keys of their account.
 func Keys(s *service) []route {
 	return within(credential.KeyRoutes, []route{
-		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.listKeys},
+		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.inTurn(s.listKeys)},
 		{method: http.MethodPost, path: "/v1/keys", access: adminOnly, handle: s.createKey},
 		{method: http.MethodDelete, path: "/v1/keys/{key_id}", access: adminOnly, handle: s.revokeKey},
 	})

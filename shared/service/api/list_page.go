@@ -15,6 +15,14 @@ const (
 	defaultPage = 100
 )
 
+// inTurn is handle for lists. They stay in memory until the caller has read them, so accounts take
+// turns.
+func (s *service) inTurn(handle handler) handler {
+	return func(w http.ResponseWriter, r *http.Request, c call) error {
+		return s.answers.Answer(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
+	}
+}
+
 // readPage reads the requested page of an account's list, and returns problems of the query in
 // found. It fails if the cursor's key cannot be read.
 func readPage(

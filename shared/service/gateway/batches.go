@@ -227,21 +227,21 @@ func (g *Gateway) listBatches(w http.ResponseWriter, r *http.Request, who creden
 	if after != "" && !strings.HasPrefix(after, "batch_") {
 		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a batch.")
 	}
-	var page []batchBody
-	more := true
-	for more && len(page) <= limit {
+	page := newListBody(limit)
+	for more := true; more && !page.HasMore; {
 		var batches []batch.Batch
 		batches, more, err = g.config.Batches.Service.List(r.Context(), who.Account(), after, limit+1)
 		if err != nil {
 			return err
 		}
 		for _, b := range batches {
-			after = b.ID
-			if checkBatch(who, b) == nil {
-				page = append(page, newBatchBody(b))
+			if after = b.ID; page.HasMore || checkBatch(who, b) != nil {
+				continue
+			}
+			if err := page.add(b.ID, newBatchBody(b)); err != nil {
+				return err
 			}
 		}
 	}
-	more = len(page) > limit
-	return respond(w, newListBody(page[:min(len(page), limit)], more, func(b batchBody) string { return b.ID }))
+	return respond(w, page)
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/md5"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -70,11 +71,11 @@ func FilesAndBatches(g *Gateway) {
 	const files, batches = "/v1/files", "/v1/batches"
 	file := func(handle principalHandler) handler { return g.keyOnly(credential.FileRoutes, handle) }
 	batch := func(handle principalHandler) handler { return g.keyOnly(credential.InferenceRoutes, handle) }
-	g.routes(files, map[string]handler{http.MethodPost: file(g.createFile), http.MethodGet: file(g.listFiles)})
+	g.routes(files, map[string]handler{http.MethodPost: file(g.createFile), http.MethodGet: file(g.inTurn(g.listFiles))})
 	g.routes(files+"/{file_id}", map[string]handler{http.MethodGet: file(g.getFile), http.MethodDelete: file(g.deleteFile)})
 	g.route(files+"/{file_id}/content", http.MethodGet, file(g.getFileContent))
-	g.routes(batches, map[string]handler{http.MethodPost: batch(g.createBatch), http.MethodGet: batch(g.listBatches)})
-	g.route(batches+"/{batch_id}", http.MethodGet, batch(g.getBatch))
+	g.routes(batches, map[string]handler{http.MethodPost: batch(g.createBatch), http.MethodGet: batch(g.inTurn(g.listBatches))})
+	g.route(batches+"/{batch_id}", http.MethodGet, batch(g.inTurn(g.getBatch)))
 	g.route(batches+"/{batch_id}/cancel", http.MethodPost, batch(g.cancelBatch))
 }
 
@@ -414,26 +415,40 @@ const (
 	maxFilePage                    = 10_000
 	defaultBatchPage, maxBatchPage = 20, 100
 	filePage                       = 1000
+	// maxPageBytes limits a page's items in bytes, except for its first one.
+	maxPageBytes = 1 << 20
 )
 
 // listBody is a page of a list (docs/contract/batches.md#lists).
-type listBody[T any] struct {
-	Object  string  `json:"object"`
-	Data    []T     `json:"data"`
-	FirstID *string `json:"first_id"`
-	LastID  *string `json:"last_id"`
-	HasMore bool    `json:"has_more"`
+type listBody struct {
+	Object  string            `json:"object"`
+	Data    []json.RawMessage `json:"data"`
+	FirstID *string           `json:"first_id"`
+	LastID  *string           `json:"last_id"`
+	HasMore bool              `json:"has_more"`
+
+	limit, bytes int
 }
 
-func newListBody[T any](items []T, more bool, id func(T) string) listBody[T] {
-	list := listBody[T]{Object: "list", Data: items, HasMore: more}
-	if len(items) == 0 {
-		list.Data = []T{}
-		return list
+func newListBody(limit int) listBody {
+	return listBody{Object: "list", Data: []json.RawMessage{}, limit: limit}
+}
+
+// add appends an item. It sets HasMore instead if the page is full.
+func (l *listBody) add(id string, item any) error {
+	text, err := encode(item)
+	if err != nil {
+		return err
 	}
-	first, last := id(items[0]), id(items[len(items)-1])
-	list.FirstID, list.LastID = &first, &last
-	return list
+	l.bytes += len(text)
+	if l.HasMore = len(l.Data) == l.limit || len(l.Data) > 0 && l.bytes > maxPageBytes; l.HasMore {
+		return nil
+	}
+	if l.Data = append(l.Data, text); l.FirstID == nil {
+		l.FirstID = &id
+	}
+	l.LastID = &id
+	return nil
 }
 
 func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
@@ -449,23 +464,23 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 	if after != "" && !file.IsReference(after) {
 		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a file.")
 	}
-	var page []fileBody
-	more := true
-	for more && len(page) <= limit {
+	page := newListBody(limit)
+	for more := true; more && !page.HasMore; {
 		var files []file.File
 		files, more, err = g.config.Batches.Files.ListAfter(r.Context(), who.Account(), after, min(limit+1, filePage))
 		if err != nil {
 			return err
 		}
 		for _, f := range files {
-			after = f.ID
-			if purpose == "" || purpose == purposeOf(f) {
-				page = append(page, newFileBody(f))
+			if after = f.ID; page.HasMore || purpose != "" && purpose != purposeOf(f) {
+				continue
+			}
+			if err := page.add(f.ID, newFileBody(f)); err != nil {
+				return err
 			}
 		}
 	}
-	more = len(page) > limit
-	return respond(w, newListBody(page[:min(len(page), limit)], more, func(f fileBody) string { return f.ID }))
+	return respond(w, page)
 }
 
 // pageLimit reads the limit of a page's items.

@@ -119,6 +119,7 @@ type Gateway struct {
 	config  Config
 	pools   *upstream.Pools
 	bodies  *bodyMemory
+	answers *ratelimit.Turns
 	mux     *http.ServeMux
 	started time.Time
 }
@@ -138,7 +139,7 @@ func New(c Config, groups ...Group) *Gateway {
 	if c.Date == nil {
 		c.Date = c.Now
 	}
-	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now()}
+	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now(), answers: ratelimit.NewAnswers()}
 	g.bodies = newBodyMemory(c.BodyMemory, c.BodyWait)
 	g.pools = upstream.New(upstream.Config{
 		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,
@@ -172,9 +173,9 @@ func Models(g *Gateway) {
 	} {
 		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
 	}
-	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.listModels))
+	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.inTurn(g.listModels)))
 	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
-	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.getUsage))
+	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
 // rootBody is the answer to GET /, with relative links. The media service documents both services.

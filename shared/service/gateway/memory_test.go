@@ -4,11 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/testkit/alloctest"
+	"cutroom/shared/testkit/patience"
 )
 
 // allocates posts a body and returns how many bytes the process allocates for that.
@@ -170,5 +175,63 @@ func TestMemoryOfForms(t *testing.T) {
 		if took > most {
 			t.Errorf("%s: %d bytes took %d bytes of memory, %.1f for each", name, len(body), took, float64(took)/float64(len(body)))
 		}
+	}
+}
+
+// A list whose caller does not read it stays in memory. One account has few of them, each with about a
+// megabyte, and another account is served meanwhile.
+func TestMemoryOfUnreadLists(t *testing.T) {
+	const batches, connections, pageBytes = 100, 60, 1100 << 10
+	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
+	text := strings.Repeat("<", 256) + strings.Repeat("\x01", 256)
+	for i := range batches {
+		b := batch.Batch{ID: fmt.Sprintf("batch_%03d", i), Account: "studio", Key: credential.KeyID(credential.HashOf(studio)), Status: batch.Validating,
+			Metadata: map[string]string{}, CreatedAt: time.Now(), ExpiresAt: time.Now().Add(time.Hour)}
+		for j := range 16 {
+			b.Metadata[fmt.Sprint(j)] = text
+		}
+		must(t, w.batches.Create(t.Context(), b, 0, 0))
+	}
+	seen, after := 0, ""
+	for more := true; more; {
+		page := w.get("/v1/batches?limit=100&after="+after, studio)
+		if len(page.body) > pageBytes || strings.Contains(page.body, `\u003c`) {
+			t.Errorf("a page has %d bytes, want %d at most, without escaped HTML", len(page.body), pageBytes)
+		}
+		list := page.object(t)
+		seen += len(list["data"].([]any))
+		after, more = list["last_id"].(string), list["has_more"].(bool)
+	}
+	if seen != batches {
+		t.Errorf("the pages have %d batches, want %d", seen, batches)
+	}
+	before := heap()
+	answers := make(chan string, connections)
+	for range connections {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		must(t, err)
+		defer conn.Close()
+		must(t, conn.(*net.TCPConn).SetReadBuffer(4096))
+		fmt.Fprintf(conn, "GET /v1/batches?limit=100 HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n\r\n", studio)
+		go func() {
+			status := make([]byte, len("HTTP/1.1 200"))
+			_, _ = io.ReadFull(conn, status)
+			answers <- string(status[9:])
+		}()
+	}
+	got := map[string]int{}
+	for range connections {
+		got[patience.Receive(t, "a status", answers)]++
+	}
+	if held, most := heap()-before, 100; held > most {
+		t.Errorf("%d unread lists hold %d MiB, want %d at most", got["200"], held, most)
+	} else {
+		t.Log(held)
+	}
+	if got["200"] != 16 || got["429"] != connections-16 {
+		t.Errorf("answers are %v, want 16 lists, and 429 for others", got)
+	}
+	if a := w.get("/v1/batches", rival); a.status != http.StatusOK {
+		t.Errorf("another account got %d %s", a.status, a.body)
 	}
 }

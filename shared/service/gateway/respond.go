@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/dialect"
@@ -107,12 +109,29 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 }
 
 func respond(w http.ResponseWriter, value any) error {
-	text, err := json.Marshal(value)
+	text, err := encode(value)
 	if err != nil {
 		return err
 	}
 	writeJSON(w, http.StatusOK, text)
 	return nil
+}
+
+// encode returns a value as JSON. It does not escape HTML, which would make texts six times as long.
+func encode(value any) ([]byte, error) {
+	var text bytes.Buffer
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(value)
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
+}
+
+// inTurn is handle for answers that are built whole. They stay in memory until the caller has read
+// them, so accounts take turns.
+func (g *Gateway) inTurn(handle principalHandler) principalHandler {
+	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+		return g.answers.Answer(r.Context(), who.Account(), func() error { return handle(w, r, who) })
+	}
 }
 
 // Shared header values; they must not be changed.
