@@ -22,7 +22,8 @@ type check struct {
 	run   func(context.Context, *visit) (detail string, err error)
 }
 
-// checks returns all checks in their order. Checks that need cold workers come first. Alarms come last, because the checks themselves may set one off.
+// checks returns all checks in their order. Checks that need cold workers come first. Alarms come last,
+// because the checks themselves may set one off.
 func checks() []check {
 	const (
 		worker    = "/cutroom/STAGE/worker"

@@ -50,7 +50,8 @@ var (
 	}
 )
 
-// All holds of a job are taken or none, independent of processes' leases, and they are settled in the windows of their start.
+// All holds of a job are taken or none, independent of processes' leases, and they are settled in the
+// windows of their start.
 func TestHoldsOfBudgets(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)

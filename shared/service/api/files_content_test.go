@@ -54,7 +54,8 @@ func TestFileContent(t *testing.T) {
 	}
 }
 
-// The results of a batch may come from any model: a key limited to models reads only the results of batches that it made, and a client token limited to models none (docs/contract/batches.md#files).
+// The results of a batch may come from any model: a key limited to models reads only the results of
+// batches that it made, and a client token limited to models none (docs/contract/batches.md#files).
 func TestResultsOfBatchesAreOfOtherModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
