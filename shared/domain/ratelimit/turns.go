@@ -22,7 +22,7 @@ func NewAnswers() *Turns { return NewTurns(answersAtOnce, answersKept) }
 
 // Answer builds and writes a list at the account's turn.
 //
-// Errors: fault.Limited if the turn does not come within five seconds; those of write.
+// Errors: fault.Limited if the turn does not come within five seconds; errors of write.
 func (t *Turns) Answer(ctx context.Context, account string, write func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()

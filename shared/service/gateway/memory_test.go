@@ -179,7 +179,7 @@ func TestMemoryOfForms(t *testing.T) {
 }
 
 // A list whose caller does not read it stays in memory. One account has few of them, each with about a
-// megabyte, and another account is served meanwhile.
+// megabyte, and another account is still served.
 func TestMemoryOfUnreadLists(t *testing.T) {
 	const batches, connections, pageBytes = 100, 60, 1100 << 10
 	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
