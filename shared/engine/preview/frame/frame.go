@@ -118,29 +118,24 @@ func (e *editor) read(asked request) reading.Reading {
 }
 
 // current returns the plan for frames of a size. An existing plan of the size is not delayed by new
-// requests: ask prepares the next. If the size is new, current prepares the plan.
+// requests: ask prepares the next. If the size is new, current prepares one plan. If the request
+// changes during that time, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
-	for {
-		made, asked := e.state()
-		if made != nil && made.program.size == size {
-			return made
-		}
-		// The lock is not held: a panic in here affects one session, but
-		// unlocking a lock twice would end the process.
-		next := e.plan(asked, size)
-		e.mu.Lock()
-		if e.asked == asked {
-			e.made = next
-		}
-		e.mu.Unlock()
+	e.mu.Lock()
+	made, asked := e.made, e.asked
+	e.mu.Unlock()
+	if made != nil && made.program.size == size {
+		return made
 	}
-}
-
-// state returns the prepared plan, or nil, and the request.
-func (e *editor) state() (made *plan, asked request) {
+	// The lock is not held: a panic in here affects one session, but
+	// unlocking a lock twice would end the process.
+	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.made, e.asked
+	if e.asked == asked {
+		e.made = next
+	}
+	return next
 }
 
 func (e *editor) plan(asked request, size catalog.Size) *plan {

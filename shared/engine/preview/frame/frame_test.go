@@ -368,6 +368,31 @@ func TestAPromptSetDuringTheFirstFrameApplies(t *testing.T) {
 	}
 }
 
+// A frame is edited even if the prompt changes the whole time.
+func TestAFrameIsEditedWhilePromptsChange(t *testing.T) {
+	in := pictureOf(t, frameOf(t, frame.Box, 1))
+	e := editor(t, catalog.Edit)
+	done := make(chan error, 1)
+	go func() {
+		_, err := e.Edit(t.Context(), in)
+		done <- err
+	}()
+	limit := time.After(time.Minute)
+	for i := 0; ; i++ {
+		e.SetPrompt(t.Context(), fmt.Sprintf("oil painting %d", i))
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Error(err)
+			}
+			return
+		case <-limit:
+			t.Fatal("the frame is not edited within a minute")
+		default:
+		}
+	}
+}
+
 func TestSnowFalls(t *testing.T) {
 	now := time.Unix(0, 0)
 	e, err := frame.New(
