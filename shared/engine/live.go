@@ -63,6 +63,13 @@ type LiveOffloaded interface {
 	Offloaded() bool
 }
 
+// LivePlanner is implemented by editors that prepare the prompt again for frames of another size,
+// which takes several times as long as an edit.
+type LivePlanner interface {
+	// Plans reports whether an edit of the picture prepares the prompt. No Edit may run.
+	Plans(picture *Picture) bool
+}
+
 type ReferenceImage struct {
 	Size catalog.Size
 	// Pixels are rows from the top, four bytes a pixel: red, green, blue and

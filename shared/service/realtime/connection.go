@@ -53,6 +53,8 @@ type connection struct {
 	// edits and changes are the server's, or the session's own if other hardware, which may be slow
 	// or hang, edits its frames.
 	edits, changes *ratelimit.Turns
+	// turn is edits or changes while edit holds a turn of it, otherwise nil.
+	turn *ratelimit.Turns
 	// life ends with the session, with an *ending as its cause; stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc

@@ -3,6 +3,7 @@ package realtime_test
 import (
 	"context"
 	"image/color"
+	"runtime"
 	"sync/atomic"
 	"testing"
 
@@ -77,4 +78,54 @@ func TestAnEngineThatHangsElsewhere(t *testing.T) {
 	}
 	r.before.Store(nil)
 	w.open("gen-2.5", studio).painted(colorOf(""))
+}
+
+// planner is an engine that prepares the prompt for frames 64 pixels wide, until the test ends that.
+type planner struct {
+	painter
+	begun, release chan struct{}
+}
+
+func (p *planner) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
+	return &planning{canvas{painter: &p.painter, color: colorOf("")}, p}, nil
+}
+
+type planning struct {
+	canvas
+	planner *planner
+}
+
+func (e *planning) Plans(picture *engine.Picture) bool { return picture.Rect.Dx() == 64 }
+
+func (e *planning) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
+	if e.Plans(picture) {
+		e.planner.begun <- struct{}{}
+		select {
+		case <-e.planner.release:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return e.canvas.Edit(ctx, picture)
+}
+
+// Sessions whose frames need a plan do not delay frames of another account.
+func TestPlansDelayNoFramesOfOthers(t *testing.T) {
+	p := &planner{begun: make(chan struct{}, 100), release: make(chan struct{})}
+	w := newWorld(t, setup{engine: p})
+	other := w.open("gen-2.5", rival)
+	var slow []*client
+	for range runtime.GOMAXPROCS(0) {
+		c := w.open("gen-2.5", studio)
+		c.show(plain(64, 32, color.White))
+		slow = append(slow, c)
+	}
+	patience.Receive(t, "begun", p.begun)
+	other.painted(colorOf(""))
+	close(p.release)
+	for _, c := range slow {
+		if m := c.next(); m.frame == nil {
+			t.Errorf("got %+v", m)
+		}
+	}
 }

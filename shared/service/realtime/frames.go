@@ -8,6 +8,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
 )
 
 // newest holds the frame that waits to be edited. A newer frame replaces it.
@@ -76,6 +77,7 @@ func (c *connection) edit() {
 		if !c.edits.Take(c.life, c.account()) {
 			return
 		}
+		c.turn = c.edits
 		send, err := next()
 		switch {
 		case c.life.Err() != nil:
@@ -93,12 +95,34 @@ func (c *connection) edit() {
 	}
 }
 
+func (c *connection) endTurn() {
+	if c.turn != nil {
+		c.turn.Release(c.account())
+		c.turn = nil
+	}
+}
+
+// allowPlan changes the session's turn to one of changes if the edit of the picture prepares the
+// prompt, so that frames of other accounts do not wait for it. It returns false if the session ends
+// first.
+func (c *connection) allowPlan(picture *engine.Picture) bool {
+	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {
+		return true
+	}
+	c.endTurn()
+	if !c.beginChange() {
+		return false
+	}
+	c.turn = c.changes
+	return true
+}
+
 // editNewest decodes, edits and encodes the waiting JPEG, and then ends its turn. It returns the
 // function that sends the result, or nil without a frame.
 //
 // Errors: fault.Invalid for an invalid frame.
 func (c *connection) editNewest() (send func(), err error) {
-	defer c.edits.Release(c.account())
+	defer c.endTurn()
 	frame, there := c.frames.take()
 	if !there || !c.serving() {
 		return nil, nil
@@ -106,6 +130,9 @@ func (c *connection) editNewest() (send func(), err error) {
 	picture, err := decodeFrame(frame)
 	if err != nil {
 		return nil, err
+	}
+	if !c.allowPlan(picture) {
+		return nil, nil
 	}
 	ctx, cancel := context.WithTimeout(c.life, editTime)
 	defer cancel()

@@ -172,12 +172,15 @@ func (c *connection) decodeVideo(l *live) {
 // editPicture edits the waiting camera picture, and then ends its turn. It returns the function
 // that sends the result, or nil without a picture.
 func (c *connection) editPicture() (send func(), err error) {
-	defer c.edits.Release(c.account())
+	defer c.endTurn()
 	picture, there := c.video.take()
 	if !there || !c.serving() {
 		return nil, nil
 	}
 	defer c.spares.put(picture.Picture)
+	if !c.allowPlan(picture.Picture) {
+		return nil, nil
+	}
 	l := c.media()
 	ctx, cancel := context.WithTimeout(c.life, editTime)
 	defer cancel()

@@ -121,9 +121,7 @@ func (e *editor) read(asked request) reading.Reading {
 // requests: ask prepares the next. If the size is new, current prepares one plan. If the request
 // changes during that time, only this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
-	e.mu.Lock()
-	made, asked := e.made, e.asked
-	e.mu.Unlock()
+	made, asked := e.state()
 	if made != nil && made.program.size == size {
 		return made
 	}
@@ -136,6 +134,24 @@ func (e *editor) current(size catalog.Size) *plan {
 		e.made = next
 	}
 	return next
+}
+
+// state returns the prepared plan, or nil, and the request.
+func (e *editor) state() (made *plan, asked request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.made, e.asked
+}
+
+// Plans reports whether the picture's size needs a new plan, as [engine.LivePlanner] says.
+func (e *editor) Plans(picture *engine.Picture) bool {
+	made, _ := e.state()
+	return made == nil || made.program.size != fitted(picture)
+}
+
+// fitted returns the size of a picture's edit.
+func fitted(picture *engine.Picture) catalog.Size {
+	return Box.Fit(catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()})
 }
 
 func (e *editor) plan(asked request, size catalog.Size) *plan {
@@ -172,7 +188,7 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
-	size, by := Box.Fit(have), fullRange
+	size, by := fitted(picture), fullRange
 	if picture.Narrow {
 		by = narrowRange
 	}
