@@ -166,6 +166,18 @@ func jobs(t *testing.T, s shell) {
 	if !bytes.Equal(s.read("out.png"), s.read("same.png")) {
 		t.Error("two downloads differ")
 	}
+	for path, kind := range map[string]string{"same.jpg": "image/jpeg", "same.webp": "image/webp", "same.gif": "image/gif"} {
+		s.works("jobs", "download", id, "-o", path)
+		if got := http.DetectContentType(s.read(path)); got != kind {
+			t.Errorf("%s is %s", path, got)
+		}
+	}
+	for _, path := range []string{"x.bmp", "x.mp4"} {
+		got := s.run("image", "look.png", "-p", "winter", "-o", path)
+		if got.code != 2 || !strings.Contains(got.stderr, ".png, .jpg, .webp or .gif") || strings.Contains(got.stderr, "job_") {
+			t.Errorf("an image as %s: %+v", path, got)
+		}
+	}
 	if shown := s.works("jobs", "get", id); !strings.Contains(shown, id) || !strings.Contains(shown, "completed") {
 		t.Errorf("jobs get printed %s", shown)
 	}

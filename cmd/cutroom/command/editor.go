@@ -52,6 +52,13 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 		output = beside(input, edit)
 	}
 	if !e.order.Detach {
+		own := kindOf(input)
+		if isFileID(input) {
+			own = ""
+		}
+		if err := checkFormat(output, own); err != nil {
+			return err
+		}
 		if err := e.free(output); err != nil {
 			return err
 		}
@@ -216,12 +223,16 @@ func (e *editor) tellCost(results []result) {
 	}
 }
 
-// fetch writes a job's result to a path, or to stdout.
+// fetch writes a job's result to a path, in the format of its extension, or to stdout.
 func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
 	if output == "-" {
 		return e.client.CopyContent(ctx, id, e.session.Out, tracker.downloading)
 	}
-	return downloadError(id, output, e.client.Download(ctx, id, output, tracker.downloading))
+	fetch := func(path string) error { return e.client.Download(ctx, id, path, tracker.downloading) }
+	if arguments, ok := converted[strings.ToLower(filepath.Ext(output))]; ok {
+		return downloadError(id, output, convert(ctx, id, output, arguments, fetch))
+	}
+	return downloadError(id, output, fetch(output))
 }
 
 // download shows the progress of a download to the path of -o and prints that path; --json prints told.

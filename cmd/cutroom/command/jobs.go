@@ -267,6 +267,9 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
+		if err := checkFormat(first(c.Output, "-"), ""); err != nil {
+			return err
+		}
 		if err := e.free(first(c.Output, "-")); err != nil {
 			return err
 		}
@@ -348,6 +351,9 @@ func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 				return fmt.Errorf("the server says that the job is %q, which is not the id of a job", job.ID)
 			}
 			output = filepath.Join(output, downloadName(job))
+		}
+		if err := checkFormat(output, ""); err != nil {
+			return err
 		}
 		e := &editor{session: s, client: service, order: order{Output: output, Force: c.Force}}
 		return e.download(map[string]string{"job_id": c.ID, "output": output}, func(tracker *tracker) error {

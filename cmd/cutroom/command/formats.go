@@ -1,0 +1,61 @@
+package command
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"cutroom/shared/client"
+)
+
+// converted has ffmpeg's arguments for the formats that the service does not return. Its own
+// are PNG for images and MP4 for videos. Without -update, ffmpeg fails to write a video as JPEG.
+var converted = map[string][]string{
+	".jpg":  {"-q:v", "2", "-f", "image2"},
+	".jpeg": {"-q:v", "2", "-f", "image2"},
+	".webp": {"-quality", "90", "-loop", "0", "-f", "webp"},
+	".gif":  {"-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse", "-f", "gif"},
+}
+
+// checkFormat fails if no result can be written with the path's extension. own is the extension
+// of the service's result, or "" if it is unknown.
+func checkFormat(output, own string) error {
+	extension := strings.ToLower(filepath.Ext(output))
+	_, known := converted[extension]
+	switch {
+	case output == "-" || extension == "" || extension == own:
+		return nil
+	case own == "" && (extension == ".png" || extension == ".mp4"):
+		return nil
+	case !known || own == ".mp4" && strings.HasPrefix(extension, ".jp"):
+		formats := ".png, .jpg, .webp or .gif"
+		if own == ".mp4" {
+			formats = ".mp4, .webp or .gif"
+		}
+		return &UsageError{fmt.Sprintf("-o %s: the result can be written as %s", output, formats)}
+	}
+	if _, err := exec.LookPath("ffmpeg"); err != nil {
+		return fmt.Errorf("-o %s: writing %s needs the program ffmpeg", output, extension)
+	}
+	return nil
+}
+
+// convert downloads a job's result by fetch and writes it to output in the format of its
+// extension.
+func convert(ctx context.Context, id, output string, arguments []string, fetch func(path string) error) error {
+	original := client.Partial(output, id) + ".original"
+	if err := fetch(original); err != nil {
+		return err
+	}
+	defer os.Remove(original)
+	made := client.Partial(output, id) + strings.ToLower(filepath.Ext(output))
+	defer os.Remove(made)
+	arguments = append([]string{"-nostdin", "-v", "error", "-y", "-i", original}, append(arguments, made)...)
+	if text, err := exec.CommandContext(ctx, "ffmpeg", arguments...).CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: ffmpeg cannot write this format: %w: %.300s", output, err, text)
+	}
+	return os.Rename(made, output)
+}
