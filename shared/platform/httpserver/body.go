@@ -12,6 +12,9 @@ import (
 // start sending anyway.
 const continueGrace = time.Second
 
+// unknownGrace limits the grace of a request whose account is not known (yet).
+const unknownGrace = 5 * time.Second
+
 // smallRestTime is how long the server waits for the small rest of a request before it answers.
 const smallRestTime = 100 * time.Millisecond
 
@@ -31,6 +34,8 @@ type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
 	pace       pace
+	// grace is pace.grace, or less while the account is unknown.
+	grace time.Duration
 	// due is the end of the spare time, end the end of the maximum time.
 	due, end time.Time
 	// returned is when the last read returned: the handler's time in between does not count as the
@@ -70,9 +75,10 @@ func newBody(r *http.Request, controller *http.ResponseController, pace pace) *b
 		return nil
 	}
 	now := time.Now()
+	grace := min(pace.grace, unknownGrace)
 	b := &body{
-		ReadCloser: r.Body, controller: controller, pace: pace, length: r.ContentLength,
-		due: now.Add(pace.grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
+		ReadCloser: r.Body, controller: controller, pace: pace, grace: grace, length: r.ContentLength,
+		due: now.Add(grace), end: now.Add(pace.allowed(r.ContentLength)), returned: now,
 		expecting: strings.EqualFold(r.Header.Get("Expect"), "100-continue"),
 	}
 	// The server itself reads the rest that a handler leaves, so the deadline applies from the
@@ -117,9 +123,19 @@ func (b *body) Read(p []byte) (int, error) {
 // credit adds to the sender's time for arrived bytes.
 func (b *body) credit(bytes int) {
 	b.due = b.due.Add(time.Duration(int64(bytes) * int64(time.Second) / b.pace.slowest))
-	if most := b.returned.Add(b.pace.grace); b.due.After(most) {
+	if most := b.returned.Add(b.grace); b.due.After(most) {
 		b.due = most
 	}
+}
+
+// trust gives the sender the whole grace, because its account is known.
+func (b *body) trust() {
+	if b == nil || b.ended {
+		return
+	}
+	b.due = b.due.Add(b.pace.grace - b.grace)
+	b.grace = b.pace.grace
+	b.limit()
 }
 
 func (b *body) received() int64 {

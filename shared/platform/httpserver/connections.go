@@ -2,9 +2,11 @@ package httpserver
 
 import (
 	"container/list"
+	"log/slog"
 	"net/netip"
 	"sync"
 	"syscall"
+	"time"
 )
 
 const (
@@ -13,28 +15,38 @@ const (
 	// maxPerAddress limits the connections of one address, so that others find a place. IPv6
 	// addresses count by their /64 network.
 	maxPerAddress = maxConnections / 2
+	// fullLogEvery is how often the log says that connections were closed at a limit.
+	fullLogEvery = time.Minute
 )
 
-// connections limits the open connections of a server. At a limit, a new connection replaces the
-// longest idle one, or is closed if none is idle.
+// connections limits the open connections of a server. At a limit, a new connection replaces one
+// without a known account, or is closed if all have one. The replaced connection is of the address
+// with the most connections: its longest idle one, or if none is idle, its oldest.
 type connections struct {
 	mu      sync.Mutex
 	most    int
 	perHost int
 	open    map[netip.Prefix]int
 	total   int
-	// idle has the *watchedConn that wait for a request, the longest idle first.
-	idle *list.List
+	// unknown has the *watchedConn that wait for a request, or whose request has no account yet.
+	// The connection with the oldest change is first.
+	unknown *list.List
+	logger  *slog.Logger
+	// replaced and refused count closed connections since logged.
+	replaced, refused int
+	logged            time.Time
 }
 
 // newConnections leaves three quarters of the process's file descriptors for other uses.
-func newConnections() *connections {
+func newConnections(logger *slog.Logger) *connections {
 	most := maxConnections
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) == nil {
 		most = min(most, max(int(min(uint64(limit.Cur), 1<<20))/4, 16))
 	}
-	return &connections{most: most, perHost: min(maxPerAddress, most/2), open: map[netip.Prefix]int{}, idle: list.New()}
+	return &connections{
+		most: most, perHost: min(maxPerAddress, most/2), open: map[netip.Prefix]int{}, unknown: list.New(), logger: logger,
+	}
 }
 
 // networkOf returns the network that a connection counts for.
@@ -48,36 +60,54 @@ func networkOf(address netip.Addr) netip.Prefix {
 	return network
 }
 
-// admit counts a connection and reports whether it may be served. It may close an idle one.
+// admit counts a connection and reports whether it may be served. It may close another one.
 func (c *connections) admit(conn *watchedConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[conn.network] >= c.perHost && !c.evict(func(idle *watchedConn) bool { return idle.network == conn.network }) {
-		return false
-	}
-	if c.total >= c.most && !c.evict(func(*watchedConn) bool { return true }) {
+	if c.open[conn.network] >= c.perHost && !c.evict(func(other *watchedConn) bool { return other.network == conn.network }) ||
+		c.total >= c.most && !c.evict(func(*watchedConn) bool { return true }) {
+		c.refused++
+		c.log()
 		return false
 	}
 	c.open[conn.network]++
 	c.total++
+	conn.unknown = c.unknown.PushBack(conn)
 	return true
 }
 
-// evict closes the longest idle connection that fits, and reports whether it found one.
+// evict closes an unknown connection that fits, and reports whether it found one.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
-	for at := c.idle.Front(); at != nil; at = at.Next() {
-		if conn := at.Value.(*watchedConn); fits(conn) {
-			c.forget(conn)
-			_ = conn.TCPConn.Close()
-			return true
+	var chosen *watchedConn
+	for at := c.unknown.Front(); at != nil; at = at.Next() {
+		conn := at.Value.(*watchedConn)
+		if fits(conn) && (chosen == nil || c.open[conn.network] > c.open[chosen.network] ||
+			c.open[conn.network] == c.open[chosen.network] && conn.idle && !chosen.idle) {
+			chosen = conn
 		}
 	}
-	return false
+	if chosen == nil {
+		return false
+	}
+	c.forget(chosen)
+	_ = chosen.TCPConn.Close()
+	c.replaced++
+	c.log()
+	return true
+}
+
+// log logs closed connections, at most once in fullLogEvery.
+func (c *connections) log() {
+	if now := time.Now(); now.Sub(c.logged) >= fullLogEvery {
+		c.logger.Warn("connections were closed at the limit", "replaced", c.replaced, "refused", c.refused,
+			"limit", c.most, "limit_per_address", c.perHost)
+		c.logged, c.replaced, c.refused = now, 0, 0
+	}
 }
 
 // forget stops counting a connection. It may be repeated.
 func (c *connections) forget(conn *watchedConn) {
-	c.setBusy(conn)
+	c.keep(conn)
 	if conn.forgotten {
 		return
 	}
@@ -88,11 +118,19 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-func (c *connections) setBusy(conn *watchedConn) {
-	if conn.idle != nil {
-		c.idle.Remove(conn.idle)
-		conn.idle = nil
+// keep protects a connection from replacement. The lock must be held.
+func (c *connections) keep(conn *watchedConn) {
+	if conn.unknown != nil {
+		c.unknown.Remove(conn.unknown)
+		conn.unknown = nil
 	}
+}
+
+// setKnown records that the account of the connection's request is known.
+func (c *connections) setKnown(conn *watchedConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep(conn)
 }
 
 func (c *connections) closed(conn *watchedConn) {
@@ -101,12 +139,13 @@ func (c *connections) closed(conn *watchedConn) {
 	c.forget(conn)
 }
 
-// note records whether a connection is idle.
+// note records that a connection became idle, or started a request.
 func (c *connections) note(conn *watchedConn, idle bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.setBusy(conn)
-	if idle && !conn.forgotten {
-		conn.idle = c.idle.PushBack(conn)
+	c.keep(conn)
+	conn.idle = idle
+	if !conn.forgotten {
+		conn.unknown = c.unknown.PushBack(conn)
 	}
 }

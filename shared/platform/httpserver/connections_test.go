@@ -89,3 +89,42 @@ func TestUnfinishedHeadersLeaveOthersTheirPlace(t *testing.T) {
 		t.Errorf("the connections took %d bytes, more than %d", took, most)
 	}
 }
+
+// Slow senders without a credential, at all places of a server, do not keep others out. Slow uploads with
+// a credential continue, also at the slow senders' address.
+func TestUnknownSlowSendersGiveTheirPlaceAway(t *testing.T) {
+	known := make(chan struct{}, 1)
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != "" {
+			httpserver.SetAccount(r.Context(), "studio")
+			known <- struct{}{}
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+	})})
+	const unfinished = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n"
+	uploads := []net.Conn{dialFrom(t, "127.0.0.2", address), dialFrom(t, "127.0.0.3", address)}
+	for _, upload := range uploads {
+		_, _ = io.WriteString(upload, unfinished+"X-Api-Key: a\r\n\r\n.")
+		patience.Receive(t, "an upload", known)
+	}
+	for _, from := range []string{"127.0.0.2", "127.0.0.3"} {
+		for i := range perAddress + 10 {
+			slow := unfinished
+			if i%2 == 0 {
+				slow += "\r\n." // a byte of the body, not only a part of the header
+			}
+			_, _ = io.WriteString(dialFrom(t, from, address), slow)
+		}
+	}
+	for _, from := range []string{"127.0.0.1", "127.0.0.2"} {
+		if !asks(t, dialFrom(t, from, address)) {
+			t.Errorf("%s is not served", from)
+		}
+	}
+	for i, upload := range uploads {
+		_, _ = io.WriteString(upload, ".")
+		if answer, err := http.ReadResponse(bufio.NewReader(upload), nil); err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("upload %d: %v, %v", i+1, answer, err)
+		}
+	}
+}

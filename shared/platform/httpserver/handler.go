@@ -20,6 +20,7 @@ func Handler(c Config) http.Handler {
 // exchange has the properties of a request and its answer, without their bytes.
 type exchange struct {
 	id      string
+	body    *body
 	account string
 	refusal string
 }
@@ -34,11 +35,16 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records a request's account for the access log. The goroutine that handles the request
-// must call it.
+// SetAccount records a request's account, once its credential was accepted: for the access log, and
+// so that the connection keeps its place and a slow body its time. The goroutine that handles the
+// request must call it.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
+		e.body.trust()
+	}
+	if conn, ok := ctx.Value(connKey{}).(*watchedConn); ok {
+		conn.connections.setKnown(conn)
 	}
 }
 
@@ -64,7 +70,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	controller := http.NewResponseController(w)
 	body := newBody(r, controller, c.pace())
 	if body != nil {
-		r.Body = body
+		r.Body, e.body = body, body
 	}
 	answer := &response{ResponseWriter: w, controller: controller, body: body, stall: c.Stall}
 

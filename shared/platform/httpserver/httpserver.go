@@ -133,7 +133,7 @@ func New(c Config) *Server {
 // Serve accepts connections until Shutdown, and then returns nil. It closes the listener. It
 // answers a request with an ambiguous end with 400, and closes its connection.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(watchedListener{l, s.newRequestID, newConnections()}); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(watchedListener{l, s.newRequestID, newConnections(s.logger)}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -53,10 +53,11 @@ func (l watchedListener) Accept() (net.Conn, error) {
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	// network, idle and forgotten belong to connections.
+	// network, unknown, idle and forgotten belong to connections.
 	connections *connections
 	network     netip.Prefix
-	idle        *list.Element
+	unknown     *list.Element
+	idle        bool
 	forgotten   bool
 	framing     framing
 	fault       error
