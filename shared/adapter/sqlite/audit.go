@@ -17,7 +17,12 @@ func (db *DB) Audit() *Audit { return &Audit{db} }
 
 func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error) {
 	low, high := query.Range()
-	rows, err := a.db.reader.QueryContext(ctx, `select id, at, by, action, subject, before, after, request_id
+	lists, release, err := a.db.listsOf(ctx, account)
+	if err != nil {
+		return nil, storeError("read the audit log", err)
+	}
+	defer release()
+	rows, err := lists.QueryContext(ctx, `select id, at, by, action, subject, before, after, request_id
 		from audit where account = ? and id >= ? and id < ? order by id desc limit ?`, account, low, high, query.Limit)
 	if err != nil {
 		return nil, storeError("read the audit log", err)

@@ -73,19 +73,24 @@ func (s *Batches) List(ctx context.Context, account, after string, limit int) ([
 	if after == "" {
 		after = afterBatches
 	}
-	return s.read(ctx, "list batches", batchPage, account, after, limit)
+	lists, release, err := s.db.listsOf(ctx, account)
+	if err != nil {
+		return nil, storeError("list batches", err)
+	}
+	defer release()
+	return readBatches(ctx, lists, "list batches", batchPage, account, after, limit)
 }
 
 func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
-	return s.read(ctx, "list open batches", openBatches)
+	return readBatches(ctx, s.db.reader, "list open batches", openBatches)
 }
 
 func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
-	return s.read(ctx, "list ended batches", endedBatches, limit)
+	return readBatches(ctx, s.db.reader, "list ended batches", endedBatches, limit)
 }
 
-func (s *Batches) read(ctx context.Context, what, query string, args ...any) ([]batch.Batch, error) {
-	rows, err := s.db.reader.QueryContext(ctx, query, args...)
+func readBatches(ctx context.Context, pool *sql.DB, what, query string, args ...any) ([]batch.Batch, error) {
+	rows, err := pool.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, storeError(what, err)
 	}

@@ -32,8 +32,13 @@ func (s *Files) List(ctx context.Context, account, after string, limit int,
 	if after == "" {
 		after = firstPlace
 	}
+	lists, release, err := s.db.listsOf(ctx, account)
+	if err != nil {
+		return nil, "", storeError("list files", err)
+	}
+	defer release()
 	// Both reads must see the same snapshot.
-	tx, err := s.db.reader.BeginTx(ctx, nil)
+	tx, err := lists.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, "", storeError("list files", err)
 	}

@@ -40,8 +40,13 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	if after == "" {
 		after = highestJob
 	}
+	lists, release, err := s.db.listsOf(ctx, account)
+	if err != nil {
+		return nil, "", storeError("list jobs", err)
+	}
+	defer release()
 	// Both reads must see the same snapshot.
-	tx, err := s.db.reader.BeginTx(ctx, nil)
+	tx, err := lists.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, "", storeError("list jobs", err)
 	}

@@ -55,7 +55,12 @@ func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Ke
 }
 
 func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
-	rows, err := k.db.reader.QueryContext(ctx, "select "+keyColumns+` from api_key
+	lists, release, err := k.db.listsOf(ctx, account)
+	if err != nil {
+		return nil, storeError("list keys", err)
+	}
+	defer release()
+	rows, err := lists.QueryContext(ctx, "select "+keyColumns+` from api_key
 		where ?1 = '' or account = ?1 order by created_at, id`, account)
 	if err != nil {
 		return nil, storeError("list keys", err)

@@ -3,7 +3,8 @@
 // disk, except for sessions.
 //
 // Writes run one after another on one connection. Their transactions begin immediately, so that
-// none fails halfway for a lock. Reads have their own connections and never wait for a writer.
+// none fails halfway for a lock. Reads have their own connections and never wait for a writer. An
+// account's lists have other connections than lookups, and accounts take turns on them.
 // Other processes may open the file at the same time: a write waits for them up to busyTimeout,
 // then fails with fault.Unavailable.
 //
@@ -33,8 +34,10 @@ import (
 const (
 	// busyTimeout is how long a write waits for another process's.
 	busyTimeout = 10 * time.Second
-	// readers is how many reads run concurrently.
+	// readers is how many reads run concurrently, in addition to lists.
 	readers = 4
+	// listers is how many lists run concurrently, one for each account.
+	listers = 4
 )
 
 type Options struct {
@@ -64,7 +67,9 @@ type Reserve interface {
 
 // DB is an open database. Its stores are valid until Close.
 type DB struct {
-	writer, reader *sql.DB
+	writer, reader, lister *sql.DB
+	// lists shares lister among accounts.
+	lists *ratelimit.Turns
 	// lookup runs frequent queries. changes holds the writer's statements.
 	lookup, changes *statements
 	now             func() time.Time
@@ -133,16 +138,22 @@ func connect(path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	lister, err := openPool(path, settings, listers)
+	if err != nil {
+		reader.Close()
+		return nil, err
+	}
 	settings.Del("_query_only")
 	settings.Set("_journal_mode", "wal")
 	settings.Set("_txlock", "immediate")
 	writer, err := openPool(path, settings, 1)
 	if err != nil {
 		reader.Close()
+		lister.Close()
 		return nil, err
 	}
 	return &DB{
-		writer: writer, reader: reader, lookup: newStatements(reader), changes: newStatements(writer),
+		writer: writer, reader: reader, lister: lister, lists: ratelimit.NewTurns(listers, listers-1), lookup: newStatements(reader), changes: newStatements(writer),
 		now: options.Now, settled: options.Settled, reserve: options.Reserve, free: options.Free,
 		records: ratelimit.New(options.Now), committed: options.Committed,
 		accountLeases: options.AccountLeases, bell: newBell(), path: path, file: info,
@@ -169,7 +180,16 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 
 // Close waits for the running reads and writes, refuses new ones and closes the file.
 func (db *DB) Close() error {
-	return errors.Join(db.reader.Close(), db.writer.Close())
+	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
+}
+
+// listsOf waits for the account's turn to read a list, and returns the connections for it. The
+// caller must call release after its read.
+func (db *DB) listsOf(ctx context.Context, account string) (lists *sql.DB, release func(), err error) {
+	if !db.lists.Take(ctx, account) {
+		return nil, nil, context.Cause(ctx)
+	}
+	return db.lister, func() { db.lists.Release(account) }, nil
 }
 
 func (db *DB) Jobs() *Jobs { return &Jobs{db: db} }

@@ -84,7 +84,12 @@ func countsOf(r usage.Record) []any {
 }
 
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
-	rows, err := u.db.reader.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
+	lists, release, err := u.db.listsOf(ctx, account)
+	if err != nil {
+		return nil, storeError("read usage", err)
+	}
+	defer release()
+	rows, err := lists.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
 			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost
 		from usage where account = ? and day between ? and ? order by day, model, key`, account, first, last)
 	if err != nil {

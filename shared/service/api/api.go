@@ -162,15 +162,15 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// posing limits requests that make a thumbnail, verifying requests that verify a file,
-	// listing reads of job lists, and answers lists that callers have not read yet.
-	posing, verifying, listing, answers *ratelimit.Turns
+	// posing limits requests that make a thumbnail, verifying requests that verify a file, and
+	// answers lists that callers have not read yet.
+	posing, verifying, answers *ratelimit.Turns
 }
 
 func newService(c Config) *service {
 	return &service{
 		Config: c, posing: ratelimit.NewTurns(turnsAtOnce, 1), verifying: ratelimit.NewTurns(turnsAtOnce, 1),
-		listing: ratelimit.NewTurns(turnsAtOnce, 1), answers: ratelimit.NewAnswers(),
+		answers: ratelimit.NewAnswers(),
 	}
 }
 

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"slices"
 	"unicode/utf8"
@@ -27,7 +26,7 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	if found = append(found, wrong...); len(found) > 0 {
 		return found
 	}
-	jobs, next, err := s.jobsInTurn(r.Context(), account, filter, after, limit)
+	jobs, next, err := s.Jobs.List(r.Context(), account, filter, after, limit)
 	if err != nil {
 		return err
 	}
@@ -45,17 +44,6 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	}
 	s.writeJSON(w, r, http.StatusOK, page)
 	return nil
-}
-
-// jobsInTurn lists jobs at the account's turn: a page of long prompts takes a while, and many
-// requests of one account would block the database for all others.
-func (s *service) jobsInTurn(ctx context.Context, account string, filter job.Filter, after string, limit int,
-) ([]job.Job, string, error) {
-	if !s.listing.Take(ctx, account) {
-		return nil, "", context.Cause(ctx)
-	}
-	defer s.listing.Release(account)
-	return s.Jobs.List(ctx, account, filter, after, limit)
 }
 
 // maxSearch limits a search in characters (docs/contract/media.md#list-of-jobs).

@@ -394,6 +394,22 @@ func TestModels(t *testing.T) {
 	}
 }
 
+// Reads of the usage count against the account's request rate, as lists do.
+func TestUsageIsLimited(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
+		tier: credential.Tier{RequestsPerSecond: 1, Burst: 2}})
+	w.stopClock()
+	for _, want := range []int{200, 200, 429} {
+		a := w.get("/v1/usage", studio)
+		if a.status != want || (a.header.Get("Retry-After") != "") != (want == 429) {
+			t.Errorf("%d %v, want %d", a.status, a.header, want)
+		}
+	}
+	if a := w.get("/v1/usage", rival); a.status != 200 {
+		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	w.stopClock() // midnight may pass

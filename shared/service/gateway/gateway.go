@@ -175,7 +175,7 @@ func Models(g *Gateway) {
 	}
 	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.inTurn(g.listModels)))
 	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
-	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.inTurn(g.getUsage)))
+	g.route("/v1/usage", http.MethodGet, g.keyOnly(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
 // rootBody is the answer to GET /, with relative links. The media service documents both services.

@@ -68,9 +68,6 @@ func groupNames() []string { return []string{"day", "model", "key", "account"} }
 // getUsage serves GET /v1/usage?from=&to=&group_by=&format=: days in UTC, both included, by default
 // the last 30.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-	if who.Token != nil {
-		return credential.ErrKeyRequired
-	}
 	query, err := g.usageQuery(r.URL.Query())
 	if err != nil {
 		return err
