@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
-	"cutroom/shared/service/gateway/apierror"
 	"cutroom/shared/service/gateway/jsonedit"
 	"cutroom/shared/service/gateway/upstream"
 )
@@ -52,10 +51,6 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	defer memory.releaseAll()
 	body, err := c.readAnswer((*read)[:0], r, &memory)
 	*read = body
-	var noMemory *apierror.Error
-	if errors.As(err, &noMemory) {
-		return &failure{apiErr: noMemory, outcome: Abandoned, cause: err}
-	}
 	if err != nil {
 		f := cutShort(err)
 		f.tryNext = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)

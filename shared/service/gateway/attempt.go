@@ -276,6 +276,10 @@ func unreachable(err error) *failure {
 
 // cutShort is the failure of an upstream whose answer ended early.
 func cutShort(err error) *failure {
+	var noMemory *apierror.Error
+	if errors.As(err, &noMemory) {
+		return &failure{apiErr: noMemory, outcome: Abandoned, cause: err}
+	}
 	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
 	}

@@ -31,7 +31,9 @@ type event struct {
 // event counts even without its line end or the empty line, because some servers omit them.
 type eventReader struct {
 	source io.Reader
-	buf    []byte
+	// reserve is called before buf grows to a size in bytes beyond maxKeptBuffer. nil allows all.
+	reserve func(size int) error
+	buf     []byte
 	// buf[start:end] is unread. buf[start:line] are the complete lines of the current event, and
 	// buf[line:scanned] has no line end.
 	start, line, scanned, end int
@@ -119,6 +121,11 @@ func (r *eventReader) fill() {
 		if r.end >= maxEvent {
 			r.err = errEventTooLong
 			return
+		}
+		if size := 2 * len(r.buf); size > maxKeptBuffer && r.reserve != nil {
+			if r.err = r.reserve(size); r.err != nil {
+				return
+			}
 		}
 		grown := make([]byte, 2*len(r.buf))
 		copy(grown, r.buf)

@@ -235,3 +235,44 @@ func TestMemoryOfUnreadLists(t *testing.T) {
 		t.Errorf("another account got %d %s", a.status, a.body)
 	}
 }
+
+// The long events of one account's streams hold at most its part of the memory. Calls beyond it are
+// refused, and another account is served.
+func TestMemoryOfUnfinishedEvents(t *testing.T) {
+	const streams = 48
+	unfinished := "data: " + strings.Repeat("y", 3900<<10)
+	handled := make(chan bool, streams)
+	u := newUpstream(t, func(c *call) {
+		if !strings.Contains(c.body, `"stream":true`) {
+			c.json(200, whole)
+			return
+		}
+		c.stream()
+		c.write(unfinished)
+		handled <- true
+		<-c.left
+	})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}, bodyWait: 100 * time.Millisecond})
+	before := heap()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	answers := make(chan answer, streams)
+	for range streams {
+		request := w.request(ctx, http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(streamed))
+		go func() { answers <- w.do(request) }()
+	}
+	for range streams {
+		patience.Receive(t, "an event", handled)
+	}
+	if held := heap() - before; held > 100 {
+		t.Errorf("%d unfinished events hold %d MiB, want 100 at most", streams, held)
+	}
+	for range streams - 10 { // the others fit
+		if a := patience.Receive(t, "an answer", answers); a.status != http.StatusTooManyRequests {
+			t.Fatalf("a stream without memory got %d %q, want 429", a.status, a.body)
+		}
+	}
+	if a := patience.Receive(t, "the other account's answer", w.chatAs(ctx, rival, "one")); a.status != http.StatusOK {
+		t.Errorf("another account got %d %s", a.status, a.body)
+	}
+}

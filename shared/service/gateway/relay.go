@@ -16,6 +16,9 @@ import (
 const (
 	// maxKeptBuffer is the largest buffer that is kept for the next stream, in bytes.
 	maxKeptBuffer = 64 << 10
+	// eventCopies is how often a large event may be in memory: as it arrived, in one line, and as it
+	// is passed on.
+	eventCopies = 3
 	// drainTime and drainReads limit reading an upstream's stream after its end, to reuse its connection.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
@@ -33,8 +36,16 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 	}
 	reader := eventReaders.Get().(*eventReader)
 	reader.reset(answer.Body)
+	memory := c.reservation()
+	defer memory.releaseAll()
+	reader.reserve = func(size int) error {
+		if apiErr := memory.acquire(c.r.Context(), eventCopies*int64(size)-memory.held); apiErr != nil {
+			return apiErr
+		}
+		return nil
+	}
 	defer func() {
-		reader.source = nil
+		reader.source, reader.reserve = nil, nil
 		if len(reader.buf) <= maxKeptBuffer && cap(reader.joined) <= maxKeptBuffer {
 			eventReaders.Put(reader)
 		}

@@ -123,7 +123,9 @@ func (s *streamWriter) send() error {
 	s.endKeepAlive()
 	s.begin()
 	_, err := s.w.Write(s.out)
-	s.out = s.out[:0]
+	if s.out = s.out[:0]; cap(s.out) > maxKeptBuffer {
+		s.out = nil
+	}
 	if err != nil {
 		return err
 	}
