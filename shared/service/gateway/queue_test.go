@@ -112,6 +112,37 @@ func TestQueue(t *testing.T) {
 	}
 }
 
+// One account's calls leave a place to accounts without any, with and without a queue, and wait for
+// each other while it is free.
+func TestAccountLeavesAPlace(t *testing.T) {
+	for _, queue := range []string{"queue: {calls: 3, wait: 1m}, ", ""} {
+		g := newGate(t)
+		row := strings.Replace(narrowRow, "queue: {calls: 3, wait: 1m}, ", queue, 1)
+		w := newWorld(t, setup{rows: strings.Replace(row, "concurrency: 1", "concurrency: 4", 1), upstreams: []*modelServer{g.modelServer}})
+		for range 3 {
+			w.chatAs(t.Context(), studio, "a")
+			patience.Receive(t, "g.entered", g.entered)
+		}
+		more := w.chatAs(t.Context(), studio, "more")
+		if queue != "" {
+			w.queued(1)
+		} else if got := patience.Receive(t, "more", more); got.status != 429 {
+			t.Errorf("a fourth call got %d, want 429", got.status)
+		}
+		w.chatAs(t.Context(), rival, "b")
+		if got := patience.Receive(t, "g.entered", g.entered); got != "b" {
+			t.Errorf("%q came, want the other account's call", got)
+		}
+		if queue != "" {
+			g.open <- true // this ends a call of either account
+			g.open <- true
+			if got := patience.Receive(t, "g.entered", g.entered); got != "more" {
+				t.Errorf("%q came, want the waiting call", got)
+			}
+		}
+	}
+}
+
 // No call waits longer than the row says, beyond the server's stop, or for a server that is down; a row
 // that now takes more calls serves waiting ones.
 func TestQueueEnds(t *testing.T) {

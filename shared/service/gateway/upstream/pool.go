@@ -204,7 +204,7 @@ func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upst
 		}
 	}
 	return &upstream{
-		identity: p.identity(pool, u), limit: u.Concurrency, seed: seedOf(u.URL, u.Model),
+		live: map[string]int{}, identity: p.identity(pool, u), limit: u.Concurrency, seed: seedOf(u.URL, u.Model),
 		transport: p.dialer.transport(u.URL, "", row.Timeouts.Connect),
 	}
 }
@@ -235,7 +235,7 @@ func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *repl
 func (p *Pools) replica(set *replicas, address string) *upstream {
 	u := set.identity
 	return &upstream{
-		identity: u, address: address, set: set, limit: set.limit, seed: seedOf(address, u.row.Model),
+		live: map[string]int{}, identity: u, address: address, set: set, limit: set.limit, seed: seedOf(address, u.row.Model),
 		transport: p.dialer.transport(u.row.URL, address, u.timeouts.Connect),
 	}
 }

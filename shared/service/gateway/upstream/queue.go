@@ -208,10 +208,7 @@ func (q *queue) handOut() {
 		account := q.turns[0]
 		w := q.accounts[account][0]
 		l, why := q.pool.try(w.call)
-		if why != nil && why.Full {
-			if len(w.call.Tried) == 0 {
-				return // the same applies to other accounts
-			}
+		if why != nil && why.Full { // another account may find a place
 			passed++
 			q.turns = append(q.turns[1:], account)
 			continue

@@ -48,6 +48,8 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
+	// live counts the calls of each account that do not yield.
+	live map[string]int
 	// yielding are the running calls that end if another call needs their place.
 	yielding []*seat
 	usual    average
@@ -139,13 +141,16 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 		return tripped, max(u.breaker.until.Sub(now), time.Second)
 	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
 		return full, time.Second
+	case call.Yield == nil && u.live[call.Account] > 0 && u.limit >= leftFree && u.inFlight-len(u.yielding) >= u.limit-1:
+		return full, time.Second // the last place is for an account without any
 	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
 	}
 	return none, 0
 }
 
-// leftFree is the fraction of places, one of four, that yielding calls leave free.
+// leftFree is the fraction of places, one of four, that yielding calls leave free. Other calls of one
+// account leave one place free if there are that many.
 const leftFree = 4
 
 // take starts a call. ok is false if no call may start now.
@@ -169,6 +174,8 @@ func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	if call.Yield != nil {
 		l.seat = &seat{yield: call.Yield}
 		u.yielding = append(u.yielding, l.seat)
+	} else {
+		u.live[call.Account]++
 	}
 	return l, true
 }
@@ -212,6 +219,9 @@ func (u *upstream) settle(l Lease, r Result, now time.Time) {
 	switch {
 	case l.seat == nil:
 		u.inFlight--
+		if u.live[l.account]--; u.live[l.account] == 0 {
+			delete(u.live, l.account)
+		}
 	case !l.seat.given:
 		u.inFlight--
 		u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == l.seat })
