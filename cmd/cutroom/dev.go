@@ -126,11 +126,11 @@ func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
 }
 
-// spare returns the number of extra slots for a lane's jobs, for accounts that use less than workers
-// slots there. It is one, so that no account blocks the others. With engine servers it is 0.
+// spare returns the number of extra slots for a lane's jobs, for accounts that use no slot there. It
+// is two, so that two accounts cannot block the others. With engine servers it is 0.
 func (c *devCommand) spare() int {
 	if engines.Parse(c.Engine).BuiltIn() {
-		return 1
+		return 2
 	}
 	return 0
 }

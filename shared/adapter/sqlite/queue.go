@@ -19,8 +19,8 @@ const pollInterval = time.Second
 //
 // Receive serves the account with the fewest leased messages, and among equals the one served
 // longest ago. An account with one job therefore waits for at most one receive per other account.
-// Within an account the oldest job goes first. No account has more than Options.AccountLeases
-// leases in a lane.
+// Within an account the oldest job goes first. If Options.AccountLeases or more jobs of a lane are
+// leased, only accounts without a lease there are served.
 //
 // Jobs that were leased at a crash run one at a time, over all lanes and accounts. If one of them
 // causes the crashes, it does not take others with it.
@@ -70,8 +70,12 @@ const (
 			where lease.queue in (replace(waiting.queue, '` + suspected + `', ''),
 				replace(waiting.queue, '` + suspected + `', '') || '` + suspected + `') and goqite.timeout > ?2)`
 
-	// nextQueue selects the queue to serve, as Queue describes. Parameters: lane, time, most leases
-	// per account (0 for no limit).
+	// allLeases counts the leases in the lane ?1.
+	allLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
+			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2)`
+
+	// nextQueue selects the queue to serve, as Queue describes. Parameters: lane, time,
+	// Options.AccountLeases.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
@@ -79,7 +83,7 @@ const (
 				join goqite on goqite.id = lease.message
 				where lease.queue like '%` + suspected + `' and goqite.timeout > ?2))
 		group by waiting.queue
-		having ?3 = 0 or ` + leasesOfAccount + ` < ?3
+		having ?3 = 0 or ` + leasesOfAccount + ` = 0 or ` + allLeases + ` < ?3
 		order by ` + leasesOfAccount + `, coalesce(served.turn, 0), min(waiting.created)
 		limit 1`
 )

@@ -245,6 +245,30 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	}
 }
 
+// TestSecondLeasesLeaveSparePlaces checks that an account gets no second lease while as many jobs as
+// there are workers run, so that two accounts cannot take the spare places too.
+func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	accept(t, db, "job_1", "job_2", "job_3")
+	receive(t, db, "job_1", time.Hour)
+	receive(t, db, "job_2", time.Hour)
+	for _, id := range []string{"job_4", "job_5"} {
+		if err := db.Jobs().Accept(t.Context(), newJob(id, "rival"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	receive(t, db, "job_4", time.Hour)
+	receiveNone(t, db)
+	if err := db.Jobs().Accept(t.Context(), newJob("job_6", "other"), 0); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, db, "job_6", time.Hour)
+}
+
 // TestNoAccountHasAllLeases checks that a job of another account is received at once while the account
 // with the most jobs is at its limit of leases, also with suspected jobs.
 func TestNoAccountHasAllLeases(t *testing.T) {

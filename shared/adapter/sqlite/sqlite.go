@@ -47,7 +47,8 @@ type Options struct {
 	Settled func() bool
 	// Reserve holds disk space for writes that must succeed on a full disk; it may be nil.
 	Reserve Reserve
-	// AccountLeases is how many jobs of a lane one account may have leased at once. 0 means no limit.
+	// AccountLeases is how many leased jobs a lane may have before an account gets its second one. So
+	// the lane's places beyond it stay free for other accounts. 0 means no limit.
 	AccountLeases int
 	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)

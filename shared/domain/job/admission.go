@@ -12,7 +12,7 @@ type Backlog struct {
 	// them. AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
 	// Running is how many jobs of the lane workers have. Spare is how many places the lane has
-	// beyond its workers; an account never has more places than there are workers. If Spare is 0,
+	// beyond its workers, which only accounts without a running job get. If Spare is 0,
 	// Running may be unknown.
 	Running, Spare int
 	// RunTime is the mean run time of the jobs that ended most recently, or 0.
@@ -116,7 +116,8 @@ func (b Backlog) part(atOnce int) float64 {
 
 // placeFor reports whether a spare place is free for the account, so that its job need not wait for others.
 func (b Backlog) placeFor(workers int) bool {
-	return b.Spare > 0 && b.AccountJobs < workers && b.Running < workers+b.Spare
+	free := b.Running < workers && b.AccountJobs < workers
+	return b.Spare > 0 && (free || b.AccountJobs == 0 && b.Running < workers+b.Spare)
 }
 
 // Admit decides whether one more job can be expected to end in time on at most this many workers

@@ -26,7 +26,7 @@ type Config struct {
 	Random io.Reader
 	// Workers is how many jobs of each lane run at once, for admission.
 	Workers map[Lane]int
-	// Spare is how many more places each lane has for accounts with fewer than Workers jobs there.
+	// Spare is how many more places each lane has for accounts without a job there.
 	// Admission does not count them as capacity.
 	Spare int
 	// ResultAge and RecordAge are how long a result and a record are kept after the job's end.
