@@ -1,6 +1,12 @@
 package media
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"cutroom/shared/domain/fault"
+)
 
 // JPEG has the properties of a JPEG before its first scan.
 type JPEG struct {
@@ -112,6 +118,35 @@ func (j *JPEG) memory(blocks int64) int64 {
 		bytes += 256 * blocks
 	}
 	return bytes + 4*int64(j.Width)*int64(j.Height)
+}
+
+// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode a scan that
+// changes nothing, but a decoder visits every block for it, so a small file could occupy a processor
+// for minutes. A video after the picture, as phones write, has the bytes of a marker about once in
+// 65,536. So a file may have one more for each bytesPerScan, up to mostScans.
+const (
+	maxScans     = 100
+	bytesPerScan = 16 << 10
+	mostScans    = 1000
+)
+
+// CheckJPEG returns an error if a JPEG has more scans than a decoder can visit in a few seconds.
+//
+// Errors: fault.Invalid, with a message for the person who sent the file; errors of r.
+func CheckJPEG(r io.ReaderAt, size int64) error {
+	count, most := 0, int(min(maxScans+size/bytesPerScan, mostScans))
+	buffer := make([]byte, 64<<10)
+	// The pieces overlap by a byte, because a marker has two.
+	for at := int64(0); at < size; at += int64(len(buffer) - 1) {
+		n, err := r.ReadAt(buffer, at)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if count += scans(buffer[:n]); count > most {
+			return fault.New(fault.Invalid, "The JPEG has more than %d scans. Save it with fewer.", most)
+		}
+	}
+	return nil
 }
 
 func scans(data []byte) (count int) {

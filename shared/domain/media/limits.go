@@ -15,9 +15,11 @@ const Grace = 500 * time.Millisecond
 
 // MaxFrameRate and MaxPixelRate limit the frames and the pixels of a second of video, and so
 // the time that decoding takes. Phones record 1080p at 240 frames per second and 4096x2160 at 120.
+// MaxPixels limits the pixels of all frames: five minutes of 4K at 60 frames per second.
 const (
 	MaxFrameRate = 480
 	MaxPixelRate = 1_100_000_000
+	MaxPixels    = 150_000_000_000
 )
 
 // CheckVideo fails if the video exceeds the limits (docs/contract/media.md#input-limits). Unknown
@@ -35,14 +37,20 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 }
 
 // CheckRate returns an error if a video has more than MaxFrameRate frames or MaxPixelRate
-// pixels per second. A video of less than a second counts as one of a second.
+// pixels per second, or more than MaxPixels in all. A video of less than a second counts as one of a
+// second.
 //
 // Errors: as for [CheckVideo].
 func CheckRate(info Info) error {
 	rate := info.FrameRate * min(1, info.Duration.Seconds())
 	pixels := float64(info.Width) * float64(info.Height) * rate
-	if rate <= MaxFrameRate && pixels <= MaxPixelRate {
+	all := pixels * max(1, info.Duration.Seconds())
+	switch {
+	case rate <= MaxFrameRate && pixels <= MaxPixelRate && all <= MaxPixels:
 		return nil
+	case all > MaxPixels:
+		return fault.New(fault.Invalid, "The frames of the video have %.0f gigapixels. At most %d are accepted. "+
+			"Send a shorter or smaller video, or one with fewer frames.", math.Ceil(all/1e9), MaxPixels/1_000_000_000)
 	}
 	return fault.New(fault.Invalid, "The video has %.0f frames of %dx%d pixels per second, which is %.0f megapixels. "+
 		"At most %d frames and %d megapixels per second are accepted.",

@@ -84,8 +84,9 @@ func TestVideosOfPhonesPass(t *testing.T) {
 	}{
 		{3840, 2160, 60, 5 * time.Minute, true},
 		{1920, 1080, 240.5, 5 * time.Minute, true},
-		{4096, 2160, 120, 5 * time.Minute, true},
-		{4096, 4096, 60, 5 * time.Minute, true},
+		{4096, 2160, 120, 2 * time.Minute, true},
+		{4096, 4096, 60, 2 * time.Minute, true},
+		{4096, 2160, 120, 5 * time.Minute, false},
 		{1280, 720, 480, 5 * time.Minute, true},
 		{320, 240, 1000, 40 * time.Millisecond, true}, // a few frames
 		{4096, 4096, 1000, 5 * time.Minute, false},
@@ -97,7 +98,10 @@ func TestVideosOfPhonesPass(t *testing.T) {
 			t.Errorf("%dx%d at %g frames per second for %v: %v", c.width, c.height, c.rate, c.length, err)
 		}
 	}
-	err := media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 1000, Duration: time.Minute}, limits)
+	err := media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 60, Duration: 5 * time.Minute}, limits)
+	checkFault(t, err, "The frames of the video have 302 gigapixels. At most 150 are accepted. "+
+		"Send a shorter or smaller video, or one with fewer frames.")
+	err = media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 1000, Duration: time.Second}, limits)
 	checkFault(t, err, "The video has 1000 frames of 4096x4096 pixels per second, which is 16778 megapixels. "+
 		"At most 480 frames and 1100 megapixels per second are accepted.")
 }

@@ -194,4 +194,21 @@ func TestTooManyFramesAreRefused(t *testing.T) {
 	if failure := checkCode(t, err, job.InvalidInput); !strings.Contains(failure.Message, "more than 32 MiB of text") {
 		t.Errorf("a PNG with much text: %v", err)
 	}
+	content, err := os.ReadFile(mediatest.Image{Name: "a.jpg", Width: 64, Height: 32}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	head := len(content) - 2
+	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
+	for scans, accepted := range map[int]bool{90: true, 120: false} {
+		path := filepath.Join(t.TempDir(), "scans.jpg")
+		many := slices.Concat(content[:head], bytes.Repeat([]byte(scan), scans), content[head:])
+		if err := os.WriteFile(path, many, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_, err = tools.ProbeImage(t.Context(), path, "image/jpeg")
+		if got := err != nil && strings.Contains(err.Error(), "more than 100 scans"); got == accepted {
+			t.Errorf("a JPEG with %d more scans: %v", scans, err)
+		}
+	}
 }

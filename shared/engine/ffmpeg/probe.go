@@ -133,8 +133,9 @@ func precheck(path, mime string, check func(media.Info) error) error {
 	if err != nil {
 		return fmt.Errorf("ffmpeg: probe: %w", err)
 	}
-	if mime == "image/png" {
-		if err := refuse(media.CheckPNG(file, stat.Size())); err != nil {
+	checks := map[string]func(io.ReaderAt, int64) error{"image/png": media.CheckPNG, "image/jpeg": media.CheckJPEG}
+	if slow := checks[mime]; slow != nil {
+		if err := refuse(slow(file, stat.Size())); err != nil {
 			return err
 		}
 	}
