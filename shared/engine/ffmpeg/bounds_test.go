@@ -47,6 +47,16 @@ func TestBoundOfMemory(t *testing.T) {
 	}
 }
 
+func TestMemoryFollowsTheMachine(t *testing.T) {
+	for machine, want := range map[int64]int64{
+		0: 4<<30 + 64<<20, 512 << 20: 1 << 30, 2 << 30: 1 << 30, 4 << 30: 2 << 30, 64 << 30: 4<<30 + 64<<20,
+	} {
+		if got := ffmpeg.MemoryFor(machine, 2); got != want {
+			t.Errorf("with %d MiB a program may use %d MiB, want %d", machine>>20, got>>20, want>>20)
+		}
+	}
+}
+
 func TestBoundOfProcessorTime(t *testing.T) {
 	tools := find(t)
 	tools.SetBounds(4<<30, time.Second)

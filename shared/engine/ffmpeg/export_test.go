@@ -52,3 +52,5 @@ func (t *Tools) ThatTrustTheMachine() *Tools {
 
 // TimeFor returns the processor time that a command may take.
 func (t *Tools) TimeFor(command Command) time.Duration { return t.bounds.timeFor(command) }
+
+var MemoryFor = memoryFor

@@ -11,6 +11,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -102,10 +103,35 @@ func (b bounds) timeFor(command Command) time.Duration {
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
-		memory:    4<<30 + int64(cores)*32<<20,
+		memory:    memoryFor(machineMemory(), cores),
 		runTime:   job.MaxAge * time.Duration(cores),
 		probeTime: 20 * time.Second, // a third of the wait for an image
 	}
+}
+
+// memoryFor returns the address space of a program on a machine with this much memory, 0 if unknown:
+// at most half of it, so that a picture does not end the server, but enough for one of 4K.
+func memoryFor(machine int64, cores int) int64 {
+	most := int64(4<<30 + cores*32<<20)
+	if machine == 0 {
+		return most
+	}
+	return min(most, max(machine/2, 1<<30))
+}
+
+// machineMemory returns the memory of the machine or the container in bytes, or 0 if it is unknown.
+func machineMemory() (least int64) {
+	for _, place := range []struct {
+		path, form string
+		unit       int64
+	}{{"/proc/meminfo", "MemTotal: %d kB", 1 << 10}, {"/sys/fs/cgroup/memory.max", "%d", 1}} {
+		text, _ := os.ReadFile(place.path)
+		var units int64
+		if _, err := fmt.Sscanf(string(text), place.form, &units); err == nil {
+			least = min(cmp.Or(least, units*place.unit), units*place.unit)
+		}
+	}
+	return least
 }
 
 // Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restrict the inputs.
