@@ -154,7 +154,8 @@ func connect(path string, options Options) (*DB, error) {
 		return nil, err
 	}
 	return &DB{
-		writer: writer, reader: reader, lister: lister, lists: ratelimit.NewTurns(listers, listers-1), lookup: newStatements(reader), changes: newStatements(writer),
+		writer: writer, reader: reader, lister: lister, lists: ratelimit.NewTurns(listers, listers-1),
+		lookup: newStatements(reader), changes: newStatements(writer),
 		now: options.Now, settled: options.Settled, reserve: options.Reserve, free: options.Free,
 		records: ratelimit.New(options.Now), committed: options.Committed,
 		accountLeases: options.AccountLeases, bell: newBell(), path: path, file: info,

@@ -64,7 +64,8 @@ func networkOf(address netip.Addr) netip.Prefix {
 func (c *connections) admit(conn *watchedConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open[conn.network] >= c.perHost && !c.evict(func(other *watchedConn) bool { return other.network == conn.network }) ||
+	neighbor := func(other *watchedConn) bool { return other.network == conn.network }
+	if c.open[conn.network] >= c.perHost && !c.evict(neighbor) ||
 		c.total >= c.most && !c.evict(func(*watchedConn) bool { return true }) {
 		c.refused++
 		c.log()

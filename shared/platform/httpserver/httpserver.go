@@ -133,7 +133,8 @@ func New(c Config) *Server {
 // Serve accepts connections until Shutdown, and then returns nil. It closes the listener. It
 // answers a request with an ambiguous end with 400, and closes its connection.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(watchedListener{l, s.newRequestID, newConnections(s.logger)}); !errors.Is(err, http.ErrServerClosed) {
+	watched := watchedListener{l, s.newRequestID, newConnections(s.logger)}
+	if err := s.http.Serve(watched); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
