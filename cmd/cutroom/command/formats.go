@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,9 @@ var converted = map[string][]string{
 	".webp": {"-quality", "90", "-loop", "0", "-f", "webp"},
 	".gif":  {"-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse", "-f", "gif"},
 }
+
+// pngHead begins every PNG.
+const pngHead = "\x89PNG\r\n\x1a\n"
 
 // checkFormat fails if no result can be written with the path's extension. own is the extension
 // of the service's result, or "" if it is unknown.
@@ -53,9 +57,32 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	defer os.Remove(original)
 	made := client.Partial(output, id) + strings.ToLower(filepath.Ext(output))
 	defer os.Remove(made)
-	arguments = append([]string{"-nostdin", "-v", "error", "-y", "-i", original}, append(arguments, made)...)
+	// The formats of the service, and no other: a playlist could name local files.
+	first, err := head(original)
+	if err != nil {
+		return err
+	}
+	format := "mov"
+	if first == pngHead {
+		format = "png_pipe"
+	}
+	arguments = append([]string{
+		"-nostdin", "-v", "error", "-y", "-protocol_whitelist", "file", "-f", format, "-i", original,
+	}, append(arguments, made)...)
 	if text, err := exec.CommandContext(ctx, "ffmpeg", arguments...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: ffmpeg cannot write this format: %w: %.300s", output, err, text)
 	}
 	return os.Rename(made, output)
+}
+
+// head returns the first bytes of a file, as many as pngHead has.
+func head(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	first := make([]byte, len(pngHead))
+	_, err = io.ReadFull(file, first)
+	return string(first), err
 }
