@@ -13,10 +13,10 @@ import (
 )
 
 // converted has ffmpeg's arguments for the formats that the service does not return. Its own
-// are PNG for images and MP4 for videos. Without -update, ffmpeg fails to write a video as JPEG.
+// are PNG for images and MP4 for videos.
 var converted = map[string][]string{
-	".jpg":  {"-q:v", "2", "-f", "image2"},
-	".jpeg": {"-q:v", "2", "-f", "image2"},
+	".jpg":  {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
+	".jpeg": {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
 	".webp": {"-quality", "90", "-loop", "0", "-f", "webp"},
 	".gif":  {"-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse", "-f", "gif"},
 }
@@ -65,10 +65,12 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	format := "mov"
 	if first == pngHead {
 		format = "png_pipe"
+	} else if strings.HasPrefix(strings.ToLower(filepath.Ext(output)), ".jp") {
+		return &UsageError{fmt.Sprintf("-o %s: a video can be written as .mp4, .webp or .gif", output)}
 	}
 	arguments = append([]string{
-		"-nostdin", "-v", "error", "-y", "-protocol_whitelist", "file", "-f", format, "-i", original,
-	}, append(arguments, made)...)
+		"-nostdin", "-v", "error", "-y", "-protocol_whitelist", "file", "-f", format, "-i", "file:" + original,
+	}, append(arguments, "file:"+made)...)
 	if text, err := exec.CommandContext(ctx, "ffmpeg", arguments...).CombinedOutput(); err != nil {
 		return fmt.Errorf("%s: ffmpeg cannot write this format: %w: %.300s", output, err, text)
 	}

@@ -21,7 +21,7 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
 		for range maxBoxes {
 			head := w.at(start, 8)
-			if head == nil || start+8 > end {
+			if w.boxes++; head == nil || start+8 > end || w.boxes > maxAllBoxes {
 				return
 			}
 			kind := string(head[4:8])

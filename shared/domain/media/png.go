@@ -53,6 +53,9 @@ func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	var buffer [maxPNGHead]byte
 	n, _ := chunk.ReadAt(buffer[:], 0)
 	content := buffer[:n]
+	if n == len(buffer) && bytes.IndexByte(content, 0) < 0 {
+		return most + 1 // no keyword is that long
+	}
 	at := bytes.IndexByte(content, 0) + 2 // behind the keyword and the method
 	if kind == "iTXt" {
 		if at++; at > len(content) || content[at-2] == 0 { // not compressed

@@ -192,14 +192,21 @@ func (s *Still) readHEIF(w *window) {
 		break
 	}
 	s.readItems(w, items, primary)
-	for _, b := range assignments {
-		for _, number := range assigned(w, b, primary) {
+	for _, b := range assignments[:min(len(assignments), maxAssignments)] {
+		numbers := assigned(w, b, primary)
+		for _, number := range numbers {
 			if number > 0 && number <= len(properties) {
 				s.readProperty(w, properties[number-1])
 			}
 		}
+		if numbers != nil {
+			return
+		}
 	}
 }
+
+// maxAssignments limits the boxes that assign properties. A file has one or two.
+const maxAssignments = 16
 
 // heifID reads the id of an item, which has four bytes if the box has a version.
 func heifID(w *window, at int64, version []byte) (id int, size int64) {
@@ -257,7 +264,7 @@ func assigned(w *window, ipma box, item int) (numbers []int) {
 			each = 2
 		}
 		content := w.at(at+size+1, int(entries*each))
-		if content == nil {
+		if content == nil || numbers != nil || at >= ipma.end {
 			return numbers
 		}
 		for i := int64(0); id == item && i < entries; i++ {

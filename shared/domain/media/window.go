@@ -9,8 +9,10 @@ const (
 	// windowSize is how much is read at once: each read may be a request to a
 	// store, and headers are small and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file.
-	maxReads = 48
+	// maxReads limits the reads of one file, and patientReads those of a patient window: 256 MiB.
+	maxReads, patientReads = 48, 4096
+	// maxAllBoxes limits the boxes of one file, of all levels.
+	maxAllBoxes = 1 << 16
 )
 
 // window reads a file in few, large steps. It returns nil beyond the end of the file, and after too
@@ -21,8 +23,10 @@ type window struct {
 	buffer []byte
 	start  int64
 	reads  int
-	// patient lifts the limit on reads.
+	// patient raises the limit on reads.
 	patient bool
+	// boxes counts the boxes that were read.
+	boxes int
 	// err is the first error of the source itself.
 	err error
 }
@@ -42,7 +46,7 @@ func (w *window) at(offset int64, n int) []byte {
 }
 
 func (w *window) load(offset int64) bool {
-	if w.err != nil || w.reads == maxReads && !w.patient {
+	if w.err != nil || w.reads == patientReads || w.reads == maxReads && !w.patient {
 		return false
 	}
 	w.reads++

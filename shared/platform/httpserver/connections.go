@@ -28,6 +28,9 @@ type connections struct {
 	perHost int
 	open    map[netip.Prefix]int
 	total   int
+	// known counts the protected connections of each account, at most perHost. So one account with
+	// several addresses leaves places to others.
+	known map[string]int
 	// unknown has the *watchedConn that wait for a request, or whose request has no account yet.
 	// The connection with the oldest change is first.
 	unknown *list.List
@@ -45,7 +48,8 @@ func newConnections(logger *slog.Logger) *connections {
 		most = min(most, max(int(min(uint64(limit.Cur), 1<<20))/4, 16))
 	}
 	return &connections{
-		most: most, perHost: min(maxPerAddress, most/2), open: map[netip.Prefix]int{}, unknown: list.New(), logger: logger,
+		most: most, perHost: min(maxPerAddress, most/2), open: map[netip.Prefix]int{}, known: map[string]int{},
+		unknown: list.New(), logger: logger,
 	}
 }
 
@@ -119,19 +123,30 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep protects a connection from replacement. The lock must be held.
+// keep protects a connection from replacement, and forgets its account. The lock must be held.
 func (c *connections) keep(conn *watchedConn) {
+	if conn.account != "" {
+		if c.known[conn.account]--; c.known[conn.account] == 0 {
+			delete(c.known, conn.account)
+		}
+		conn.account = ""
+	}
 	if conn.unknown != nil {
 		c.unknown.Remove(conn.unknown)
 		conn.unknown = nil
 	}
 }
 
-// setKnown records that the account of the connection's request is known.
-func (c *connections) setKnown(conn *watchedConn) {
+// setKnown records the account of the connection's request.
+func (c *connections) setKnown(conn *watchedConn, account string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if conn.forgotten || conn.account != "" || c.known[account] >= c.perHost {
+		return
+	}
 	c.keep(conn)
+	conn.account = account
+	c.known[account]++
 }
 
 func (c *connections) closed(conn *watchedConn) {

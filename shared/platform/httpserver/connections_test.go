@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,6 +88,28 @@ func TestUnfinishedHeadersLeaveOthersTheirPlace(t *testing.T) {
 	})
 	if most := 6 * len(head) * (perAddress + 10); took > most {
 		t.Errorf("the connections took %d bytes, more than %d", took, most)
+	}
+}
+
+// One account with uploads from two addresses leaves places to others.
+func TestAccountWithManyAddressesLeavesPlaces(t *testing.T) {
+	var known atomic.Int64
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") != "" {
+			httpserver.SetAccount(r.Context(), "studio")
+			known.Add(1)
+		}
+		_, _ = io.Copy(io.Discard, r.Body)
+	})})
+	for _, from := range []string{"127.0.0.2", "127.0.0.3"} {
+		for range perAddress {
+			_, _ = io.WriteString(dialFrom(t, from, address),
+				"POST / HTTP/1.1\r\nHost: a\r\nX-Api-Key: a\r\nContent-Length: 2\r\n\r\n.")
+		}
+	}
+	patience.Becomes(t, "uploads", 2*perAddress, func() int { return int(known.Load()) })
+	if !asks(t, dialFrom(t, "127.0.0.1", address)) {
+		t.Error("a third address is not served")
 	}
 }
 

@@ -44,7 +44,7 @@ func SetAccount(ctx context.Context, account string) {
 		e.body.trust()
 	}
 	if conn, ok := ctx.Value(connKey{}).(*watchedConn); ok {
-		conn.connections.setKnown(conn)
+		conn.connections.setKnown(conn, account)
 	}
 }
 

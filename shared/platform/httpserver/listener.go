@@ -53,10 +53,11 @@ func (l watchedListener) Accept() (net.Conn, error) {
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	// network, unknown, idle and forgotten belong to connections.
+	// network, unknown, account, idle and forgotten belong to connections.
 	connections *connections
 	network     netip.Prefix
 	unknown     *list.Element
+	account     string
 	idle        bool
 	forgotten   bool
 	framing     framing
