@@ -55,8 +55,13 @@ func (s *Service) Received(ctx context.Context, blob string) error {
 // Errors: fault.NotFound.
 func (s *Service) receive(ctx context.Context, account, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
-	if err == nil && (f.Account != account || !f.Pending) {
+	if err == nil && f.Account != account {
 		return File{}, ErrNotFound
+	}
+	if err == nil && !f.Pending {
+		// Another process finalized it after this one looked.
+		f, err = s.config.Store.Get(ctx, account, id, s.config.Now())
+		return f, s.read(err, ErrNotFound)
 	}
 	if err := s.read(err, ErrNotFound); err != nil {
 		return File{}, err

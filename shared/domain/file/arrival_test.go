@@ -90,6 +90,41 @@ func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 	}
 }
 
+// outrun is a store in which another process finalizes a file while Get looks for it.
+type outrun struct {
+	file.Store
+	finalize func()
+}
+
+func (o *outrun) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
+	f, err := o.Store.Get(ctx, account, id, now)
+	if finalize := o.finalize; finalize != nil {
+		o.finalize = nil
+		finalize()
+	}
+	return f, err
+}
+
+// A file is also found if another process finalizes it at that moment.
+func TestFileIsFoundWhileItIsFinalized(t *testing.T) {
+	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
+	store := &outrun{}
+	w.configure(func(c *file.Config) {
+		c.Signed, c.Detect = b, sniff.Any
+		store.Store, c.Store = c.Store, store
+	})
+	f := w.announce(t, "acme", pdf)
+	b.stored[f.Blob] = []byte(pdf)
+	store.finalize = func() {
+		if err := w.service.Received(t.Context(), f.Blob); err != nil {
+			t.Error(err)
+		}
+	}
+	if got, err := w.service.Get(t.Context(), "acme", f.ID); err != nil || got.Pending {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
