@@ -59,7 +59,7 @@ func TestPublicAddresses(t *testing.T) {
 		"a list":                     {[]string{"203.0.113.1", "2001:db8::1"}, nil, "203.0.113.1 2001:db8::1", ""},
 		"what a STUN server sees":    {[]string{server}, nil, "203.0.113.7", ""},
 		"a task's":                   {[]string{"ecs"}, task, "203.0.113.9", ""},
-		"no task":                    {[]string{"ecs"}, nil, "", "no task of ECS"},
+		"no task":                    {[]string{"ecs"}, nil, "", "not an ECS task"},
 		"a name":                     {[]string{"example.com"}, nil, "", `"example.com" is not an IP address`},
 		"a STUN server beside":       {[]string{server, "203.0.113.1"}, nil, "", "is not an IP address"},
 		"a STUN server without name": {[]string{"stun:"}, nil, "", "does not name a STUN server"},
