@@ -86,7 +86,7 @@ func TestProgramEndToEnd(t *testing.T) {
 func smallWorkflows(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
-	if err := os.CopyFS(folder, os.DirFS("../../comfyui")); err != nil {
+	if err := os.CopyFS(folder, os.DirFS("../../gpu/comfyui")); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(folder, "catalog.yaml")

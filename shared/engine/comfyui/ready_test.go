@@ -12,7 +12,7 @@ import (
 
 // readyFolder has the ready workflows, relative to testdata; readyFile is the real program's
 // description of their classes when it had their models.
-const readyFolder = "../../../../comfyui"
+const readyFolder = "../../../../gpu/comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")
 
