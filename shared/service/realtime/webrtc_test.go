@@ -439,7 +439,9 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w.active("studio", 0)
 	eventually(t, "the helpers are gone", func() bool { return len(helpers(t)) == 0 })
 	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
-	eventually(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+2 })
+	// The database opens some connections only when several sessions need them. 100 sessions that each
+	// leave a descriptor open are far more.
+	eventually(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
 	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
 }
 
