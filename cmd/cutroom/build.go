@@ -207,6 +207,8 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if err := s.lock.lockFolderItself(p.scratch); err != nil {
 		return fmt.Errorf("the folder %s is in use by another server: %w", p.scratch, err)
 	}
+	// In a container nothing else may be writable.
+	p.tools.Folder = p.scratch
 	return emptyScratch(p.scratch)
 }
 

@@ -37,7 +37,7 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are installed and have the needed features"},
 		{Check: "fence", State: fine, Detail: "decoders are fenced by " + tools.Fence().String()},
 	}
-	if err := tools.CheckHEIC(ctx); err != nil {
+	if err := checkHEIC(ctx, e, tools); err != nil {
 		findings = append(findings, finding{"heic", warning, err.Error(), "All else works without it."})
 	} else {
 		findings = append(findings, finding{Check: "heic", State: fine, Detail: "HEIC and AVIF pictures are decoded by heif-convert"})
@@ -47,6 +47,14 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 			"See docs/sandbox.md for the consequences, and how to change it."})
 	}
 	return findings
+}
+
+func checkHEIC(ctx context.Context, e examination, tools *ffmpeg.Tools) (err error) {
+	if tools.Folder, err = makeTrialFolder(e.settings.Data); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(tools.Folder)) }()
+	return tools.CheckHEIC(ctx)
 }
 
 // checkLiveVideo checks that VP8 can be decoded and encoded, which WebRTC needs.

@@ -63,7 +63,7 @@ func checkEntries(data string) error {
 }
 
 // scratchNames matches the names of the folders and files that the server makes in the folder for engines.
-var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|cutroom-doctor|\.probe)-[0-9]+$`)
+var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|picture|cutroom-doctor|\.probe)-[0-9]+$`)
 
 // emptyScratch removes the files of an earlier run from the folder for engines. The folder may be
 // a link to one with files of others, which stay. It is not replaced, because a full disk has no

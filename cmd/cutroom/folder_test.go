@@ -74,7 +74,7 @@ func TestStartKeepsWhatOthersHaveInScratch(t *testing.T) {
 	outside, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), scratchName)
 	mine := []string{
-		"job_01KA0000000000000000000000-123", "credentials-45", "thumbnail-6", "cutroom-doctor-7", ".probe-8",
+		"job_01KA0000000000000000000000-123", "credentials-45", "thumbnail-6", "picture-61", "cutroom-doctor-7", ".probe-8",
 	}
 	others := []string{"photos", "job_notes", "thumbnail-of-me", "lost+found", "credentials-45a"}
 	for _, name := range append(mine, others...) {

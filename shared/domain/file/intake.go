@@ -83,7 +83,7 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	case allowed.Uploads > 0 && len(i.byAccount[account]) >= allowed.Uploads:
 		refused = fault.New(fault.Limited, "The account has %d uploads under way, which is its limit.", allowed.Uploads)
 	case i.places >= most && !i.freePlace(account, now):
-		refused = fault.New(fault.Limited, "The server has as many uploads under way as it takes.")
+		refused = fault.New(fault.Limited, "The server has no free place for another upload.")
 	default:
 		if i.byAccount == nil {
 			i.byAccount = map[string][]*Upload{}
@@ -202,8 +202,8 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 // take reserves storage for arrived bytes.
 func (u *Upload) take(ctx context.Context, bytes int64) error {
 	if u.displaced.Load() {
-		refused := fault.New(fault.Limited, "The server has as many uploads under way as it takes, and this one was "+
-			"the slowest of the account with the most.")
+		refused := fault.New(fault.Limited, "The server has no free place for another upload. It stopped this one, the "+
+			"slowest of the account with the most uploads.")
 		refused.RetryAfter = busyRetryAfter
 		return refused
 	}

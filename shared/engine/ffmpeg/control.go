@@ -65,7 +65,7 @@ func (t *Tools) CheckHEIC(ctx context.Context) (err error) {
 	if t.heif.Path == "" {
 		return errors.New("heif-convert is not in PATH; HEIC and AVIF pictures are refused. Install " + heifPackage)
 	}
-	folder, err := os.MkdirTemp("", "cutroom-heic-")
+	folder, err := os.MkdirTemp(t.Folder, "picture-")
 	if err != nil {
 		return fmt.Errorf("ffmpeg: control: %w", err)
 	}

@@ -153,6 +153,9 @@ func (t *Tools) unpack(
 		return input, still, engine.InvalidInput(nil, "This server lacks heif-convert, which reads HEIC and AVIF pictures. "+
 			"Install the package %s on it, or send a JPEG or PNG.", heifPackage)
 	}
+	if size > maxHEIF {
+		return input, still, engine.InvalidInput(nil, "A HEIC or AVIF picture may have at most %d MiB.", maxHEIF>>20)
+	}
 	err := t.convertHEIF(ctx, folder, io.NewSectionReader(file, 0, size), still.Others, most)
 	if err != nil {
 		return input, still, t.explainProbe(ctx, err)
@@ -170,6 +173,9 @@ func (t *Tools) unpack(
 	// heif-convert turns the picture.
 	return input, media.Still{Profile: converted.Profile, Transfer: still.Transfer, Primaries: still.Primaries}, err
 }
+
+// maxHEIF limits the size of a HEIC or AVIF, which is copied before it is converted.
+const maxHEIF = 256 << 20
 
 // unpacked is the file that convertHEIF writes.
 const unpacked = "unpacked.png"

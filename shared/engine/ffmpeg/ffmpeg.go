@@ -47,6 +47,10 @@ const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libh
 // Tools are the programs, found and checked. Its methods are safe for
 // concurrent use.
 type Tools struct {
+	// Folder is where Still and CheckHEIC make their temporary folders. It is an absolute path, or ""
+	// for the system's folder. Set it before the first use.
+	Folder string
+
 	ffmpeg, ffprobe fence.Program
 	// heif is heif-convert; its path is empty if it is not installed.
 	heif   fence.Program

@@ -64,7 +64,7 @@ func (t *Tools) developed(ctx context.Context, data []byte, mime string, side in
 	if filters, _ := corrections(still); err != nil || filters == nil && !isHEIF(mime) {
 		return data, mime, err
 	}
-	folder, err := os.MkdirTemp("", "cutroom-still-")
+	folder, err := os.MkdirTemp(t.Folder, "picture-")
 	if err != nil {
 		return nil, "", fmt.Errorf("ffmpeg: %w", err)
 	}

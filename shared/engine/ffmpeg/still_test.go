@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"cutroom/shared/domain/catalog"
@@ -48,6 +49,31 @@ func TestStill(t *testing.T) {
 				t.Errorf("got %d bytes, %v, %v, want a picture of %v", len(pixels), size, err, test.want)
 			}
 		})
+	}
+}
+
+// In a container only the server's own folder is writable. A turned photo and a HEIC need it.
+func TestStillWritesOnlyToItsFolder(t *testing.T) {
+	tools, folder := *find(t), t.TempDir()
+	tools.Folder = folder
+	pictures := map[string]string{
+		"image/jpeg": mediatest.Image{Name: "a.jpg", Orientation: 6}.Make(t), "image/heic": mediatest.Image{Name: "a.heic"}.Make(t),
+	}
+	t.Setenv("TMPDIR", filepath.Join(folder, "none"))
+	for mime, path := range pictures {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := tools.Still(t.Context(), data, mime, 64); err != nil {
+			t.Errorf("%s: %v", mime, err)
+		}
+	}
+	if err := tools.CheckHEIC(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }
 
