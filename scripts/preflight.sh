@@ -222,8 +222,8 @@ packages_of() {
 		awk -v need="$1" -v column="$column" '$1 == need && $(column + 1) != "-" { gsub(",", " ", $(column + 1)); print $(column + 1) }'
 }
 
-# Prints the command for a need that packages do not cover: besides NEED.
-besides() {
+# uncovered NEED: prints the command for a need that packages do not cover.
+uncovered() {
 	case $1:$manager in
 	go:brew | go:pacman) ;;
 	go:*)
@@ -275,7 +275,7 @@ look() {
 		fi
 		missing="$missing${missing:+, }$(title "$need")"
 		packed=$(packages_of "$need")
-		command=$(besides "$need")
+		command=$(uncovered "$need")
 		for package in $packed; do
 			add "$package"
 		done

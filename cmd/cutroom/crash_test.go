@@ -35,7 +35,7 @@ var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestCrash, 0 draws one")
 
 const (
 	// kills is how often TestCrash kills the server, or more often if too few runs were interrupted.
-	// Each run draws its own moments, so many runs find as much as many kills.
+	// Each run draws other moments, so a long test finds no more than several short ones.
 	kills = 6
 	// load is how many jobs it keeps waiting or running at most.
 	load = 6

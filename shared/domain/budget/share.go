@@ -43,7 +43,7 @@ type share struct {
 	refusedUntil time.Duration
 	// warned is the highest percentage with a warning.
 	warned int
-	// The store may know the lease once begun. If closed is set, no call may draw from it any more.
+	// If begun is set, the store may know the lease. If closed is set, no call may draw from it any more.
 	begun, closed bool
 }
 

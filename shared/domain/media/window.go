@@ -9,7 +9,7 @@ const (
 	// windowSize is how much is read at once: each read may be a request to a
 	// store, and headers are small and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file, and patientReads those of a patient window: 256 MiB.
+	// maxReads limits the reads of one file. For a patient window the limit is patientReads, 256 MiB.
 	maxReads, patientReads = 48, 4096
 	// maxAllBoxes limits the boxes of one file, of all levels.
 	maxAllBoxes = 1 << 16

@@ -185,7 +185,7 @@ var readyText = text(`{"ready":{"engine":"scripted"}}`)
 func setAny(kind livewire.Kind, payload []byte, w io.Writer) {
 	var wish livewire.Wish
 	if kind == livewire.Image {
-		wish.Number, _, _ = livewire.ParseImage(payload)
+		wish.Number, _, _ = engineservertest.ParseImage(payload)
 	} else {
 		_ = json.Unmarshal(payload, &wish)
 	}
@@ -416,7 +416,7 @@ func TestALiveImageThatIsRefused(t *testing.T) {
 		switch {
 		case number == 0:
 		case kind == livewire.Image:
-			n, _, _ := livewire.ParseImage(payload)
+			n, _, _ := engineservertest.ParseImage(payload)
 			m, _ := livewire.AppendText(nil, livewire.Line{Set: &livewire.Set{
 				Number: n, Error: &livewire.Failure{Code: "invalid_input", Message: "The engine takes no image here."}}})
 			_, _ = w.Write(m)

@@ -78,8 +78,8 @@ func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, erro
 	return l, nil
 }
 
-// beside returns the path of a library next to this program, or else its name, by which the system
-// finds it.
+// beside returns the path of a library next to this program. If there is none, it returns the name,
+// by which the system finds it.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {

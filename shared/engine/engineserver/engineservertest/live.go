@@ -140,7 +140,7 @@ func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 			}
 			pictures <- payload
 		case livewire.Image:
-			number, reference, err := livewire.ParseImage(payload)
+			number, reference, err := ParseImage(payload)
 			if err != nil {
 				return
 			}

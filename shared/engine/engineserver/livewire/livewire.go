@@ -30,7 +30,6 @@ import (
 	"image"
 	"io"
 
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 )
@@ -277,24 +276,4 @@ func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]
 	to = binary.BigEndian.AppendUint16(to, uint16(width))
 	to = binary.BigEndian.AppendUint16(to, uint16(height))
 	return append(to, reference.Pixels...), nil
-}
-
-// ParseImage returns the reference image of a payload, and shares its memory. It returns nil to
-// remove the image.
-func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
-	if len(payload) < imageBytes {
-		return 0, nil, fmt.Errorf("livewire: an image of %d bytes", len(payload))
-	}
-	number = binary.BigEndian.Uint32(payload)
-	size := catalog.Size{
-		Width: int(binary.BigEndian.Uint16(payload[4:])), Height: int(binary.BigEndian.Uint16(payload[6:])),
-	}
-	pixels := payload[imageBytes:]
-	if len(pixels) != 4*size.Width*size.Height {
-		return 0, nil, fmt.Errorf("livewire: an image of %dx%d with %d bytes", size.Width, size.Height, len(pixels))
-	}
-	if len(pixels) == 0 {
-		return number, nil, nil
-	}
-	return number, &engine.ReferenceImage{Size: size, Pixels: pixels}, nil
 }

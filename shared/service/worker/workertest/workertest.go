@@ -26,7 +26,7 @@ type Harness struct {
 	Store job.Store
 	Runs  job.Runs
 	// Fair is true if the queue balances accounts exactly: it serves the account with the fewest leased
-	// jobs, and among equals the one that waited longest. Other queues are fair on average, which no
+	// jobs. Of several such accounts, the account that waited longest comes first. Other queues are fair on average, which no
 	// short test can verify.
 	Fair bool
 }
