@@ -92,7 +92,7 @@ func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 		want      string
 	}{
 		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "LOCAL_AWS=" + filepath.Join(t.TempDir(), "none")}, "make local-aws"},
-		{[]string{"FUNCTION=none", "EVENT=events/files/list.json"}, "FUNCTION must be one of arrived batches content"},
+		{[]string{"FUNCTION=none", "EVENT=events/files/list.json"}, "FUNCTION must be one of arrived batches c2pa content"},
 		{[]string{"FUNCTION=files", "EVENT=none.json"}, "EVENT must be a file, such as events/files/announce.json"},
 		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "KEY=a/b"}, "KEY: invalid key"},
 		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "STAGE=A"}, "STAGE: A is not the name of a stage"},
