@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/platform/vp8/libvpx"
 )
@@ -17,7 +17,7 @@ import (
 const (
 	// codecFrames are decoded and encoded in each of codecRounds.
 	codecFrames, codecRounds = 150, 4
-	// codecBar is how much more processor time a stream may take in its fence than
+	// codecBar is how much more processor time a stream may take in its sandbox than
 	// libvpx takes for the same frames.
 	codecBar = 1.3
 )
@@ -29,11 +29,11 @@ func (b *bench) codec(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fenced, err := fence.New(ctx)
+	box, err := sandbox.New(ctx)
 	if err != nil {
 		return err
 	}
-	found, err := vp8.Find(ctx, fenced)
+	found, err := vp8.Find(ctx, box)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (b *bench) codec(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			took, err := timed(func() error { return passFenced(ctx, found, frames, c.bitrate) })
+			took, err := timed(func() error { return passSandboxed(ctx, found, frames, c.bitrate) })
 			if err != nil {
 				return err
 			}
@@ -137,8 +137,8 @@ func timed(work func() error) (time.Duration, error) {
 	return ended - begun, err
 }
 
-// passFenced has the fenced codec do the same, by a helper, whose start is a part of it.
-func passFenced(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
+// passSandboxed has the sandboxed codec do the same, by a helper, whose start is a part of it.
+func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {
 		return err

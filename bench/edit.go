@@ -70,7 +70,7 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 func (e *edit) close() { os.RemoveAll(e.folder) }
 
 // record runs the engine and keeps the command lines that it has ffmpeg run, without the
-// fence around them.
+// sandbox around them.
 func (e *edit) record(ctx context.Context, tools *ffmpeg.Tools) error {
 	recorded, err := os.MkdirTemp(e.folder, "recorded-")
 	if err != nil {

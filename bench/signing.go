@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 	c2palib "cutroom/shared/platform/c2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 )
@@ -84,11 +84,11 @@ func newSigner(ctx context.Context) (*c2pa.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	fenced, err := fence.New(ctx)
+	box, err := sandbox.New(ctx)
 	if err != nil {
 		return nil, err
 	}
-	library, err := c2palib.Find(ctx, fenced, path)
+	library, err := c2palib.Find(ctx, box, path)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ mkdir test-output # logs and, if all tests run again, screenshots of pages
 # adapters of AWS. `make race` watches everything.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
-	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
+	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/sandbox)
 # The slowest packages start first.
 slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e '.*/service/realtime' -e '.*/engine/engineserver' \
 	-e '.*/adapter/sqlite' -e '.*/service/batches')

@@ -48,7 +48,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	if err != nil {
 		return err
 	}
-	p.tools.Fence().Tell(s.logger)
+	p.tools.Sandbox().Tell(s.logger)
 	if err := s.openData(ctx, c, machine, p); err != nil {
 		return err
 	}
@@ -137,7 +137,7 @@ func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts
 		return nil, err
 	}
 	p.signing, err = signing.Find(ctx, signing.Config{
-		Settings: c.signingFlags.settings(), Engine: c.Engine, Fence: p.tools.Fence(), Version: version(), Now: machine.wall,
+		Settings: c.signingFlags.settings(), Engine: c.Engine, Sandbox: p.tools.Sandbox(), Version: version(), Now: machine.wall,
 	})
 	return p, err
 }
@@ -160,7 +160,7 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 		Keeper: keeper, Folder: p.scratch, Now: s.clock.Now, Logger: s.logger,
 	})
 	p.verifier = verifying.NewReader(verifying.Config{
-		Library: c.C2PALibrary, Fence: p.tools.Fence(), Signers: keeper.Certificates,
+		Library: c.C2PALibrary, Sandbox: p.tools.Sandbox(), Signers: keeper.Certificates,
 		Certificates: c.C2PACertificates, Logger: s.logger,
 	})
 	return err
@@ -289,7 +289,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) error {
 	transport, err := webrtc.Open(ctx, webrtc.Config{
 		Addr: c.RTCAddr, Public: c.RTCPublic, Relays: c.RTCTURN, RelaySecret: c.RTCSecret,
-		Fence: p.tools.Fence(), Origins: c.Origins, Now: s.clock.Now, Logger: s.logger,
+		Sandbox: p.tools.Sandbox(), Origins: c.Origins, Now: s.clock.Now, Logger: s.logger,
 	})
 	if err != nil {
 		return err

@@ -17,11 +17,11 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 )
 
-// checkFFmpeg checks that ffmpeg is installed and can be fenced.
+// checkFFmpeg checks that ffmpeg is installed and can be sandboxed.
 func checkFFmpeg(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
@@ -35,15 +35,15 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	}
 	findings := []finding{
 		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are installed and have the needed features"},
-		{Check: "fence", State: fine, Detail: "decoders are fenced by " + tools.Fence().String()},
+		{Check: "sandbox", State: fine, Detail: "decoders are sandboxed by " + tools.Sandbox().String()},
 	}
 	if err := checkHEIC(ctx, e, tools); err != nil {
 		findings = append(findings, finding{"heic", warning, err.Error(), "All else works without it."})
 	} else {
 		findings = append(findings, finding{Check: "heic", State: fine, Detail: "HEIC and AVIF pictures are decoded by heif-convert"})
 	}
-	for _, lack := range tools.Fence().Lacks() {
-		findings = append(findings, finding{"fence", warning, lack,
+	for _, lack := range tools.Sandbox().Lacks() {
+		findings = append(findings, finding{"sandbox", warning, lack,
 			"See docs/sandbox.md for the consequences, and how to change it."})
 	}
 	return findings
@@ -59,11 +59,11 @@ func checkHEIC(ctx context.Context, e examination, tools *ffmpeg.Tools) (err err
 
 // checkLiveVideo checks that VP8 can be decoded and encoded, which WebRTC needs.
 func checkLiveVideo(ctx context.Context, _ examination) []finding {
-	fenced, err := fence.New(ctx)
+	box, err := sandbox.New(ctx)
 	if err != nil {
 		return []finding{{"live video", warning, err.Error(), ""}}
 	}
-	library, err := vp8.Find(ctx, fenced)
+	library, err := vp8.Find(ctx, box)
 	if err != nil {
 		return []finding{{"live video", warning, err.Error(), "Without it live video over WebRTC is off; all else works."}}
 	}
@@ -73,12 +73,12 @@ func checkLiveVideo(ctx context.Context, _ examination) []finding {
 // checkSigning checks that results can be signed, if signing is on. It signs a picture and discards it.
 func checkSigning(ctx context.Context, e examination) []finding {
 	fail := func(err error) []finding { return []finding{{"signing", failing, err.Error(), ""}} }
-	fenced, err := fence.New(ctx)
+	box, err := sandbox.New(ctx)
 	if err != nil {
 		return fail(err)
 	}
 	plan, err := signing.Find(ctx, signing.Config{
-		Settings: e.settings.signingFlags.settings(), Engine: e.settings.Engine, Fence: fenced, Version: version(),
+		Settings: e.settings.signingFlags.settings(), Engine: e.settings.Engine, Sandbox: box, Version: version(),
 		Now: time.Now,
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func packaged(t *testing.T, name string) string {
 	return string(content)
 }
 
-// The unit restarts the server, restricts it, and lets it fence the programs that read
+// The unit restarts the server, restricts it, and lets it sandbox the programs that read
 // untrusted media.
 func TestTheUnitOfSystemd(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 			t.Errorf("the unit has no %s", line)
 		}
 	}
-	// Each of these would prevent the fence from being set up.
+	// Each of these would prevent the sandbox from being set up.
 	for _, setting := range []string{"ProtectKernelTunables=", "ProtectProc=", "ProcSubset=", "PrivateUsers="} {
 		if strings.Contains(unit, "\n"+setting) {
 			t.Errorf("the unit has %s", setting)

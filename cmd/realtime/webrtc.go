@@ -23,7 +23,7 @@ func openWebRTC(
 	c := webrtc.Config{
 		Addr: env.Optional("CUTROOM_RTC_ADDR"), Public: list(env.Optional("CUTROOM_RTC_PUBLIC")),
 		Relays: list(env.Optional("CUTROOM_RTC_TURN")), RelaySecret: env.Optional("CUTROOM_RTC_TURN_SECRET"),
-		Fence: tools.Fence(), Origins: origins, Now: time.Now, Logger: logger,
+		Sandbox: tools.Sandbox(), Origins: origins, Now: time.Now, Logger: logger,
 	}
 	if metadata := env.Optional("ECS_CONTAINER_METADATA_URI_V4"); metadata != "" {
 		c.Task = func(ctx context.Context) ([]netip.Addr, error) { return findTask(ctx, metadata) }

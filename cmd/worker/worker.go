@@ -100,7 +100,7 @@ func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing
 	if e.tools, err = ffmpeg.Find(ctx, s.catalog.Limits); err != nil {
 		return e, err
 	}
-	e.tools.Fence().Tell(logger)
+	e.tools.Sandbox().Tell(logger)
 	e.engine, err = engines.New(engines.Config{
 		Setting: s.engine, Key: s.Optional("CUTROOM_ENGINE_KEY"), Tools: e.tools,
 		Catalog: s.catalog, CatalogFile: s.Optional("CUTROOM_CATALOG"),
@@ -112,7 +112,7 @@ func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing
 		return e, err
 	}
 	e.signing, err = signing.Find(ctx, signing.Config{
-		Settings: s.signing, Engine: s.engine, Fence: e.tools.Fence(), Version: version(), Now: time.Now,
+		Settings: s.signing, Engine: s.engine, Sandbox: e.tools.Sandbox(), Version: version(), Now: time.Now,
 	})
 	return e, err
 }

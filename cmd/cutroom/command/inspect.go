@@ -9,7 +9,7 @@ import (
 
 	"cutroom/shared/domain/origin"
 	c2palib "cutroom/shared/platform/c2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/service/c2pa"
 )
 
@@ -50,11 +50,11 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 		return err
 	}
 	defer file.Close()
-	fenced, err := fence.New(ctx)
+	box, err := sandbox.New(ctx)
 	if err != nil {
 		return err
 	}
-	library, err := c2palib.Find(ctx, fenced, c.Library)
+	library, err := c2palib.Find(ctx, box, c.Library)
 	if err != nil {
 		return fmt.Errorf("%w; scripts/install-c2pa.sh installs libc2pa_c next to the program", err)
 	}

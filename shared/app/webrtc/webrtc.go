@@ -10,8 +10,8 @@ import (
 	"net/netip"
 	"time"
 
-	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/service/realtime/room"
@@ -40,7 +40,7 @@ type Config struct {
 	Relays []string
 	// RelaySecret is the secret shared with them.
 	RelaySecret string
-	Fence       *fence.Fence
+	Sandbox     *sandbox.Sandbox
 	// Origins are the origins of pages that may check a token.
 	Origins httpserver.Origins
 	Now     func() time.Time
@@ -89,7 +89,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 	if err != nil {
 		return nil, err
 	}
-	codecs, err := vp8.Find(ctx, c.Fence)
+	codecs, err := vp8.Find(ctx, c.Sandbox)
 	if err != nil {
 		ports.Close()
 		return nil, err

@@ -32,9 +32,9 @@ var demuxers = map[string]string{
 // maxStreams limits the tracks of a file: phones and action cameras write about ten.
 const maxStreams = 64
 
-// fence returns the options for an input of the type that restrict it to its file and the limits.
+// sandbox returns the options for an input of the type that restrict it to its file and the limits.
 // Larger pictures are not decoded.
-func (t *Tools) fence(mime string, pixels int) ([]string, error) {
+func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
 		return nil, engine.InvalidInput(

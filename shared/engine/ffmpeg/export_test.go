@@ -5,7 +5,7 @@ import (
 	"io"
 	"time"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 )
 
 // KeptLog is how much of a program's messages is kept, in bytes.
@@ -19,12 +19,12 @@ func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 // RunShell runs a script of the shell as if it were ffmpeg, and returns the end
 // of its messages too. The script may start other programs.
 func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.Writer) (log string, err error) {
-	shell, err := fence.NewProgram(ctx, "/bin/sh")
+	shell, err := sandbox.NewProgram(ctx, "/bin/sh")
 	if err != nil {
 		return "", err
 	}
 	loose := *t
-	loose.fenced = t.fenced.Without(fence.Layers{Seccomp: true, Landlock: true, Namespaces: true})
+	loose.box = t.box.Without(sandbox.Layers{Seccomp: true, Landlock: true, Namespaces: true})
 	log, err = loose.say(ctx, process{
 		program: shell, args: []string{"-c", script}, folder: folder, stdout: stdout,
 		processorTime: time.Minute, maxFile: 1 << 20,
@@ -38,7 +38,7 @@ func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.W
 // ThatWriteAnywhere returns the tools without Landlock.
 func (t *Tools) ThatWriteAnywhere() *Tools {
 	loose := *t
-	loose.fenced = t.fenced.Without(fence.Layers{Landlock: true})
+	loose.box = t.box.Without(sandbox.Layers{Landlock: true})
 	return &loose
 }
 

@@ -2,7 +2,7 @@
 //
 // Every run is restricted: the demuxer is forced by the sniffed type, the protocol whitelist is
 // "file", memory, processor time, output size, pixels and duration are limited, and the program
-// runs in a separate process group that is gone when the call returns. In addition package fence
+// runs in a separate process group that is gone when the call returns. In addition package sandbox
 // confines a program that a file has taken over.
 package ffmpeg
 
@@ -23,7 +23,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 )
 
 // oldestMajor is the oldest release whose options this package uses.
@@ -51,10 +51,10 @@ type Tools struct {
 	// for the system's folder. Set it before the first use.
 	Folder string
 
-	ffmpeg, ffprobe fence.Program
+	ffmpeg, ffprobe sandbox.Program
 	// heif is heif-convert; its path is empty if it is not installed.
-	heif   fence.Program
-	fenced *fence.Fence
+	heif   sandbox.Program
+	box    *sandbox.Sandbox
 	limits catalog.Limits
 	bounds bounds
 	has    coders
@@ -62,8 +62,8 @@ type Tools struct {
 	trusting bool
 }
 
-// Fence returns the sandbox of the programs on this machine.
-func (t *Tools) Fence() *fence.Fence { return t.fenced }
+// Sandbox returns the sandbox of the programs on this machine.
+func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 
 type bounds struct {
 	// memory is its address space, in bytes.
@@ -146,18 +146,18 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	for name, program := range map[string]*fence.Program{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe} {
+	for name, program := range map[string]*sandbox.Program{"ffmpeg": &tools.ffmpeg, "ffprobe": &tools.ffprobe} {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s is not in PATH; install FFmpeg with %s", name, installation)
 		}
-		if *program, err = fence.NewProgram(ctx, path); err != nil {
+		if *program, err = sandbox.NewProgram(ctx, path); err != nil {
 			return nil, err
 		}
 	}
 	for _, name := range []string{"heif-dec", "heif-convert"} { // the second is the older name
 		if path, err := exec.LookPath(name); err == nil {
-			if tools.heif, err = fence.NewProgram(ctx, path); err != nil {
+			if tools.heif, err = sandbox.NewProgram(ctx, path); err != nil {
 				return nil, err
 			}
 			tools.heif = tools.heif.WithPlugins()
@@ -165,7 +165,7 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 		}
 	}
 	var err error
-	if tools.fenced, err = fence.New(ctx); err != nil {
+	if tools.box, err = sandbox.New(ctx); err != nil {
 		return nil, err
 	}
 	return tools, tools.check(ctx)

@@ -68,18 +68,18 @@ func setTrap(t *testing.T) *trap {
 // files.
 func TestTrap(t *testing.T) {
 	tr := setTrap(t)
-	unfenced := func(demuxer, path string, options ...string) error {
+	unsandboxed := func(demuxer, path string, options ...string) error {
 		args := append([]string{"-v", "error", "-f", demuxer, "-protocol_whitelist", "file,http,tcp"}, options...)
 		return exec.CommandContext(t.Context(), "ffmpeg", append(args, "-i", path, "-f", "null", "-")...).Run()
 	}
-	_ = unfenced("hls", mediatest.Playlist(t, tr.address), "-allowed_extensions", "ALL")
+	_ = unsandboxed("hls", mediatest.Playlist(t, tr.address), "-allowed_extensions", "ALL")
 	if tr.accepted.Load() == 0 {
 		t.Error("a playlist made no connection")
 	}
-	if err := unfenced("hls", mediatest.Playlist(t, tr.file), "-allowed_extensions", "ALL"); err != nil {
+	if err := unsandboxed("hls", mediatest.Playlist(t, tr.file), "-allowed_extensions", "ALL"); err != nil {
 		t.Errorf("a playlist did not open the file: %v", err)
 	}
-	if err := unfenced("concat", mediatest.ConcatScript(t, tr.file), "-safe", "0"); err != nil {
+	if err := unsandboxed("concat", mediatest.ConcatScript(t, tr.file), "-safe", "0"); err != nil {
 		t.Errorf("a script did not open the file: %v", err)
 	}
 	colour := mediatest.Video{

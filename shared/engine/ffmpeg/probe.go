@@ -178,7 +178,7 @@ func (t *Tools) ask(
 func (t *Tools) runProbe(
 	ctx context.Context, path, mime string, out io.Writer, args ...string,
 ) (log string, err error) {
-	input, err := t.fence(mime, t.maxPixels())
+	input, err := t.sandbox(mime, t.maxPixels())
 	if err != nil {
 		return "", err
 	}

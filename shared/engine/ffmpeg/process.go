@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 )
 
 const (
@@ -23,7 +23,7 @@ const (
 )
 
 type process struct {
-	program fence.Program
+	program sandbox.Program
 	args    []string
 	// folder is its writable working folder, or "" for a program that only reads.
 	folder string
@@ -74,18 +74,18 @@ func (t *Tools) run(ctx context.Context, p process) error {
 
 // say is run with the end of the program's messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
-	// The child dies with the thread that started it, see [fence.Fence.Command].
+	// The child dies with the thread that started it, see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
-	plan := fence.Plan{
+	plan := sandbox.Plan{
 		Program: p.program, Args: p.args, Folder: p.folder, Inputs: p.inputs,
 		Memory: t.bounds.memory, MaxFile: p.maxFile, ProcessorTime: p.processorTime, Reserve: p.reserve, Background: p.background,
 	}
 	if p.progress != nil {
 		plan.Extra = []*os.File{p.progress}
 	}
-	cmd, start, err := t.fenced.Command(ctx, plan)
+	cmd, start, err := t.box.Command(ctx, plan)
 	if err != nil {
 		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}

@@ -110,7 +110,7 @@ func (t *Tools) globalArgs() []string {
 
 // inputArgs returns the restricting options, the caller's options, and the input.
 func (t *Tools) inputArgs(input Source) ([]string, error) {
-	args, err := t.fence(input.MIME, t.maxPixelsOf(input.MIME))
+	args, err := t.sandbox(input.MIME, t.maxPixelsOf(input.MIME))
 	if err != nil {
 		return nil, err
 	}

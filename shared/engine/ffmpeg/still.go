@@ -40,7 +40,7 @@ func (t *Tools) Still(
 	if data, mime, err = t.developed(ctx, data, mime, side); err != nil {
 		return nil, size, err
 	}
-	input, err := t.fence(mime, t.maxPixels())
+	input, err := t.sandbox(mime, t.maxPixels())
 	if err != nil {
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}

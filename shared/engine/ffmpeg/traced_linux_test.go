@@ -114,7 +114,7 @@ func decodeAll(t *testing.T, list string) {
 // lines, of which the first ends as unfinished.
 var (
 	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".*(?: = 0| <unfinished \.\.\.>)$`)
-	fenced   = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-fence",`)
+	box      = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-sandbox",`)
 	begun    = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).*\) += (\d+)`)
 	call     = regexp.MustCompile(`^(\d+) +(\w+)\((.*)`)
 	named    = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
@@ -139,8 +139,8 @@ func readTrace(t *testing.T, path string) map[string]bool {
 			programs++
 			continue
 		}
-		// The number of a process that has ended comes again, for the fence of a later one.
-		if found := fenced.FindStringSubmatch(line); found != nil {
+		// The number of a process that has ended comes again, for the sandbox of a later one.
+		if found := box.FindStringSubmatch(line); found != nil {
 			delete(decoders, found[1])
 			continue
 		}

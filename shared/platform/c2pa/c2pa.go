@@ -2,7 +2,7 @@
 // origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity Initiative.
 //
 // That library parses untrusted files. So every call starts a helper, this program run again within a
-// [fence.Fence], that loads the library, receives open files, and ends. The signing key stays in the
+// [sandbox.Sandbox], that loads the library, receives open files, and ends. The signing key stays in the
 // server: a helper requests one signature by a pipe, and gets only one. This package never uses a network.
 package c2pa
 
@@ -18,7 +18,7 @@ import (
 
 	"cutroom/shared/platform/c2pa/helper"
 	"cutroom/shared/platform/c2pa/libc2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 )
 
 var (
@@ -39,19 +39,19 @@ func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
 
 // Library is the libc2pa_c of this machine. It is safe for concurrent use.
 type Library struct {
-	fenced *fence.Fence
-	self   fence.Program
-	found  helper.Found
+	box   *sandbox.Sandbox
+	self  sandbox.Program
+	found helper.Found
 	// spare is the address space for a helper's work, in bytes.
 	spare int64
 }
 
 // Find loads the library from the path. If that is "", it searches this program's folder, the
 // folder lib next to that, and the system's library folders.
-func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, error) {
+func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	self, err := fence.Self(ctx)
+	self, err := sandbox.Self(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, erro
 	} else if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("c2pa: %w", err)
 	}
-	l := &Library{fenced: fenced, self: self, spare: spareSpace}
+	l := &Library{box: box, self: self, spare: spareSpace}
 	cmd := exec.CommandContext(ctx, self.Path, helper.SearchName, path)
 	cmd.Env = environment("")
 	out, err := cmd.Output()

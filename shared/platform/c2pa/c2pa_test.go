@@ -8,21 +8,21 @@ import (
 	"testing"
 
 	"cutroom/shared/platform/c2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/testkit/c2patest"
 )
 
 // The error for a missing or wrong library names its path.
 func TestWhatIsNoLibrary(t *testing.T) {
 	t.Parallel()
-	fenced, err := fence.New(t.Context())
+	box, err := sandbox.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
 		"/nonexistent/libc2pa_c.so": "/nonexistent/libc2pa_c.so cannot be loaded", "/usr/bin/env": "cannot be loaded",
 	} {
-		if _, err := c2pa.Find(t.Context(), fenced, path); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := c2pa.Find(t.Context(), box, path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
 		}
 	}

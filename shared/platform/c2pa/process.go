@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/c2pa/helper"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 )
 
 const (
@@ -45,7 +45,7 @@ type call struct {
 
 // run starts a helper, answers its requests, and returns its last answer.
 func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
-	// The process dies with the thread that started it, see [fence.Fence.Command].
+	// The process dies with the thread that started it, see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(ctx, workTime)
@@ -66,7 +66,7 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	if l.found.Loaded.Space > 0 {
 		space = l.found.Loaded.Space + l.spare
 	}
-	cmd, start, err := l.fenced.Command(ctx, fence.Plan{
+	cmd, start, err := l.box.Command(ctx, sandbox.Plan{
 		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Loaded.Files, Extra: c.files,
 		Folder: c.folder, Memory: space, MaxFile: c.most, ProcessorTime: processorTime,
 	})
@@ -90,7 +90,7 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 }
 
 // ended waits for the end of a helper and returns why it ended, or nil if it succeeded.
-func ended(cmd *exec.Cmd, start *fence.Start, said *head) error {
+func ended(cmd *exec.Cmd, start *sandbox.Start, said *head) error {
 	err := cmd.Wait()
 	if ran, why := start.Ended(); !ran {
 		return fmt.Errorf("c2pa: the helper was not started: %s", why)

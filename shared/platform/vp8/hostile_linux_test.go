@@ -16,7 +16,7 @@ import (
 	"sync"
 	"testing"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/testkit/patience"
 )
@@ -155,7 +155,7 @@ func TestBrokenVideoEndsNothing(t *testing.T) {
 }
 
 // A frame that takes over the helper gains few rights.
-func TestTheHelperIsFenced(t *testing.T) {
+func TestTheHelperIsSandboxed(t *testing.T) {
 	c := open(t)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
 	if err != nil {
@@ -183,21 +183,21 @@ func TestTheHelperIsFenced(t *testing.T) {
 	}
 }
 
-// A helper works behind every fence that a machine may have.
-func TestTheHelperWorksBehindEveryFence(t *testing.T) {
-	whole, err := fence.New(t.Context())
+// A helper works behind every sandbox that a machine may have.
+func TestTheHelperWorksBehindEverySandbox(t *testing.T) {
+	whole, err := sandbox.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	picture := clip(t, image.Pt(320, 180), 1)[0]
-	for _, lacks := range []fence.Layers{
+	for _, lacks := range []sandbox.Layers{
 		{}, {Seccomp: true}, {Landlock: true}, {Namespaces: true}, {User: true},
 		{Seccomp: true, Landlock: true, Namespaces: true, User: true},
 	} {
-		fenced := whole.Without(lacks)
-		l, err := vp8.Find(t.Context(), fenced)
+		box := whole.Without(lacks)
+		l, err := vp8.Find(t.Context(), box)
 		if err != nil {
-			t.Errorf("%s: %v", fenced, err)
+			t.Errorf("%s: %v", box, err)
 			continue
 		}
 		c, err := l.Open(t.Context())
@@ -205,7 +205,7 @@ func TestTheHelperWorksBehindEveryFence(t *testing.T) {
 			t.Fatal(err)
 		}
 		if frame, err := c.Encode(t.Context(), picture, vp8.Encoding{Bitrate: 500}); err != nil || !frame.Key {
-			t.Errorf("%s: %v", fenced, err)
+			t.Errorf("%s: %v", box, err)
 		}
 		c.Close()
 	}

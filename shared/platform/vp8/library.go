@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8/helper"
 )
 
@@ -23,21 +23,21 @@ type Library struct {
 	// to DefaultFrameTime.
 	FrameTime time.Duration
 
-	fenced *fence.Fence
-	self   fence.Program
-	found  helper.Found
+	box   *sandbox.Sandbox
+	self  sandbox.Program
+	found helper.Found
 }
 
 // Find finds libvpx, verifies that this package supports it, and that a helper works in the
 // sandbox. Its error names the package to install.
-func Find(ctx context.Context, fenced *fence.Fence) (*Library, error) {
+func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
-	self, err := fence.Self(ctx)
+	self, err := sandbox.Self(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{FrameTime: DefaultFrameTime, fenced: fenced, self: self}
+	l := &Library{FrameTime: DefaultFrameTime, box: box, self: self}
 	cmd := exec.CommandContext(ctx, self.Path, helper.SearchName)
 	cmd.Env = environment()
 	out, err := cmd.Output()

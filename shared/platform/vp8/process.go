@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8/helper"
 )
 
@@ -77,14 +77,14 @@ func (l *Library) start() (*process, error) {
 
 // run starts the process and waits for its end.
 func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error) {
-	// The process dies with the thread that started it, see [fence.Fence.Command].
+	// The process dies with the thread that started it, see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	space := int64(1) << 62
 	if l.found.Loaded.Space > 0 {
 		space = l.found.Loaded.Space + spareSpace
 	}
-	cmd, start, err := l.fenced.Command(context.Background(), fence.Plan{
+	cmd, start, err := l.box.Command(context.Background(), sandbox.Plan{
 		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Loaded.Files,
 		Extra: []*os.File{memory}, Memory: space, ProcessorTime: processorTime,
 	})

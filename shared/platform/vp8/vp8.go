@@ -1,7 +1,7 @@
 // Package vp8 decodes and encodes VP8 (RFC 6386) in separate processes.
 //
 // An untrusted video may take over its decoder. So the server's process decodes no byte of it:
-// every [Codec] has a helper, this program run again within a [fence.Fence], that loads libvpx and
+// every [Codec] has a helper, this program run again within a [sandbox.Sandbox], that loads libvpx and
 // can only compute. The server writes compressed frames and pictures into memory shared with the
 // helper, and sends requests by a pipe. A helper that crashes, or takes too long, costs its session
 // one error; the next call starts another, which continues from a key frame.

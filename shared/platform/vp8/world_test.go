@@ -8,18 +8,18 @@ import (
 	"sync"
 	"testing"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/testkit/patience"
 )
 
 // library is found once for all tests.
 var library = sync.OnceValues(func() (*vp8.Library, error) {
-	fenced, err := fence.New(context.Background())
+	box, err := sandbox.New(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	l, err := vp8.Find(context.Background(), fenced)
+	l, err := vp8.Find(context.Background(), box)
 	if err == nil {
 		l.FrameTime = patience.Max
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/platform/vp8"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/service/realtime/livekit"
@@ -27,11 +27,11 @@ import (
 
 // codecs is found once for all tests.
 var codecs = sync.OnceValues(func() (*vp8.Library, error) {
-	fenced, err := fence.New(context.Background())
+	box, err := sandbox.New(context.Background())
 	if err != nil {
 		return nil, err
 	}
-	l, err := vp8.Find(context.Background(), fenced)
+	l, err := vp8.Find(context.Background(), box)
 	if err == nil {
 		l.FrameTime = patience.Max
 	}

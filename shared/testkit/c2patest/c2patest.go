@@ -14,7 +14,7 @@ import (
 	"testing"
 
 	"cutroom/shared/platform/c2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 )
 
 // Path returns the library's path.
@@ -67,9 +67,9 @@ func Library(t testing.TB) *c2pa.Library {
 	t.Helper()
 	path := Path(t)
 	found.once.Do(func() {
-		var fenced *fence.Fence
-		if fenced, found.err = fence.New(context.Background()); found.err == nil {
-			found.library, found.err = c2pa.Find(context.Background(), fenced, path)
+		var box *sandbox.Sandbox
+		if box, found.err = sandbox.New(context.Background()); found.err == nil {
+			found.library, found.err = c2pa.Find(context.Background(), box, path)
 		}
 	})
 	if found.err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"cutroom/shared/app/engines"
 	c2palib "cutroom/shared/platform/c2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/service/c2pa"
 	"cutroom/shared/service/worker"
 )
@@ -53,8 +53,8 @@ func (s Settings) signs(engine string) (bool, error) {
 
 type Config struct {
 	Settings
-	Engine string
-	Fence  *fence.Fence
+	Engine  string
+	Sandbox *sandbox.Sandbox
 	// Version is the program's version, "" if unknown.
 	Version string
 	// Now returns the time for checks of certificates.
@@ -84,7 +84,7 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 		return nil, nil
 	}
 	p := &Plan{config: c}
-	if p.library, err = c2palib.Find(ctx, c.Fence, c.Library); err != nil {
+	if p.library, err = c2palib.Find(ctx, c.Sandbox, c.Library); err != nil {
 		return nil, fmt.Errorf("CUTROOM_C2PA: signing is on, but the library is missing: %w; "+
 			"scripts/install-c2pa.sh installs it next to the program, CUTROOM_C2PA_LIBRARY names another place, "+
 			"and CUTROOM_C2PA=off signs nothing (docs/provenance.md)", err)

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/origin"
 	c2palib "cutroom/shared/platform/c2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/service/api"
 	"cutroom/shared/service/c2pa"
 )
@@ -24,8 +24,8 @@ const readTime = api.MaxTurn
 type Config struct {
 	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
 	Library string
-	// Fence is made when a file is first verified if it is nil.
-	Fence *fence.Fence
+	// Sandbox is made when a file is first verified if it is nil.
+	Sandbox *sandbox.Sandbox
 	// Signers returns the certificates, in PEM, of each identity that the service signs by
 	// or signed by, whether it signs now or not.
 	Signers func(context.Context) ([]string, error)
@@ -106,15 +106,15 @@ func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 }
 
 func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
-	if r.config.Fence == nil {
-		fenced, err := fence.New(ctx)
+	if r.config.Sandbox == nil {
+		box, err := sandbox.New(ctx)
 		if err != nil {
 			return nil, err
 		}
-		fenced.Tell(r.config.Logger)
-		r.config.Fence = fenced
+		box.Tell(r.config.Logger)
+		r.config.Sandbox = box
 	}
-	library, err := c2palib.Find(ctx, r.config.Fence, r.config.Library)
+	library, err := c2palib.Find(ctx, r.config.Sandbox, r.config.Library)
 	if err == nil && r.config.Memory > 0 {
 		library = library.Within(r.config.Memory)
 	}

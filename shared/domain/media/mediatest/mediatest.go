@@ -225,7 +225,7 @@ func keep(path string, content []byte) error {
 	return err
 }
 
-// Run runs ffmpeg with the arguments, unfenced, and fails the test if it fails.
+// Run runs ffmpeg with the arguments, unsandboxed, and fails the test if it fails.
 func Run(t testing.TB, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "ffmpeg",

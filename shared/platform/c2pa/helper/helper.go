@@ -9,7 +9,7 @@ import (
 	"os"
 
 	"cutroom/shared/platform/c2pa/libc2pa"
-	"cutroom/shared/platform/fence/loaded"
+	"cutroom/shared/platform/sandbox/loaded"
 )
 
 // The arguments for a helper and for the search. Both are followed by the library's path.

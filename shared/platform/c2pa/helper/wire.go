@@ -1,6 +1,6 @@
 package helper
 
-import "cutroom/shared/platform/fence/loaded"
+import "cutroom/shared/platform/sandbox/loaded"
 
 // Found is the result of the search.
 type Found struct {

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"cutroom/shared/platform/fence/loaded"
+	"cutroom/shared/platform/sandbox/loaded"
 	"cutroom/shared/platform/vp8/libvpx"
 )
 

@@ -1,5 +1,5 @@
-// Package loaded lists the libraries that a process has loaded. It is separate from package fence
-// because helpers need it without fence's imports.
+// Package loaded lists the libraries that a process has loaded. It is separate from package sandbox
+// because helpers need it without sandbox's imports.
 package loaded
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Libraries are a process's libraries and their address space. The fence.Plan of another run of the
+// Libraries are a process's libraries and their address space. The sandbox.Plan of another run of the
 // same program must allow them.
 type Libraries struct {
 	// Files are the libraries, or nil on systems other than Linux.

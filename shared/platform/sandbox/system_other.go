@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package fence
+package sandbox
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-// Package fence starts programs that read untrusted files, such as ffmpeg, in a sandbox: a file
+// Package sandbox starts programs that read untrusted files, such as ffmpeg, in a sandbox: a file
 // that takes over such a program can do next to nothing.
 //
 // A program in the sandbox can read itself, its libraries and its inputs, and write to one folder.
@@ -12,13 +12,13 @@
 //     if the server is not root;
 //   - a separate user, if the server is root.
 //
-// [New] determines once which layers a machine lacks, and [Fence.Lacks] returns them. If a layer
+// [New] determines once which layers a machine lacks, and [Sandbox.Lacks] returns them. If a layer
 // that the machine has fails for one program, that program is not started: no program runs with
 // fewer layers than reported.
 //
 // Only the process itself can apply some layers before it becomes the program. For that, this
 // program runs itself again under another name: see package launcher.
-package fence
+package sandbox
 
 import (
 	"context"
@@ -32,7 +32,7 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/platform/fence/launcher"
+	"cutroom/shared/platform/sandbox/launcher"
 )
 
 // Layers are the parts of the sandbox that a machine may lack.
@@ -40,9 +40,9 @@ type Layers struct {
 	Seccomp, Landlock, Namespaces, User bool
 }
 
-// Fence starts programs in a sandbox with the layers of this machine. Its methods are safe for
+// Sandbox starts programs in a sandbox with the layers of this machine. Its methods are safe for
 // concurrent use.
-type Fence struct {
+type Sandbox struct {
 	// self is this program, which becomes the launcher.
 	self   string
 	layers Layers
@@ -80,12 +80,12 @@ type Plan struct {
 }
 
 // New determines the layers of this machine. It fails if this program cannot run itself.
-func New(ctx context.Context) (*Fence, error) {
+func New(ctx context.Context) (*Sandbox, error) {
 	self, err := ownProgram()
 	if err != nil {
-		return nil, fmt.Errorf("fence: %w", err)
+		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	f := &Fence{self: self, root: os.Geteuid() == 0, filter: callFilter()}
+	f := &Sandbox{self: self, root: os.Geteuid() == 0, filter: callFilter()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	able, err := f.ask(ctx, Layers{Namespaces: runtime.GOOS == "linux"})
@@ -105,20 +105,20 @@ func New(ctx context.Context) (*Fence, error) {
 }
 
 // ask runs a launcher that reports its abilities.
-func (f *Fence) ask(ctx context.Context, layers Layers) (able launcher.Ability, err error) {
+func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability, err error) {
 	cmd := f.launcher(ctx, launcher.Order{Ask: true, Root: f.root, Filter: f.filter}, nil, layers)
 	answer, err := cmd.Output()
 	if err == nil {
 		able, err = launcher.ParseAbility(string(answer))
 	}
 	if err != nil {
-		return able, fmt.Errorf("fence: this program cannot run itself: %w", err)
+		return able, fmt.Errorf("sandbox: this program cannot run itself: %w", err)
 	}
 	return able, ctx.Err()
 }
 
 // Lacks returns a line for each missing layer and its effect.
-func (f *Fence) Lacks() []string {
+func (f *Sandbox) Lacks() []string {
 	if runtime.GOOS != "linux" {
 		return []string{"this system has limits only: a decoder that a file takes over can do what the server's user can"}
 	}
@@ -142,13 +142,13 @@ func (f *Fence) Lacks() []string {
 }
 
 // Tell logs the missing layers, if any, at a server's start.
-func (f *Fence) Tell(logger *slog.Logger) {
+func (f *Sandbox) Tell(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
-		logger.Warn("this machine cannot fence decoders whole", "fenced_by", f.String(), "lacks", strings.Join(lacks, "; "))
+		logger.Warn("this machine cannot sandbox decoders whole", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))
 	}
 }
 
-func (f *Fence) String() string {
+func (f *Sandbox) String() string {
 	parts := "limits"
 	for _, layer := range []struct {
 		there bool
@@ -166,10 +166,10 @@ func (f *Fence) String() string {
 	return parts
 }
 
-// Without returns a fence without some layers.
+// Without returns a sandbox without some layers.
 //
 // It is for tests, which verify which layer refuses something.
-func (f *Fence) Without(out Layers) *Fence {
+func (f *Sandbox) Without(out Layers) *Sandbox {
 	less := *f
 	less.layers = Layers{
 		Seccomp: f.layers.Seccomp && !out.Seccomp, Landlock: f.layers.Landlock && !out.Landlock,
@@ -181,15 +181,15 @@ func (f *Fence) Without(out Layers) *Fence {
 // Command prepares the plan's run. The caller sets standard input, output and error, Cancel and WaitDelay;
 // the environment is empty. The thread that starts it must live as long as the program: on Linux the
 // program dies with that thread. The caller must close the start when the program has ended.
-func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
+func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
-			return nil, nil, fmt.Errorf("fence: hand over the folder: %w", err)
+			return nil, nil, fmt.Errorf("sandbox: hand over the folder: %w", err)
 		}
 	}
 	read, write, err := os.Pipe()
 	if err != nil {
-		return nil, nil, fmt.Errorf("fence: %w", err)
+		return nil, nil, fmt.Errorf("sandbox: %w", err)
 	}
 	o := launcher.Order{
 		Program: plan.Program.Path, Args: plan.Args, Executes: plan.Program.executes,
@@ -208,7 +208,7 @@ func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, erro
 	return cmd, &Start{read: read, write: write}, nil
 }
 
-func (f *Fence) launcher(ctx context.Context, o launcher.Order, files []*os.File, layers Layers) *exec.Cmd {
+func (f *Sandbox) launcher(ctx context.Context, o launcher.Order, files []*os.File, layers Layers) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, f.self)
 	cmd.Args = o.CommandLine()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}

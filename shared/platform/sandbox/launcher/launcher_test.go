@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"cutroom/shared/platform/fence/launcher"
+	"cutroom/shared/platform/sandbox/launcher"
 )
 
 // TestImportsTheStandardLibraryAlone: other packages would be initialized before the launcher, and so
@@ -22,7 +22,7 @@ func TestImportsTheStandardLibraryAlone(t *testing.T) {
 		for line := range strings.Lines(string(out)) {
 			path, standard, _ := strings.Cut(strings.TrimSpace(line), " ")
 			switch {
-			case path == "cutroom/shared/platform/fence/launcher":
+			case path == "cutroom/shared/platform/sandbox/launcher":
 			case standard != "true":
 				t.Errorf("on %s it needs %s, which is not of the standard library", system, path)
 			case slices.Contains([]string{"fmt", "reflect", "unicode", "encoding/json"}, path):

@@ -1,5 +1,5 @@
 // Package launcher makes this program the launcher if it runs under [Name]: it applies the layers
-// of the sandbox to itself and becomes another program. Package fence starts it.
+// of the sandbox to itself and becomes another program. Package sandbox starts it.
 //
 // It imports only a few packages of the standard library. Go initializes packages with satisfied
 // imports in the order of their paths, so this one precedes all whose paths begin with a host, such
@@ -16,7 +16,7 @@ import (
 
 const (
 	// Name is the argv[0] under which this program is the launcher.
-	Name = "cutroom-fence"
+	Name = "cutroom-sandbox"
 	// ExitNotRun is the exit code of a launcher that could not start its program.
 	ExitNotRun = 126
 	// OwnUser is the user and the group of programs if the server is root. No distribution assigns
@@ -89,7 +89,7 @@ func init() {
 	os.Exit(ExitNotRun)
 }
 
-func complain(err error) { _, _ = os.Stderr.WriteString("fence: " + err.Error() + "\n") }
+func complain(err error) { _, _ = os.Stderr.WriteString("sandbox: " + err.Error() + "\n") }
 
 // failed adds the failed operation to an error. Package fmt would initialize much of the standard
 // library first.

@@ -1,4 +1,4 @@
-package fence_test
+package sandbox_test
 
 import (
 	"bytes"
@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/sandbox"
 	"cutroom/shared/testkit/patience"
 )
 
@@ -28,9 +28,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func newFence(t *testing.T) *fence.Fence {
+func newSandbox(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
-	f, err := fence.New(t.Context())
+	f, err := sandbox.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,14 +40,14 @@ func newFence(t *testing.T) *fence.Fence {
 // world is the environment of a run.
 type world struct {
 	folder, input, secret string
-	program               fence.Program
+	program               sandbox.Program
 }
 
 func newWorld(t *testing.T) world {
 	t.Helper()
 	folder := t.TempDir()
 	w := world{
-		filepath.Join(folder, "own"), filepath.Join(folder, "input"), filepath.Join(folder, "cutroom.db"), fence.Program{},
+		filepath.Join(folder, "own"), filepath.Join(folder, "input"), filepath.Join(folder, "cutroom.db"), sandbox.Program{},
 	}
 	err := os.Mkdir(w.folder, 0o700)
 	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
@@ -55,7 +55,7 @@ func newWorld(t *testing.T) world {
 		err = errors.Join(err, os.WriteFile(path, []byte("content"), 0o644), os.Chmod(path, 0o644))
 	}
 	var programErr error
-	w.program, programErr = fence.NewProgram(t.Context(), "/proc/self/exe")
+	w.program, programErr = sandbox.NewProgram(t.Context(), "/proc/self/exe")
 	if err := errors.Join(err, programErr, os.Chmod(folder, 0o755)); err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +70,12 @@ type outcome struct {
 	reason      string
 }
 
-// do runs an act of this program in a fence.
-func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change func(*fence.Plan)) outcome {
+// do runs an act of this program in a sandbox.
+func (w world) do(t *testing.T, f *sandbox.Sandbox, name, argument string, change func(*sandbox.Plan)) outcome {
 	t.Helper()
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	plan := fence.Plan{
+	plan := sandbox.Plan{
 		Program: w.program, Folder: w.folder, Inputs: []string{w.input},
 		Memory: 8 << 30, MaxFile: 1 << 20, ProcessorTime: time.Minute,
 	}
@@ -96,8 +96,8 @@ func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change fu
 	return o
 }
 
-// unfenced runs an act of this program without any fence.
-func unfenced(t *testing.T, name, argument string) error {
+// unsandboxed runs an act of this program without any sandbox.
+func unsandboxed(t *testing.T, name, argument string) error {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe")
 	cmd.Env = append(os.Environ(), actName+"="+name, actArgument+"="+argument)
@@ -108,9 +108,9 @@ func unfenced(t *testing.T, name, argument string) error {
 	return err
 }
 
-// A fenced program can do its permitted work.
+// A sandboxed program can do its permitted work.
 func TestAllowed(t *testing.T) {
-	f, w := newFence(t), newWorld(t)
+	f, w := newSandbox(t), newWorld(t)
 	for _, test := range []struct{ name, act, argument string }{
 		{"its input", "read", w.input},
 		{"a file of its folder", "read", filepath.Join(w.folder, "mine")},
@@ -134,7 +134,7 @@ func TestAllowed(t *testing.T) {
 // succeeds without the layers that refuse it, so that the refusal is known to
 // be theirs.
 func TestRefused(t *testing.T) {
-	f := newFence(t)
+	f := newSandbox(t)
 	if len(f.Lacks()) > 0 && os.Getuid() != 0 {
 		t.Fatalf("this machine lacks %v; the test needs all layers", f.Lacks())
 	}
@@ -144,16 +144,16 @@ func TestRefused(t *testing.T) {
 	}
 	defer listener.Close()
 	const denied, refused = "EACCES", "EPERM"
-	calls := fence.Layers{Seccomp: true}
-	files := fence.Layers{Landlock: true, User: true}
-	all := fence.Layers{Seccomp: true, Landlock: true, Namespaces: true, User: true}
+	calls := sandbox.Layers{Seccomp: true}
+	files := sandbox.Layers{Landlock: true, User: true}
+	all := sandbox.Layers{Seccomp: true, Landlock: true, Namespaces: true, User: true}
 	outside := filepath.Join(t.TempDir(), "new")
 	if err := os.Chmod(filepath.Dir(outside), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	for _, test := range []struct {
 		name, act, argument, want string
-		without                   fence.Layers
+		without                   sandbox.Layers
 	}{
 		{"the database", "read", "SECRET", denied, files},
 		{"the passwords", "read", "/etc/passwd", denied, files},
@@ -191,7 +191,7 @@ func TestRefused(t *testing.T) {
 			).Replace(test.argument)
 			o := w.do(t, f, test.act, argument, nil)
 			if o.err == nil || !o.ran || !strings.HasPrefix(o.log, test.want) {
-				t.Errorf("fenced: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
+				t.Errorf("sandboxed: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
 			}
 			if test.name == "BPF" || os.Getuid() == 0 && (test.act == "slow" || test.act == "place") {
 				return // the kernel reserves it for root, and changes of root's processes for a process with all rights
@@ -215,8 +215,8 @@ func TestNamespacesAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	f, w := newFence(t), newWorld(t)
-	loose := f.Without(fence.Layers{Seccomp: true, Landlock: true, User: true})
+	f, w := newSandbox(t), newWorld(t)
+	loose := f.Without(sandbox.Layers{Seccomp: true, Landlock: true, User: true})
 	if o := w.do(t, loose, "connect", listener.Addr().String(), nil); o.err == nil ||
 		!strings.Contains(o.log, "ENETUNREACH") {
 		t.Errorf("got %v: %s", o.err, o.log)
@@ -225,15 +225,15 @@ func TestNamespacesAlone(t *testing.T) {
 
 // A program's resources are limited.
 func TestLimits(t *testing.T) {
-	f, w := newFence(t), newWorld(t)
+	f, w := newSandbox(t), newWorld(t)
 	for _, test := range []struct {
 		name, act, argument string
-		change              func(*fence.Plan)
+		change              func(*sandbox.Plan)
 	}{
-		{"memory", "memory", "4000000000", func(p *fence.Plan) { p.Memory = 3 << 30 }},
+		{"memory", "memory", "4000000000", func(p *sandbox.Plan) { p.Memory = 3 << 30 }},
 		{"open files", "files", "100", nil},
 		{"a file's size", "fill", "large", nil},
-		{"processor time", "spin", "", func(p *fence.Plan) { p.ProcessorTime = time.Second }},
+		{"processor time", "spin", "", func(p *sandbox.Plan) { p.ProcessorTime = time.Second }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if o := w.do(t, f, test.act, test.argument, test.change); o.err == nil || !o.ran {
@@ -246,8 +246,8 @@ func TestLimits(t *testing.T) {
 			if test.act == "fill" {
 				argument = filepath.Join(t.TempDir(), argument)
 			}
-			if err := unfenced(t, test.act, argument); err != nil {
-				t.Errorf("without the fence: %v", err)
+			if err := unsandboxed(t, test.act, argument); err != nil {
+				t.Errorf("without the sandbox: %v", err)
 			}
 		})
 	}
@@ -267,17 +267,17 @@ func TestInheritedDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(high)
-	if o := w.do(t, newFence(t), "descriptor", fmt.Sprint(high), nil); o.err == nil || !strings.HasPrefix(o.log, "EBADF") {
+	if o := w.do(t, newSandbox(t), "descriptor", fmt.Sprint(high), nil); o.err == nil || !strings.HasPrefix(o.log, "EBADF") {
 		t.Errorf("got %v: %s", o.err, o.log)
 	}
-	if err := unfenced(t, "descriptor", fmt.Sprint(high)); err != nil {
-		t.Errorf("without the fence: %v", err)
+	if err := unsandboxed(t, "descriptor", fmt.Sprint(high)); err != nil {
+		t.Errorf("without the sandbox: %v", err)
 	}
 }
 
 // If the server is root, the program is not.
 func TestOwnUser(t *testing.T) {
-	f, w := newFence(t), newWorld(t)
+	f, w := newSandbox(t), newWorld(t)
 	o := w.do(t, f, "whoami", "", nil)
 	want := "65533 65533\n"
 	if os.Getuid() != 0 || len(f.Lacks()) > 0 {
@@ -290,10 +290,10 @@ func TestOwnUser(t *testing.T) {
 
 // A program that cannot be started is distinguished from one that failed.
 func TestNotRun(t *testing.T) {
-	f, w := newFence(t), newWorld(t)
-	for name, change := range map[string]func(*fence.Plan){
-		"no program": func(p *fence.Plan) { p.Program, _ = fence.NewProgram(t.Context(), w.input) },
-		"no memory":  func(p *fence.Plan) { p.Reserve, p.Memory = true, 1<<47 },
+	f, w := newSandbox(t), newWorld(t)
+	for name, change := range map[string]func(*sandbox.Plan){
+		"no program": func(p *sandbox.Plan) { p.Program, _ = sandbox.NewProgram(t.Context(), w.input) },
+		"no memory":  func(p *sandbox.Plan) { p.Reserve, p.Memory = true, 1<<47 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			if o := w.do(t, f, "nothing", "", change); o.ran || o.err == nil || o.reason == "" {
@@ -301,17 +301,17 @@ func TestNotRun(t *testing.T) {
 			}
 		})
 	}
-	if o := w.do(t, f, "nothing", "", func(p *fence.Plan) { p.Reserve, p.Memory = true, 1<<30 }); o.err != nil || !o.ran {
+	if o := w.do(t, f, "nothing", "", func(p *sandbox.Plan) { p.Reserve, p.Memory = true, 1<<30 }); o.err != nil || !o.ran {
 		t.Errorf("with memory to reserve: %+v", o)
 	}
 }
 
-// An ordinary user's fence is as tight as root's.
+// An ordinary user's sandbox is as tight as root's.
 func TestAsOrdinaryUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("this is an ordinary user already")
 	}
-	folder, err := os.MkdirTemp("", "fence")
+	folder, err := os.MkdirTemp("", "sandbox")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,9 +341,9 @@ func TestAsOrdinaryUser(t *testing.T) {
 
 // TestBackground: a background program is nicer than this program.
 func TestBackground(t *testing.T) {
-	f, w := newFence(t).Without(fence.Layers{Seccomp: true}), newWorld(t)
+	f, w := newSandbox(t).Without(sandbox.Layers{Seccomp: true}), newWorld(t)
 	nice := func(background bool) (value int) {
-		done := w.do(t, f, "priority", "", func(p *fence.Plan) { p.Background = background })
+		done := w.do(t, f, "priority", "", func(p *sandbox.Plan) { p.Background = background })
 		if _, err := fmt.Sscan(done.output, &value); done.err != nil || err != nil {
 			t.Fatalf("%v, %v: %s", done.err, err, done.log)
 		}

@@ -1,4 +1,4 @@
-package fence
+package sandbox
 
 import (
 	"context"
@@ -41,11 +41,11 @@ var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return Program{}, fmt.Errorf("fence: %w", err)
+		return Program{}, fmt.Errorf("sandbox: %w", err)
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		return Program{}, fmt.Errorf("fence: %w", err)
+		return Program{}, fmt.Errorf("sandbox: %w", err)
 	}
 	program := Program{Path: path, executes: []string{real}, reads: shown}
 	if runtime.GOOS != "linux" {
@@ -119,7 +119,7 @@ func dependencies(ctx context.Context, path string) []string {
 func Self(ctx context.Context) (Program, error) {
 	path, err := ownProgram()
 	if err != nil {
-		return Program{}, fmt.Errorf("fence: %w", err)
+		return Program{}, fmt.Errorf("sandbox: %w", err)
 	}
 	program, err := NewProgram(ctx, path)
 	// The launcher is this program, and opens itself by this name.

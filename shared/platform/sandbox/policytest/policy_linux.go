@@ -9,7 +9,7 @@ import (
 	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 
-	"cutroom/shared/platform/fence/launcher"
+	"cutroom/shared/platform/sandbox/launcher"
 )
 
 // allowed are the system calls of a program that reads files, computes with
@@ -79,16 +79,16 @@ var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sc
 func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	known, err := arch.GetInfo(architecture)
 	if err != nil {
-		return nil, fmt.Errorf("fence: %w", err)
+		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	policy := policyOf(known)
 	assembled, err := assemble(policy, known)
 	if err != nil {
-		return nil, fmt.Errorf("fence: assemble the filter: %w", err)
+		return nil, fmt.Errorf("sandbox: assemble the filter: %w", err)
 	}
 	filter, err := bpf.Assemble(assembled)
 	if err != nil {
-		return nil, fmt.Errorf("fence: assemble the filter: %w", err)
+		return nil, fmt.Errorf("sandbox: assemble the filter: %w", err)
 	}
 	return filter, nil
 }

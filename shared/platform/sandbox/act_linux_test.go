@@ -1,4 +1,4 @@
-package fence_test
+package sandbox_test
 
 import (
 	"errors"

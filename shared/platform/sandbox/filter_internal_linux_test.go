@@ -1,4 +1,4 @@
-package fence
+package sandbox
 
 import (
 	"encoding/binary"
@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/net/bpf"
 
-	"cutroom/shared/platform/fence/launcher"
-	"cutroom/shared/platform/fence/policytest"
+	"cutroom/shared/platform/sandbox/launcher"
+	"cutroom/shared/platform/sandbox/policytest"
 )
 
 var update = flag.Bool("update", false, "write the filters from the policy")
@@ -37,7 +37,7 @@ func TestFiltersMatchPolicy(t *testing.T) {
 				}
 			}
 			if got, err := os.ReadFile(name); err != nil || string(got) != want {
-				t.Errorf("%s does not match the policy: run go generate ./shared/platform/fence (%v)", name, err)
+				t.Errorf("%s does not match the policy: run go generate ./shared/platform/sandbox (%v)", name, err)
 			}
 		}
 	}

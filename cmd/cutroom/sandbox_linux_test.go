@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	c2pa "cutroom/shared/platform/c2pa/helper"
-	"cutroom/shared/platform/fence/launcher"
+	"cutroom/shared/platform/sandbox/launcher"
 	vp8 "cutroom/shared/platform/vp8/helper"
 )
 

@@ -1,5 +1,0 @@
-// Package policytest defines the system calls that a sandboxed program may make. Package fence has
-// filters of it for each architecture, which go generate ./shared/platform/fence makes when the policy
-// changes. No program imports this package, because the library's tables of system calls would slow
-// each start by 0.4 ms.
-package policytest
