@@ -227,7 +227,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	p.jobs = job.NewService(job.Config{
 		Store: s.records.Jobs().HoldIn(budgets), Now: now, Random: rand.Reader, Cursors: job.NewCursors(p.secret),
 		Workers: inEachLane(c.workers()), Spare: c.spare(),
-		Watcher: s.records.Jobs(), Lines: s.records.Jobs(), Estimates: s.records.Estimates(), Logger: s.logger,
+		Watcher: s.records.Jobs(), Queues: s.records.Jobs(), Estimates: s.records.Estimates(), Logger: s.logger,
 		Budgets: s.budgets, MaxLength: p.catalog.Limits.VideoDuration,
 	})
 	p.ids = file.NewIDs(now, rand.Reader)

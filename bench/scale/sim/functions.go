@@ -100,7 +100,7 @@ func (w *World) newInstance(function string) *instance {
 	dispatch := dispatcher{s.machine, i.workers}
 	store := dynamo.NewJobs(s.runs, dispatch, s.lengths, now)
 	i.jobs = job.NewService(job.Config{
-		Store: store, RunTimes: store, Lines: store, Now: now, Random: randomBytes{w.random}, SpreadBlobs: true,
+		Store: store, RunTimes: store, Queues: store, Now: now, Random: randomBytes{w.random}, SpreadBlobs: true,
 		Workers: map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
 		Cursors: job.NewCursors(secret), Orchestrator: dispatch, Logger: slog.New(slog.DiscardHandler),
 		Budgets: budget.NewKeeper(budget.KeeperConfig{

@@ -88,7 +88,7 @@ func TestJobs(t *testing.T) {
 		budgets := dynamo.NewBudgets(records.client, cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
 		jobs.CountIn(counts).HoldIn(budgets)
 		return jobtest.Harness{
-			Store: jobs, Runs: jobs, Usage: counts, Budgets: budgets, Lines: jobs,
+			Store: jobs, Runs: jobs, Usage: counts, Budgets: budgets, Queues: jobs,
 			Estimates: dynamo.NewEstimates(records.client, records.table),
 		}
 	})

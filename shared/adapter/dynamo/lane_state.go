@@ -113,18 +113,18 @@ func (l laneState) mean() time.Duration {
 }
 
 var (
-	_ job.Lines    = (*Jobs)(nil)
+	_ job.Queues   = (*Jobs)(nil)
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Line makes one call of SQS and one read, or no read within laneStateFor. SQS does not count by account.
-func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err error) {
-	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
-		return job.Line{}, err
+// Queue makes one call of SQS and one read, or no read within laneStateFor. SQS does not count by account.
+func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err error) {
+	if queue.Waiting, queue.Running, err = s.lengths.Depth(ctx, lane); err != nil {
+		return job.Queue{}, err
 	}
 	state, err := s.lane(ctx, lane)
-	line.Runs = state.runs
-	return line, storeError("read a line", err)
+	queue.Runs = state.runs
+	return queue, storeError("read the queue of a lane", err)
 }
 
 // RunTimes are at most laneStateFor old.

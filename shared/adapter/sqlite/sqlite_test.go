@@ -38,7 +38,7 @@ func TestJobs(t *testing.T) {
 		budgets := db.Budgets(&machine{boot: "first"})
 		return jobtest.Harness{
 			Store: db.Jobs().HoldIn(budgets), Runs: db.Jobs(), Retention: db.Jobs(), Usage: db.Usage(), Estimates: db.Estimates(),
-			Budgets: budgets, Lines: db.Jobs(),
+			Budgets: budgets, Queues: db.Jobs(),
 		}
 	})
 }

@@ -144,7 +144,7 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 	}
 	jobs := dynamo.NewJobs(p.Runs().HoldIn(budgets), wakingMachine{machine, p.warmUp()}, lengths, time.Now)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: jobs, Lines: jobs, RunTimes: jobs, Now: time.Now, Random: rand.Reader, SpreadBlobs: true,
+		Store: jobs, Queues: jobs, RunTimes: jobs, Now: time.Now, Random: rand.Reader, SpreadBlobs: true,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),

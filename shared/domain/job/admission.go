@@ -8,59 +8,71 @@ import (
 
 // Backlog is the work queued ahead of a new job on a lane.
 type Backlog struct {
-	// Jobs counts the pending and processing jobs of the lane. AccountJobs is the account's part of
-	// them. AccountOpen counts the account's open jobs on all lanes.
+	// Jobs counts the pending and processing jobs of the lane, and AccountJobs those of the
+	// account.
+	// AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
-	// Running is how many jobs of the lane workers have. Spare is how many places the lane has
-	// beyond its workers, which only accounts without a running job get. If Spare is 0,
-	// Running may be unknown.
+	// Running is the number of the lane's jobs that workers process. Spare is the number of
+	// places
+	// beyond the lane's workers, which only accounts without a running job get. If Spare is 0,
+	// Running
+	// may be unknown.
 	Running, Spare int
-	// RunTime is the mean run time of the jobs that ended most recently, or 0.
+	// RunTime is the mean run time of the latest completed jobs, or 0 if unknown.
 	RunTime time.Duration
-	// Others is how many other accounts completed jobs most recently, within OthersFor.
+	// Others is the number of other accounts that recently completed jobs, within OthersFor.
 	Others int
-	// Fleet is the state of workers that start and stop with the load.
-	Fleet Fleet
+	Fleet  Fleet
 }
 
 // Fleet is the state of workers that start and stop with the load. The zero value means that all
 // workers run.
 type Fleet struct {
-	// SeenAt is the time of the last look.
+	// SeenAt is the time of the last check.
 	SeenAt time.Time
 	// Running is the number of running workers, Wanted the desired and Most the largest number.
 	Running, Wanted, Most int
-	// WantedSince is when Wanted last rose, zero if workers were lost since.
+	// WantedSince is when Wanted last rose. It is zero if workers were lost since then.
 	WantedSince time.Time
-	// ShortSince is the time since which fewer workers run than are wanted and none has started, or zero.
+	// ShortSince is when the number of running workers fell below Wanted without any start since,
+	// or
+	// zero.
 	ShortSince time.Time
-	// StartTime is how long workers took to start, or 0 if unknown.
+	// StartTime is the observed start time of workers, or 0 if unknown.
 	StartTime time.Duration
 }
 
 const (
-	// firstRunTime is the assumed mean run time until a job has ended. It is long on purpose: a
-	// refused job can be tried again, but a job accepted in vain costs ten minutes.
+	// firstRunTime is the assumed mean run time until a first job has completed. It is long on
+	// purpose:
+	// a client can retry a rejected job, but a job that is accepted in vain costs it ten minutes.
 	firstRunTime = 10 * time.Second
-	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow or repeated runs.
+	// servable is the fraction of MaxAge that a backlog may fill. The rest allows for slow or
+	// repeated
+	// runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is how long an account is expected to come back after a completed job. With ten
-	// minutes instead, one more job in a hundred ended late in the simulation of scarce workers. If
-	// there were no limit, accounts that have left would count until other jobs complete, so a
-	// sender of failing jobs could keep them counted.
+	// OthersFor is the time during which an account that completed a job is expected to send
+	// another.
+	// In the simulation of scarce workers, ten minutes made one more job in a hundred end late.
+	// Without
+	// a limit, accounts that have left would count until other jobs complete, so a client could
+	// keep
+	// them counted by sending failing jobs.
 	OthersFor = time.Hour
-	// accountShare is the part of a servable backlog that one account may fill while no other has
-	// queued work. The last quarter is for accounts with fewer jobs.
-	accountShare = 0.75
+	// accountFraction limits the fraction of a servable backlog that one account may fill while
+	// no
+	// other account has queued jobs. The last quarter is for accounts with fewer jobs.
+	accountFraction = 0.75
 
 	// firstStartTime is the assumed start time of workers until it is known: a minute for a
 	// container, several for a machine with a GPU.
 	firstStartTime = 5 * time.Minute
-	// startMargin is how long beyond its start time a worker is still expected. leastPatience is
-	// the least time that one is expected.
-	startMargin, leastPatience = 2 * time.Minute, 3 * time.Minute
-	// seenFor is how long the state of workers is valid. Looks renew it more often. A state without
-	// wanted workers stays valid until a wake.
+	// startMargin is added to the start time before a worker counts as missing. minStartWait is
+	// the
+	// minimum of the sum.
+	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
+	// seenFor is the time for which the state of workers is valid. Each check renews it. A state
+	// without wanted workers stays valid until the next wake-up.
 	seenFor = 15 * time.Minute
 	// noWorkerRetry is the Retry-After without workers: checks run once a minute.
 	noWorkerRetry = 30 * time.Second
@@ -76,7 +88,6 @@ func OthersOf(accounts []string, account string) int {
 	return len(others)
 }
 
-// Starts returns the known or assumed start time of a worker.
 func (f Fleet) Starts() time.Duration {
 	if f.StartTime <= 0 {
 		return firstStartTime
@@ -84,14 +95,16 @@ func (f Fleet) Starts() time.Duration {
 	return f.StartTime
 }
 
-// Stuck reports whether wanted workers have not started for so long that none is expected. Hardware may
-// be scarce.
+// Stuck reports whether wanted workers have been missing for so long that none is expected,
+// perhaps
+// because hardware is scarce.
 func (f Fleet) Stuck(now time.Time) bool {
-	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, leastPatience)
+	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
-// expect returns how many jobs of a lane run now, and how many more will run after start. workers
-// is the capacity of all workers together.
+// expect returns the number of jobs of a lane that run now, and how many more will run after
+// start.
+// workers is the total capacity of all workers.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -105,22 +118,25 @@ func (f Fleet) expect(workers int, now time.Time) (running, more int, start time
 	return running, more, f.Starts()
 }
 
-// part returns the fraction of a servable backlog that the account may fill, for a number of
-// concurrent jobs. While others keep all workers busy, the account takes turns with them, and their
-// later jobs overtake its waiting ones. So it may have as many jobs as its turns will serve.
-// Accounts served recently are expected to come again.
-func (b Backlog) part(atOnce int) float64 {
+// fraction returns the fraction of a servable backlog that the account may fill. While other
+// accounts keep all workers busy, the account takes turns with them, and their later jobs
+// overtake
+// its waiting jobs. So it may queue as many jobs as its turns can serve. Recently served accounts
+// are expected to return.
+func (b Backlog) fraction(atOnce int) float64 {
 	idle := 1 - float64(b.Jobs-b.AccountJobs)/float64(max(atOnce, 1))
-	return min(accountShare, max(1/float64(b.Others+1), idle))
+	return min(accountFraction, max(1/float64(b.Others+1), idle))
 }
 
-// placeFor reports whether a spare place is free for the account, so that its job need not wait for others.
+// placeFor reports whether a spare place is free for the account, so that its job need not wait
+// for
+// other accounts.
 func (b Backlog) placeFor(workers int) bool {
 	free := b.Running < workers && b.AccountJobs < workers
 	return b.Spare > 0 && (free || b.AccountJobs == 0 && b.Running < workers+b.Spare)
 }
 
-// Admit decides whether one more job can be expected to end in time on at most this many workers
+// Admit decides whether one more job is expected to end in time with this number of workers
 // (docs/contract/jobs.md#admission).
 //
 // Errors: fault.Limited with RetryAfter.
@@ -134,19 +150,22 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	}
 	running, more, start := b.Fleet.expect(max(workers, 1), now)
 	all := running + more
-	room := running*int(servable/runTime) + more*int(max(servable-start, 0)/runTime)
-	room = max(room, all) // a lane with idle workers is never full
-	share := max(int(float64(room)*b.part(all)), min(room, 1))
-	if b.Jobs < room && (b.AccountJobs < share || b.Jobs < all) {
+	capacity := running*int(servable/runTime) + more*int(max(servable-start, 0)/runTime)
+	capacity = max(capacity, all) // a lane with idle workers is never full
+	quota := max(int(float64(capacity)*b.fraction(all)), min(capacity, 1))
+	if b.Jobs < capacity && (b.AccountJobs < quota || b.Jobs < all) {
 		return nil
 	}
 	return queueFull(runTime, running)
 }
 
-// AdmitWaiting is Admit for a job whose caller waits up to wait for its end; 0 means any time.
-// Accounts take turns, so only jobs of others with an earlier turn count. The turn must come within
-// three quarters of the wait, because earlier jobs may be slower than the mean, and the job must
-// end within all of it.
+// AdmitWaiting is like Admit, for a job whose caller waits up to wait for it to end. A wait of 0
+// is
+// unlimited. Because accounts take turns, only other accounts' jobs with an earlier turn count.
+// The
+// turn must arrive within three quarters of the wait, since earlier jobs may be slower than the
+// mean.
+// The job must end within the wait.
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
@@ -156,8 +175,9 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	running, _, _ := b.Fleet.expect(max(workers, 1), now)
 	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
 	turn := time.Duration(ahead) * b.RunTime / time.Duration(max(running, 1))
-	// Before a first job has ended, run times are unknown, and the caller gets an answer within its
-	// wait anyway.
+	// Until a first job has completed, run times are unknown. The caller gets a response within
+	// its wait
+	// anyway.
 	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+b.RunTime < wait {
 		return nil
 	}

@@ -8,36 +8,35 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// In a fleet running workers count, and starting ones from their expected start, if a start is
-// expected.
-func TestAdmissionByTheWorkersThatAre(t *testing.T) {
+// In a fleet, running workers count, and starting workers count from their expected start.
+func TestAdmissionCountsRunningAndStartingWorkers(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	ago := func(d time.Duration) time.Time { return now.Add(-d) }
 	const most, runTime = 8, 30 * time.Second // 15 jobs of a worker that runs
 	for _, c := range []struct {
 		name  string
 		fleet job.Fleet
-		jobs  int // how many jobs of many accounts are accepted
+		jobs  int // accepted jobs of many accounts
 	}{
-		{"nobody tells", job.Fleet{}, 120},
+		{"the state is unknown", job.Fleet{}, 120},
 		{"all run", job.Fleet{SeenAt: now, Running: 8, Wanted: 8, Most: 8}, 120},
 		{"none runs or is wanted", job.Fleet{SeenAt: ago(20 * time.Hour), Most: 8}, 40},
 		{"none runs, and they start in a minute", job.Fleet{SeenAt: now, Most: 8, StartTime: time.Minute}, 104},
 		{"none runs, and they take as long as jobs have", job.Fleet{SeenAt: now, Most: 8, StartTime: 10 * time.Minute}, 8},
-		{"some run, and nothing more was wanted yet", job.Fleet{SeenAt: now, Running: 2, Wanted: 2, Most: 8}, 60},
-		{"some run, and others were wanted a minute ago",
+		{"some run, and no more are wanted", job.Fleet{SeenAt: now, Running: 2, Wanted: 2, Most: 8}, 60},
+		{"some run, and more have been wanted for a minute",
 			job.Fleet{SeenAt: now, Running: 2, Wanted: 8, Most: 8, ShortSince: ago(time.Minute)}, 60},
-		{"some run, and no other has come for long",
+		{"some run, and none has started for long",
 			job.Fleet{SeenAt: now, Running: 2, Wanted: 8, Most: 8, ShortSince: ago(8 * time.Minute)}, 30},
-		{"some run, and others, which start quickly, have not come",
+		{"some run, and others that start quickly have not started",
 			job.Fleet{SeenAt: now, Running: 2, Wanted: 8, Most: 8, ShortSince: ago(4 * time.Minute), StartTime: time.Minute}, 30},
-		{"none runs, and none has come for long",
+		{"none runs, and none has started for long",
 			job.Fleet{SeenAt: now, Wanted: 8, Most: 8, ShortSince: ago(8 * time.Minute)}, 0},
-		{"nobody has looked for long",
+		{"the state is old",
 			job.Fleet{SeenAt: ago(20 * time.Minute), Wanted: 8, Most: 8, ShortSince: ago(25 * time.Minute)}, 120},
-		{"a worker takes two jobs of the lane at once", job.Fleet{SeenAt: now, Running: 1, Wanted: 4, Most: 4,
+		{"a worker runs two jobs of the lane", job.Fleet{SeenAt: now, Running: 1, Wanted: 4, Most: 4,
 			ShortSince: ago(time.Hour)}, 30},
-		{"more run than may", job.Fleet{SeenAt: now, Running: 12, Wanted: 8, Most: 8}, 120},
+		{"more run than the limit", job.Fleet{SeenAt: now, Running: 12, Wanted: 8, Most: 8}, 120},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			backlog := job.Backlog{RunTime: runTime, Fleet: c.fleet}
@@ -50,7 +49,7 @@ func TestAdmissionByTheWorkersThatAre(t *testing.T) {
 			if backlog.Jobs != c.jobs || !fault.Is(err, fault.Limited) {
 				t.Errorf("%d jobs were accepted, want %d; then %v", backlog.Jobs, c.jobs, err)
 			}
-			if c.fleet.Running == 0 && !c.fleet.SeenAt.IsZero() && c.name != "nobody has looked for long" &&
+			if c.fleet.Running == 0 && !c.fleet.SeenAt.IsZero() && c.name != "the state is old" &&
 				err.(*fault.Error).RetryAfter < 30*time.Second {
 				t.Errorf("no worker runs, and callers must retry in %v", err.(*fault.Error).RetryAfter)
 			}
@@ -58,14 +57,14 @@ func TestAdmissionByTheWorkersThatAre(t *testing.T) {
 	}
 }
 
-// The first jobs of a deploy that has scaled to zero are accepted, even from one account.
-func TestTheFirstJobsWithoutAWorkerAreAccepted(t *testing.T) {
+// The first jobs after scaling to zero are accepted, even from one account.
+func TestFirstJobsWithoutWorkerAreAccepted(t *testing.T) {
 	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	for name, fleet := range map[string]job.Fleet{
-		"asleep":            {SeenAt: now.Add(-time.Hour), Most: 4},
-		"asleep, and slow":  {SeenAt: now.Add(-time.Hour), Most: 4, StartTime: 9 * time.Minute},
-		"being started":     {SeenAt: now, Wanted: 1, Most: 4, ShortSince: now.Add(-2 * time.Minute)},
-		"starting for long": {SeenAt: now, Wanted: 1, Most: 4, ShortSince: now.Add(-6 * time.Minute)},
+		"asleep":                   {SeenAt: now.Add(-time.Hour), Most: 4},
+		"asleep and slow to start": {SeenAt: now.Add(-time.Hour), Most: 4, StartTime: 9 * time.Minute},
+		"being started":            {SeenAt: now, Wanted: 1, Most: 4, ShortSince: now.Add(-2 * time.Minute)},
+		"starting for long":        {SeenAt: now, Wanted: 1, Most: 4, ShortSince: now.Add(-6 * time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for jobs := range 4 {
@@ -77,8 +76,7 @@ func TestTheFirstJobsWithoutAWorkerAreAccepted(t *testing.T) {
 	}
 }
 
-// TestSparePlaceIsForOtherAccounts checks that one account's jobs of ten minutes do not make the queue
-// full for an account without jobs.
+// One account's jobs of ten minutes do not fill the queue for an account without jobs.
 func TestSparePlaceIsForOtherAccounts(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -94,7 +92,7 @@ func TestSparePlaceIsForOtherAccounts(t *testing.T) {
 		for _, wait := range []time.Duration{0, time.Minute} {
 			err := c.backlog.AdmitWaiting(wait, 1, time.Now())
 			if fault.Is(err, fault.Limited) != c.full || !c.full && err != nil {
-				t.Errorf("%s, for a caller that waits %v: %v", c.name, wait, err)
+				t.Errorf("%s, with a caller that waits %v: %v", c.name, wait, err)
 			}
 		}
 	}

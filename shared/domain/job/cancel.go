@@ -10,9 +10,10 @@ type Orchestrator interface {
 	Stop(ctx context.Context, id string) error
 }
 
-// Cancel ends a job from outside. The account's place is free at once. A run stops when it next
-// reads the record, which is authoritative: an orchestrator that cannot be reached finds later that
-// the job has ended.
+// Cancel ends a job with the given reason and frees the account's place immediately. A run stops
+// when it next reads the record. The record is authoritative: if the orchestrator cannot be
+// reached,
+// it finds out later that the job has ended.
 //
 // Errors: fault.NotFound; fault.Conflict if the job has already ended.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {

@@ -13,14 +13,13 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A follower of a job sees its changes, whether it is notified or polls, and no
-// change twice.
-func TestChanges(t *testing.T) {
+// A client that follows a job sees each change once, with notifications or by polling.
+func TestChangesAreSeenOnce(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
 		watched bool
-	}{{"told", true}, {"polled for", false}} {
+	}{{"notified", true}, {"polled", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			ctx := patience.Context(t)
@@ -44,8 +43,8 @@ func TestChanges(t *testing.T) {
 					t.Fatal(err)
 				}
 				seen = append(seen, changed.Status)
-				// Each change is made once the one before was seen; the last
-				// one changes nothing visible.
+				// Each change follows once the previous one was seen. The last change is not
+				// visible.
 				switch len(seen) {
 				case 1:
 					_, err = db.Jobs().Start(ctx, j.ID, "nonce", time.Now())
@@ -66,16 +65,17 @@ func TestChanges(t *testing.T) {
 }
 
 // broken is an orchestrator that cannot be reached.
-type broken struct{ told []string }
+type broken struct{ stopped []string }
 
 func (b *broken) Stop(_ context.Context, id string) error {
-	b.told = append(b.told, id)
-	return errors.New("no answer")
+	b.stopped = append(b.stopped, id)
+	return errors.New("no response")
 }
 
-// A cancellation remains valid when the orchestrator cannot be reached, and a failed cancellation is
-// not passed on to the orchestrator.
-func TestCancelWithoutItsOrchestrator(t *testing.T) {
+// A cancellation is valid even if the orchestrator cannot be reached. A failed cancellation is
+// not
+// passed on to the orchestrator.
+func TestCancelSurvivesOrchestratorFailure(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -96,7 +96,7 @@ func TestCancelWithoutItsOrchestrator(t *testing.T) {
 	if err != nil || j.Status != job.Failed || *j.Failure != job.CancelledFailure() {
 		t.Errorf("the job is %+v, %v", j, err)
 	}
-	if err := service.Cancel(ctx, "job_unknown", job.CancelledFailure()); err == nil || len(machine.told) != 1 {
-		t.Errorf("an unknown job: %v; the orchestrator received %v", err, machine.told)
+	if err := service.Cancel(ctx, "job_unknown", job.CancelledFailure()); err == nil || len(machine.stopped) != 1 {
+		t.Errorf("an unknown job: %v; the orchestrator received %v", err, machine.stopped)
 	}
 }

@@ -25,7 +25,7 @@ type EstimatePublisher interface {
 	PublishEstimates(ctx context.Context, estimates Estimates, now time.Time) error
 }
 
-// EditKind has the properties of a job that its run time depends on in addition to the clip's length.
+// EditKind identifies edits with the same run time for the same clip length.
 type EditKind struct {
 	// Model is the canonical id.
 	Model string `json:"model"`
@@ -35,7 +35,6 @@ type EditKind struct {
 	Reference bool `json:"reference,omitempty"`
 }
 
-// Estimates has an estimate for each kind of edit that an engine knows.
 type Estimates []Estimate
 
 func (e Estimates) Of(kind EditKind) (Estimate, bool) {
@@ -48,11 +47,11 @@ func (e Estimates) Of(kind EditKind) (Estimate, bool) {
 
 type Estimate struct {
 	EditKind
-	// Points are edits of known length, at least one, in the order of lengths. For an image the
-	// length is 0.
+	// Points lists at least one edit of known length, sorted by length. The length of an image is
+	// 0.
 	Points []EstimatePoint `json:"points"`
 	// Slack is the factor by which an estimate may exceed the available time before the edit is
-	// refused, because estimates are inexact.
+	// rejected. It allows for inexact estimates.
 	Slack float64 `json:"slack"`
 }
 
@@ -64,30 +63,30 @@ type EstimatePoint struct {
 
 const (
 	maxPoints = 64
-	// MaxTakes limits the run time of a point, in seconds: a day. Longer times are reported as this.
+	// MaxTakes limits the run time of a point, in seconds. Longer times are reported as MaxTakes.
 	MaxTakes = 24 * 60 * 60
 	maxSlack = 10
 )
 
-// Validate checks the estimate, because an engine is a separate program.
+// Validate checks an estimate from an engine, which is a separate program.
 func (e Estimate) Validate() error {
 	if len(e.Points) == 0 || len(e.Points) > maxPoints {
-		return fmt.Errorf("the estimate of %s has %d points", e.Model, len(e.Points))
+		return fmt.Errorf("the estimate of %s has %d points, want 1 to %d", e.Model, len(e.Points), maxPoints)
 	}
 	if !(e.Slack >= 1 && e.Slack <= maxSlack) {
-		return fmt.Errorf("the slack of the estimate of %s is %v", e.Model, e.Slack)
+		return fmt.Errorf("the slack of the estimate of %s is %v, want 1 to %d", e.Model, e.Slack, maxSlack)
 	}
 	for i, point := range e.Points {
 		if !(point.Takes >= 0 && point.Takes <= MaxTakes) || !(point.Length >= 0) ||
 			i > 0 && point.Length <= e.Points[i-1].Length {
-			return fmt.Errorf("point %d of the estimate of %s is %v", i, e.Model, point)
+			return fmt.Errorf("point %d of the estimate of %s is invalid: %v", i, e.Model, point)
 		}
 	}
 	return nil
 }
 
-// Takes returns the run time for a length by linear interpolation between points, or extrapolation
-// from the nearest two.
+// Takes returns the run time for a length. It interpolates linearly between points, and
+// extrapolates from the nearest two.
 func (e Estimate) Takes(length time.Duration) time.Duration {
 	seconds := e.Points[0].Takes
 	if len(e.Points) > 1 {
@@ -101,13 +100,14 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 	return time.Duration(min(max(seconds, 0), MaxTakes) * float64(time.Second))
 }
 
-// TooLong reports whether an edit of the length is expected not to end within the time.
+// TooLong reports whether an edit of the length probably takes longer than within.
 func (e Estimate) TooLong(length, within time.Duration) bool {
 	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
 }
 
-// Longest returns the longest clip of whole seconds, shorter than length, whose edit is expected to
-// end within the time, or 0.
+// Longest returns the longest clip of whole seconds, shorter than length, whose edit probably
+// ends
+// within the time. It returns 0 if there is none.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -117,14 +117,15 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 }
 
 const (
-	// estimatesFor is how long a service caches estimates. noneFor is how long it caches that there
-	// are no estimates, because a worker may be about to start.
+	// estimatesFor is the cache time of estimates. noneFor is the cache time of an empty list,
+	// because a
+	// worker may start soon.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second
 )
 
-// Estimate returns the engine's latest estimate for the kind. known is false if it is missing or cannot
-// be read.
+// Estimate returns the engine's latest estimate for the kind. known is false if it is missing or
+// cannot be read.
 func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) {
 	if s.config.Estimates == nil {
 		return Estimate{}, false
@@ -138,8 +139,8 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= remembered {
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
-			// The engine also refuses edits that take too long, only later.
-			s.config.Logger.WarnContext(ctx, "cannot read how long edits take", "error", err)
+			// The engine rejects edits that take too long as well, only later.
+			s.config.Logger.WarnContext(ctx, "cannot read the estimates of edit times", "error", err)
 		} else {
 			s.estimates = estimates
 		}

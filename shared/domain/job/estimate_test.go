@@ -10,13 +10,13 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// curve is an edit that takes 10 s, and 8 s for each second of a clip.
+// curve estimates an edit at 10 s, and 8 s for each second of the clip.
 func curve() job.Estimate {
 	return job.Estimate{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"}, Slack: 1.5,
 		Points: []job.EstimatePoint{{1, 18}, {5, 50}, {100, 810}}}
 }
 
-func TestEstimatesBetweenAndBeyondTheirPoints(t *testing.T) {
+func TestEstimatesAreInterpolatedAndExtrapolated(t *testing.T) {
 	for length, want := range map[time.Duration]time.Duration{
 		time.Second: 18 * time.Second, 3 * time.Second: 34 * time.Second, 5 * time.Second: 50 * time.Second,
 		50 * time.Second: 410 * time.Second, 200 * time.Second: 1610 * time.Second, 500 * time.Millisecond: 14 * time.Second,
@@ -31,31 +31,31 @@ func TestEstimatesBetweenAndBeyondTheirPoints(t *testing.T) {
 	}
 }
 
-func TestTheLongestClipIsTheLastThatIsNotRefused(t *testing.T) {
+func TestLongestClipEndsInTime(t *testing.T) {
 	e, within := curve(), time.Minute
 	longest := e.Longest(5*time.Minute, within)
 	if longest != 10*time.Second { // 90 s
-		t.Errorf("the longest is %v", longest)
+		t.Errorf("the longest clip is %v, want 10s", longest)
 	}
 	if e.TooLong(longest, within) || !e.TooLong(longest+time.Second, within) {
-		t.Errorf("%v is not the last that ends in time", longest)
+		t.Errorf("%v is not the longest clip that ends in time", longest)
 	}
 	if got := e.Longest(5*time.Minute, time.Second); got != 0 {
-		t.Errorf("in a second %v would be done", got)
+		t.Errorf("%v would be done in a second, want 0", got)
 	}
 }
 
-func TestEstimatesThatMakeNoSense(t *testing.T) {
+func TestInvalidEstimatesAreRejected(t *testing.T) {
 	for name, change := range map[string]func(*job.Estimate){
-		"no points":         func(e *job.Estimate) { e.Points = nil },
-		"a negative time":   func(e *job.Estimate) { e.Points[0].Takes = -1 },
-		"no number":         func(e *job.Estimate) { e.Points[1].Takes = math.NaN() },
-		"weeks":             func(e *job.Estimate) { e.Points[1].Takes = 1e7 },
-		"a negative length": func(e *job.Estimate) { e.Points[0].Length = -1 },
-		"a length twice":    func(e *job.Estimate) { e.Points[1].Length = 1 },
-		"no slack":          func(e *job.Estimate) { e.Slack = 0 },
-		"too much slack":    func(e *job.Estimate) { e.Slack = math.Inf(1) },
-		"too many points":   func(e *job.Estimate) { e.Points = make([]job.EstimatePoint, 1000) },
+		"no points":             func(e *job.Estimate) { e.Points = nil },
+		"a negative time":       func(e *job.Estimate) { e.Points[0].Takes = -1 },
+		"not a number":          func(e *job.Estimate) { e.Points[1].Takes = math.NaN() },
+		"weeks":                 func(e *job.Estimate) { e.Points[1].Takes = 1e7 },
+		"a negative length":     func(e *job.Estimate) { e.Points[0].Length = -1 },
+		"the same length twice": func(e *job.Estimate) { e.Points[1].Length = 1 },
+		"no slack":              func(e *job.Estimate) { e.Slack = 0 },
+		"too much slack":        func(e *job.Estimate) { e.Slack = math.Inf(1) },
+		"too many points":       func(e *job.Estimate) { e.Points = make([]job.EstimatePoint, 1000) },
 	} {
 		e := curve()
 		if err := e.Validate(); err != nil {
@@ -79,7 +79,7 @@ func (p *published) Estimates(context.Context) (job.Estimates, error) {
 	return p.estimates, p.err
 }
 
-func TestTheServiceRemembersEstimates(t *testing.T) {
+func TestServiceCachesEstimates(t *testing.T) {
 	now := time.Now()
 	store := &published{estimates: job.Estimates{curve()}}
 	service := job.NewService(job.Config{Estimates: store, Now: func() time.Time { return now }})
@@ -96,16 +96,16 @@ func TestTheServiceRemembersEstimates(t *testing.T) {
 		t.Error("another resolution has the same estimate")
 	}
 	now = now.Add(time.Minute)
-	store.err = errors.New("the store is away")
+	store.err = errors.New("the store is unreachable")
 	if !known() || store.reads != 2 {
-		t.Errorf("the known estimate is forgotten, after %d reads", store.reads)
+		t.Errorf("the known estimate was forgotten after %d reads", store.reads)
 	}
 	now = now.Add(time.Minute)
 	store.estimates, store.err = nil, nil
 	if known() {
-		t.Error("a withdrawn estimate is known")
+		t.Error("a removed estimate is still known")
 	}
 	if _, known := job.NewService(job.Config{Now: time.Now}).Estimate(t.Context(), curve().EditKind); known {
-		t.Error("it is known without a reader")
+		t.Error("an estimate is known without a reader")
 	}
 }

@@ -1,5 +1,5 @@
-// Package job holds the rules of asynchronous media jobs: states, runs, deadline, visibility and
-// acceptance. It imports neither HTTP nor a database; [Store] declares the methods that it needs.
+// Package job holds the rules of asynchronous media jobs: states, runs, deadlines, visibility and
+// admission. It imports neither HTTP nor a database; [Store] declares the methods that it needs.
 package job
 
 import (
@@ -13,7 +13,7 @@ import (
 // Status is a job's state (docs/contract/jobs.md#states).
 type Status string
 
-// The states. Completed and Failed are terminal: they never change.
+// Completed and Failed are terminal states.
 const (
 	Pending    Status = "pending"
 	Processing Status = "processing"
@@ -23,7 +23,7 @@ const (
 
 func (s Status) Terminal() bool { return s == Completed || s == Failed }
 
-// Code says why a job failed (docs/contract/jobs.md#failure-codes).
+// Code is the reason for a failure (docs/contract/jobs.md#failure-codes).
 type Code string
 
 const (
@@ -34,10 +34,10 @@ const (
 	Cancelled    Code = "cancelled"
 )
 
-// Failure is why a job failed, as its account sees it.
+// Failure describes to the account why a job failed.
 type Failure struct {
 	Code Code `json:"code"`
-	// Message is for the person who sent the job; it holds no path and no internal error.
+	// Message is for the person who sent the job. It contains no path and no internal error.
 	Message string `json:"message"`
 }
 
@@ -48,17 +48,19 @@ func TimeoutFailure() Failure {
 func CancelledFailure() Failure { return Failure{Cancelled, "The job was cancelled."} }
 
 func WorkerLostFailure() Failure {
-	return Failure{WorkerLost, "The job was lost three times while it was being processed."}
+	return Failure{WorkerLost, "The job was interrupted three times while it was being processed."}
 }
 
 const (
-	// MaxAge is how long a job has from its creation to its end.
+	// MaxAge is the time from a job's creation to its deadline.
 	MaxAge = 10 * time.Minute
-	// MaxRuns is how many runs a job may start.
+	// MaxRuns limits the runs that a job may start.
 	MaxRuns = 3
-	// FreeCrashes is how many crashes of the one-machine server do not count as a run of a running
-	// job. The first crashes may not be the job's fault. But a job that is running in every crash
-	// may be the cause, and must end.
+	// FreeCrashes is the number of crashes of the one-machine server that do not count as a run.
+	// The
+	// first crashes may not be the job's fault. But a job that runs during every crash may be the
+	// cause
+	// and must end.
 	FreeCrashes = 2
 )
 
@@ -77,8 +79,7 @@ func LaneOf(kind catalog.Kind) Lane {
 	return VideoLane
 }
 
-// Input is a file of an accepted job. The job has its own copy of the blob, which is kept until the
-// job has ended.
+// Input is a file of an accepted job. The job keeps its own copy of the blob until it ends.
 type Input struct {
 	Blob string `json:"blob"`
 	// Name is the client's cleaned name of the file, or empty.
@@ -88,31 +89,36 @@ type Input struct {
 	Size int64 `json:"size"`
 	// MD5 is in hex.
 	MD5 string `json:"md5,omitempty"`
-	// File is the blob of the stored file that the input was copied from. It is empty if the bytes
-	// came with the job. The file may have been deleted.
+	// File is the blob of the stored file that the input was copied from, which may have been
+	// deleted.
+	// It is empty if the client sent the bytes with the job.
 	File string `json:"file,omitempty"`
 }
 
 // Request is the content of a submission.
 type Request struct {
 	Prompt string `json:"prompt,omitempty"`
-	// Options are the other fields of the form that have a value: strings,
-	// bools and int64s by field name. The seed is on the job.
+	// Options holds the other form fields that have a value: strings, bools and int64s by field
+	// name.
+	// The seed is on the job.
 	Options map[string]any `json:"options,omitempty"`
-	// Inputs are the files by field name.
+	// Inputs holds the files by field name.
 	Inputs map[string]Input `json:"inputs,omitempty"`
 	// Price is the model's price for the requested size at acceptance, or nil. Length is the
-	// expected length of the result, or 0 if unknown.
+	// expected
+	// length of the result, or 0 if unknown.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
-	// Spread is set for jobs without inputs, whose blob names begin with random digits (see
-	// Config.SpreadBlobs). Jobs with inputs show it in the names of their inputs.
+	// Spread is set for jobs without inputs whose blob names begin with random digits (see
+	// Config.SpreadBlobs). For jobs with inputs, the names of the inputs show it.
 	Spread bool `json:"spread,omitempty"`
 }
 
-// Cost returns the cost of the job by its price at acceptance, in billionths of the currency. It
-// uses the length of the result, or before that the expected length. A job with a reserved cost
-// never exceeds it. known is false if the cost is unknown. A failed job costs nothing.
+// Cost returns the cost of the job at its accepted price, in billionths of the currency. It uses
+// the
+// length of the result, or the expected length until then. The cost never exceeds a reserved
+// cost.
+// known is false if the cost is unknown. A failed job costs nothing.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -130,13 +136,13 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 	return billionths, price.Currency, known
 }
 
-// Option returns a string option, or "".
+// Option returns a string option, or "" if it is missing.
 func (r Request) Option(name string) string {
 	value, _ := r.Options[name].(string)
 	return value
 }
 
-// Flag returns a boolean option, or false.
+// Flag returns a boolean option, or false if it is missing.
 func (r Request) Flag(name string) bool {
 	value, _ := r.Options[name].(bool)
 	return value
@@ -149,26 +155,30 @@ type Result struct {
 	Size int64 `json:"size"`
 	// SHA256 is in hex. It is the result's entity tag.
 	SHA256 string `json:"sha256"`
-	// Width and Height are in pixels. Duration is the length of a video. Results of early versions have 0.
+	// Width and Height are in pixels. Duration is the length of a video. All are 0 in results of
+	// early
+	// versions.
 	Width    int           `json:"width,omitempty"`
 	Height   int           `json:"height,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
-	// EnhancedPrompt is the expanded prompt that the result was made with, or empty.
+	// EnhancedPrompt is the expanded prompt that the engine used, or empty.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
-	// Engine names the engine that made the result. It is empty for old results.
+	// Engine names the engine that made the result. It is empty in old results.
 	Engine string `json:"engine,omitempty"`
-	// Understood lists the parts of the prompt that the engine followed: nil if unknown, empty if it
-	// followed none.
+	// Understood lists the phrases of the prompt that the engine followed. It is nil if unknown,
+	// and
+	// empty if the engine followed none.
 	Understood []string `json:"understood,omitzero"`
-	// Notice is a message of the engine about the result, or empty.
+	// Notice is a message from the engine about the result, or empty.
 	Notice string `json:"notice,omitempty"`
-	// Credentials are the Content Credentials in the result, or nil.
+	// Credentials describes the Content Credentials in the result, or is nil.
 	Credentials *Credentials `json:"credentials,omitempty"`
 }
 
 // Credentials summarizes the Content Credentials (C2PA) of a result.
 type Credentials struct {
-	// SourceType is a term of IPTC's vocabulary of digital sources, such as "trainedAlgorithmicMedia".
+	// SourceType is a term of the IPTC vocabulary of digital sources, such as
+	// "trainedAlgorithmicMedia".
 	SourceType string `json:"source_type"`
 	// SignedBy is the name in the signer's certificate.
 	SignedBy string    `json:"signed_by"`
@@ -178,45 +188,50 @@ type Credentials struct {
 type Job struct {
 	ID      string
 	Account string
-	// Key is the id of the permanent key of the submission.
+	// Key is the id of the permanent key that submitted the job.
 	Key string
 	// Model is the canonical id.
 	Model   string
 	Lane    Lane
 	Seed    uint32
 	Request Request
-	// Webhook is the URL that receives a message when the job ends, or empty.
+	// Webhook is the URL that is notified when the job ends, or empty.
 	Webhook string
-	// Trace is the W3C traceparent of the submission, the parent of the worker's spans, or empty.
+	// Trace is the W3C traceparent of the submission, or empty. The worker's spans are its
+	// children.
 	Trace string
-	// Estimate is the engine's expected run time at acceptance, in whole milliseconds, or 0 if unknown.
+	// Estimate is the engine's expected run time at acceptance, in whole milliseconds, or 0 if
+	// unknown.
 	Estimate time.Duration
 
-	// Holds are the amounts taken from budgets at acceptance. They are settled when the job ends.
+	// Holds lists the amounts reserved in budgets at acceptance. They are settled when the job
+	// ends.
 	Holds []budget.Hold
 
 	Status Status
-	// Progress is 0 to 1 and never falls.
+	// Progress is between 0 and 1 and never falls.
 	Progress float64
-	// Runs counts the runs that were started and neither released nor forgiven (see FreeCrashes).
+	// Runs counts the started runs, except released runs and forgiven crashes (see FreeCrashes).
 	Runs int
-	// Nonce identifies the run in progress. Writes of any other run change nothing.
+	// Nonce identifies the run in progress. Writes by any other run change nothing.
 	Nonce string
 
 	CreatedAt time.Time
-	// Deadline is when the job is over in any state.
+	// Deadline is the time after which the job counts as failed if it has not ended.
 	Deadline time.Time
 	// StartedAt is when the first run started, CompletedAt when the job completed or failed. Both
-	// are zero until then.
+	// are
+	// zero until then.
 	StartedAt, CompletedAt time.Time
 
-	// Result is set exactly when the job is completed, Failure exactly when it has failed.
+	// Result is set only for completed jobs, Failure only for failed jobs.
 	Result  *Result
 	Failure *Failure
 }
 
-// At returns the job's state at a time: a job that is open past its deadline has timed out, even if
-// not recorded yet.
+// At returns the job's state at the given time. A job that is open past its deadline has timed
+// out,
+// even if its record does not show that yet.
 func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j
@@ -226,11 +241,12 @@ func (j Job) At(now time.Time) Job {
 	return j
 }
 
-// leastProgress is the progress from which the rest of a run can be estimated.
+// leastProgress is the minimum progress for estimating the rest of a run.
 const leastProgress = 0.05
 
-// Left estimates the time to the end of a job in its first run from its progress. It is unknown
-// below leastProgress.
+// Left estimates the time to the end of a job from its progress. It is unknown below
+// leastProgress,
+// and for jobs that are not in their first run.
 func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
 		return 0, false
@@ -240,27 +256,28 @@ func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	return max(0, min(left, j.Deadline.Sub(now))), true
 }
 
-// Folder is the prefix of the names of a job's blobs.
+// Folder returns the prefix of a job's blob names.
 func Folder(id string) string { return "jobs/" + id }
 
-// InputBlob names the blob of an input on one machine. Use Service.InputBlob for any deployment.
+// InputBlob names the blob of an input on one machine. Service.InputBlob works in every
+// deployment.
 func InputBlob(id, field string) string { return Folder(id) + "/" + field }
 
-// spreadFolder is Folder with the last digits of the id first. They are random, while ids begin
-// with the time. So an object store that partitions names by prefix spreads new jobs.
+// spreadFolder is like Folder, but starts with the last digits of the id. They are random, while
+// ids
+// start with the time. So an object store that partitions names by prefix spreads new jobs.
 func spreadFolder(id string) string { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
 
-// ResultBlob names the blob of a run's result. Job and run determine it, so two runs never write
-// the same name.
+// ResultBlob names the blob of a run's result. Every run has its own name.
 func ResultBlob(id, nonce string) string { return resultIn(Folder(id), nonce) }
 
 func resultIn(folder, nonce string) string { return folder + "/result-" + nonce }
 
-// ResultBlob names the blob of the current run's result.
 func (j Job) ResultBlob() string { return resultIn(j.folder(), j.Nonce) }
 
-// folder returns the prefix of the job's blobs: from the name of an input, or from Request.Spread
-// without inputs.
+// folder returns the prefix of the job's blob names. It is taken from the name of an input, or
+// from
+// Request.Spread for jobs without inputs.
 func (j Job) folder() string {
 	for _, input := range j.Request.Inputs {
 		if folder := path.Dir(input.Blob); path.Base(folder) == j.ID {

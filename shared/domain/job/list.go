@@ -15,7 +15,7 @@ type Filter struct {
 	Status Status
 	// Model is a canonical id, or empty for any.
 	Model string
-	// Search has words that the jobs mention, see Job.Mentions. Empty means any.
+	// Search holds words that the jobs must mention (see Job.Mentions), or is empty for any.
 	Search string
 }
 
@@ -23,19 +23,19 @@ func (f Filter) Matches(j Job) bool {
 	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
 }
 
-// Mentions reports whether each word of a search is a part of the job's prompt, its id or the name
-// of an input, ignoring case (docs/contract/media.md#list-of-jobs).
+// Mentions reports whether the job's prompt, its id or the name of an input contains each word of
+// the search, ignoring case (docs/contract/media.md#list-of-jobs).
 func (j Job) Mentions(search string) bool {
 	words := strings.Fields(strings.ToLower(search))
 	if len(words) == 0 {
 		return true
 	}
-	var told strings.Builder
-	told.WriteString(j.ID + "\n" + j.Request.Prompt)
+	var mentioned strings.Builder
+	mentioned.WriteString(j.ID + "\n" + j.Request.Prompt)
 	for _, input := range j.Request.Inputs {
-		told.WriteString("\n" + input.Name)
+		mentioned.WriteString("\n" + input.Name)
 	}
-	text := strings.ToLower(told.String())
+	text := strings.ToLower(mentioned.String())
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
@@ -47,15 +47,18 @@ func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 
 func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 
-// maxWalks limits the store's queries for one page. A query may pass over many jobs that do not
-// match; a page that is still short is returned.
+// maxWalks limits the number of store queries for one page. A query may skip many jobs that do
+// not
+// match, so a page may be short.
 const maxWalks = 3
 
-// List returns a page of an account's jobs, newest first, and the cursor of the next page, empty on
-// the last one. A page may be short, even empty, while more follow. Jobs past their deadline have
-// timed out, and jobs past their record's age are omitted.
+// List returns a page of an account's jobs, newest first, and the cursor of the next page, which
+// is
+// empty on the last page. A page may be short or even empty while more pages follow. Jobs past
+// their
+// deadline have timed out. Jobs past the age of their record are omitted.
 //
-// Errors: fault.Invalid if the cursor was not made for the account.
+// Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(
 	ctx context.Context, account string, filter Filter, cursor string, limit int,
 ) ([]Job, string, error) {

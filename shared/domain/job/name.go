@@ -7,16 +7,17 @@ import (
 	"unicode/utf8"
 )
 
-// The longest parts of a result's name, in bytes. Together they fit into a file name on every system.
+// The maximum lengths in bytes. Together they fit into a file name on every system.
 const (
 	maxSourceName = 100
 	maxPromptName = 60
 )
 
-// ResultName returns a name for the file of a job's result, without an extension. It has the
-// input's name and the first words of the prompt, such as "beach-watercolor"
-// (docs/contract/jobs.md#results), and only letters and digits of any script, "_" and "-". Without
-// both it is the job's id.
+// ResultName returns a file name for the job's result, without an extension. It joins the input's
+// name and the first words of the prompt, such as "beach-watercolor"
+// (docs/contract/jobs.md#results). It contains only letters and digits of any script, "_" and
+// "-".
+// If both are missing, it is the job's id.
 func (j Job) ResultName() string {
 	source := j.Request.Inputs["data"].Name
 	source = cut(worded(strings.TrimSuffix(source, path.Ext(source))), maxSourceName)
@@ -33,7 +34,7 @@ func worded(text string) string {
 	}), "-")
 }
 
-// cut returns the whole words that fit into most bytes, or the start of a first word that is longer.
+// cut returns the complete words that fit into most bytes, or the start of a longer first word.
 func cut(words string, most int) string {
 	if len(words) <= most {
 		return words

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job without inputs records the place of its blobs, from its acceptance on.
-func TestNamesOfJobsWithoutInputs(t *testing.T) {
+// A job without inputs records the place of its blobs at acceptance.
+func TestJobWithoutInputsRecordsItsBlobNames(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	for spread, want := range map[bool]string{true: "jobs/7X/" + id + "/", false: "jobs/" + id + "/"} {
 		store := &accepting{}
@@ -47,10 +47,10 @@ func (a *accepting) Accept(_ context.Context, j job.Job, _ int, _ ...budget.Clai
 	return nil
 }
 
-// Names of blobs start with random digits if the store partitions by prefix. A run's output is stored
-// with the inputs, and thumbnails with the result, also for a job that another version accepted or
-// completed.
-func TestNamesOfBlobs(t *testing.T) {
+// Names of blobs start with random digits if the store partitions by prefix. A run's output is
+// stored with the inputs, and thumbnails with the result, even if another version accepted or
+// completed the job.
+func TestBlobNamesFollowInputsAndResults(t *testing.T) {
 	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
 	spread, plain := job.NewService(job.Config{SpreadBlobs: true}), job.NewService(job.Config{})
 	for _, c := range []struct{ input, result, thumbnails string }{

@@ -7,24 +7,24 @@ import (
 	"time"
 )
 
-// Lines reads the queues that pending jobs wait in. A read costs at most a count in an index. The
-// suite in jobtest specifies it; every adapter runs it.
-type Lines interface {
-	// Line returns the recent state of a lane's queue.
-	Line(ctx context.Context, lane Lane) (Line, error)
+// Queues reads the queues of pending jobs. A read costs at most a count in an index. The suite in
+// jobtest specifies it; every adapter runs it.
+type Queues interface {
+	// Queue returns the recent state of a lane's queue.
+	Queue(ctx context.Context, lane Lane) (Queue, error)
 	// Own counts the account's other pending jobs on the job's lane.
 	Own(ctx context.Context, j Job) (Own, error)
 }
 
-// Line is the state of a lane's queue.
-type Line struct {
+type Queue struct {
 	Waiting int
-	// ByAccount divides Waiting by account. It is nil if the queue does not count by account. Then
-	// the number of workers is only known from Running.
+	// ByAccount divides Waiting by account. It is nil if the queue does not count by account. In
+	// that
+	// case the number of workers is known only from Running.
 	ByAccount map[string]int
-	// Running is how many jobs workers process.
+	// Running is the number of jobs that workers process.
 	Running int
-	// Runs are the runs of recently completed jobs, in no order.
+	// Runs lists the run times of recently completed jobs, in no order.
 	Runs []RunTime
 }
 
@@ -34,8 +34,8 @@ type RunTime struct {
 	Took  time.Duration
 }
 
-// Own counts an account's pending jobs on a lane before and after one of them. If ByAccount is nil,
-// some may already run.
+// Own counts the account's pending jobs on the lane before and after a given job. If ByAccount is
+// nil, some of them may be running.
 type Own struct{ Before, After int }
 
 // Span is a likely earliest and latest time.
@@ -43,112 +43,113 @@ type Span struct{ Earliest, Latest time.Time }
 
 // Outlook is the forecast of a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
-	// Position is about how many jobs are served until this one is, including itself: 1 is the
-	// next. It may grow if others arrive, and fall because accounts take turns.
+	// Position is the approximate place in the queue, where 1 is the next job. It may grow if
+	// other
+	// accounts submit jobs, and fall because accounts take turns.
 	Position int
-	// Start and Completion are when its run starts and ends. They are nil if unknown.
+	// Start and Completion forecast when the run starts and ends. They are nil if unknown.
 	Start, Completion *Span
 }
 
 const (
-	// lineFor is how long a service caches a queue.
-	lineFor = 2 * time.Second
-	// spread is a number of standard deviations: four of five run times of a normal distribution
-	// are within it.
-	spread = 1.28
-	// margin widens known times by a fraction. estimateMargin does so for an engine's estimates and
-	// for few runs.
+	// queueFor is the cache time of a queue.
+	queueFor = 2 * time.Second
+	// sigmas is a number of standard deviations. Four of five values of a normal distribution lie
+	// within
+	// it.
+	sigmas = 1.28
+	// margin widens known times by this fraction. estimateMargin is for an engine's estimates,
+	// and for
+	// few runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
 
-// lines caches the queues of a service's lanes.
-type lines struct {
+type queues struct {
 	mu    sync.Mutex
-	known map[Lane]knownLine
+	known map[Lane]knownQueue
 }
 
-type knownLine struct {
-	line Line
-	err  error
-	at   time.Time
+type knownQueue struct {
+	queue Queue
+	err   error
+	at    time.Time
 }
 
-// Outlook returns the outlook of a pending job by its lane's queue within the last two seconds.
-// known is false for any other job, or without Lines.
+// Outlook forecasts a pending job from the state of its queue, which is at most two seconds old.
+// known is false for any other job, or without Queues.
 func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
-	if s.config.Lines == nil || j.Status != Pending {
+	if s.config.Queues == nil || j.Status != Pending {
 		return Outlook{}, false
 	}
-	line, err := s.line(ctx, j.Lane)
+	queue, err := s.queue(ctx, j.Lane)
 	if err != nil {
 		return Outlook{}, false
 	}
-	own, err := s.config.Lines.Own(ctx, j)
+	own, err := s.config.Queues.Own(ctx, j)
 	if err != nil {
 		s.config.Logger.WarnContext(ctx, "cannot read an account's place in the queue", "error", err)
 		return Outlook{}, false
 	}
-	return line.outlook(j, own, s.config.Workers[j.Lane], s.config.Now()), true
+	return queue.outlook(j, own, s.config.Workers[j.Lane], s.config.Now()), true
 }
 
-// line returns a lane's queue, at most lineFor old.
-func (s *Service) line(ctx context.Context, lane Lane) (Line, error) {
-	s.lines.mu.Lock()
-	defer s.lines.mu.Unlock()
+// queue returns a lane's queue, at most queueFor old.
+func (s *Service) queue(ctx context.Context, lane Lane) (Queue, error) {
+	s.queues.mu.Lock()
+	defer s.queues.mu.Unlock()
 	now := s.config.Now()
-	known, ok := s.lines.known[lane]
-	if ok && now.Sub(known.at).Abs() < lineFor {
-		return known.line, known.err
+	known, ok := s.queues.known[lane]
+	if ok && now.Sub(known.at).Abs() < queueFor {
+		return known.queue, known.err
 	}
-	known = knownLine{at: now}
-	if known.line, known.err = s.config.Lines.Line(ctx, lane); known.err != nil {
+	known = knownQueue{at: now}
+	if known.queue, known.err = s.config.Queues.Queue(ctx, lane); known.err != nil {
 		if ctx.Err() != nil {
-			return Line{}, known.err // one caller has gone
+			return Queue{}, known.err // only this caller has gone
 		}
 		s.config.Logger.WarnContext(ctx, "cannot read the queue of a lane", "lane", lane, "error", known.err)
 	}
-	if s.lines.known == nil {
-		s.lines.known = map[Lane]knownLine{}
+	if s.queues.known == nil {
+		s.queues.known = map[Lane]knownQueue{}
 	}
-	s.lines.known[lane] = known
-	return known.line, known.err
+	s.queues.known[lane] = known
+	return known.queue, known.err
 }
 
-// outlook returns the outlook of a pending job with a number of workers.
-func (l Line) outlook(j Job, own Own, workers int, now time.Time) Outlook {
-	least, most := l.ahead(j.Account, own)
-	told := Outlook{Position: most + 1}
-	if l.ByAccount == nil {
-		workers = min(workers, l.Running)
+func (q Queue) outlook(j Job, own Own, workers int, now time.Time) Outlook {
+	least, most := q.ahead(j.Account, own)
+	forecast := Outlook{Position: most + 1}
+	if q.ByAccount == nil {
+		workers = min(workers, q.Running)
 	}
-	// Without running jobs there may be no worker, and without past runs the time is unknown.
-	if l.Running == 0 || workers == 0 || len(l.Runs) == 0 {
-		return told
+	// Without running jobs there may be no worker, and without past runs the run time is unknown.
+	if q.Running == 0 || workers == 0 || len(q.Runs) == 0 {
+		return forecast
 	}
-	mean, deviation := meanOf(l.Runs)
-	turns := func(ahead int) int { return max(0, ahead+1+l.Running-workers) }
-	// A worker ends its job at any time from now to a whole run later.
+	mean, deviation := meanOf(q.Runs)
+	turns := func(ahead int) int { return max(0, ahead+1+q.Running-workers) }
+	// A worker finishes its job at any time between now and one full run later.
 	soonest, last := turns(least), turns(most)
 	earliest := mean*float64(max(0, soonest-1)/workers)*(1-margin) -
-		spread*deviation*math.Sqrt(float64(soonest))/float64(workers)
+		sigmas*deviation*math.Sqrt(float64(soonest))/float64(workers)
 	latest := mean*float64((last+workers-1)/workers)*(1+margin) +
-		spread*deviation*math.Sqrt(float64(last))/float64(workers)
-	told.Start = spanOf(j, now, earliest, latest)
-	if shortest, longest, known := l.takes(j); known {
-		told.Completion = spanOf(j, now, max(0, earliest)+shortest, latest+longest)
+		sigmas*deviation*math.Sqrt(float64(last))/float64(workers)
+	forecast.Start = spanOf(j, now, earliest, latest)
+	if shortest, longest, known := q.takes(j); known {
+		forecast.Completion = spanOf(j, now, max(0, earliest)+shortest, latest+longest)
 	}
-	return told
+	return forecast
 }
 
-// ahead returns the least and the largest number of waiting jobs that are served before the
-// account's job, if no others arrive: accounts take turns.
-func (l Line) ahead(account string, own Own) (least, most int) {
-	if l.ByAccount == nil {
-		return max(0, own.Before-l.Running), max(own.Before, l.Waiting-1-own.After)
+// ahead returns the minimum and maximum number of waiting jobs that workers start before the
+// account's job, if no others arrive. Accounts take turns.
+func (q Queue) ahead(account string, own Own) (least, most int) {
+	if q.ByAccount == nil {
+		return max(0, own.Before-q.Running), max(own.Before, q.Waiting-1-own.After)
 	}
 	least, most = own.Before, own.Before
-	for other, waiting := range l.ByAccount {
+	for other, waiting := range q.ByAccount {
 		if other != account {
 			least += min(waiting, own.Before)
 			most += min(waiting, own.Before+1)
@@ -157,14 +158,15 @@ func (l Line) ahead(account string, own Own) (least, most int) {
 	return least, most
 }
 
-// takes returns the run time of a job in seconds, by its engine's estimate or by runs of its model.
-// known is false before the first run of a model.
-func (l Line) takes(j Job) (shortest, longest float64, known bool) {
+// takes returns the range of run times of a job in seconds, from its engine's estimate or from
+// runs
+// of its model. known is false before the first run of a model.
+func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)
 	if seconds := j.Estimate.Seconds(); seconds > 0 {
 		shortest, longest = seconds, seconds
 	} else {
-		for _, run := range l.Runs {
+		for _, run := range q.Runs {
 			if run.Model == j.Model {
 				shortest, longest = min(shortest, run.Took.Seconds()), max(longest, run.Took.Seconds())
 			}
@@ -173,7 +175,7 @@ func (l Line) takes(j Job) (shortest, longest float64, known bool) {
 	return shortest * (1 - estimateMargin), longest * (1 + estimateMargin), !math.IsInf(shortest, 1)
 }
 
-// spanOf returns the span between two times from now, in seconds, limited by the job's deadline.
+// spanOf returns a span from offsets in seconds from now. The job's deadline limits it.
 func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	at := func(seconds float64) time.Time {
 		t := now.Add(time.Duration(max(0, min(seconds, MaxAge.Seconds())) * float64(time.Second)))

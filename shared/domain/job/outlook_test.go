@@ -10,20 +10,20 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// lined is a line that does not change.
-type lined struct {
-	line  job.Line
+// fixedQueue is a queue that does not change.
+type fixedQueue struct {
+	queue job.Queue
 	own   job.Own
 	fails error
 	reads int
 }
 
-func (l *lined) Line(context.Context, job.Lane) (job.Line, error) {
+func (l *fixedQueue) Queue(context.Context, job.Lane) (job.Queue, error) {
 	l.reads++
-	return l.line, l.fails
+	return l.queue, l.fails
 }
 
-func (l *lined) Own(context.Context, job.Job) (job.Own, error) { return l.own, nil }
+func (l *fixedQueue) Own(context.Context, job.Job) (job.Own, error) { return l.own, nil }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
@@ -34,14 +34,14 @@ func pendingJob() job.Job {
 	}
 }
 
-func outlook(t *testing.T, l *lined, j job.Job, workers int) job.Outlook {
+func outlook(t *testing.T, l *fixedQueue, j job.Job, workers int) job.Outlook {
 	t.Helper()
 	service := job.NewService(job.Config{
-		Lines: l, Now: func() time.Time { return noon }, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: workers},
+		Queues: l, Now: func() time.Time { return noon }, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: workers},
 	})
 	told, known := service.Outlook(t.Context(), j)
 	if !known {
-		t.Fatal("nothing is known")
+		t.Fatal("the outlook is unknown")
 	}
 	return told
 }
@@ -54,54 +54,54 @@ func seconds(s *job.Span) [2]float64 {
 	return [2]float64{s.Earliest.Sub(noon).Seconds(), s.Latest.Sub(noon).Seconds()}
 }
 
-func TestOutlook(t *testing.T) {
+func TestOutlookFollowsQueue(t *testing.T) {
 	tens := []job.RunTime{{"gen-2.5", 10 * time.Second}, {"gen-2.5", 10 * time.Second}}
 	for name, c := range map[string]struct {
-		lined
+		fixedQueue
 		workers           int
 		position          int
 		start, completion [2]float64
 	}{
 		"a free worker": {
-			lined{line: job.Line{Waiting: 1, Running: 1, ByAccount: map[string]int{"acme": 1}, Runs: tens}}, 2,
+			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, ByAccount: map[string]int{"acme": 1}, Runs: tens}}, 2,
 			1, [2]float64{0, 0}, [2]float64{7.5, 12.5},
 		},
-		"next of one": {
-			lined{line: job.Line{Waiting: 1, Running: 1, ByAccount: map[string]int{"acme": 1}, Runs: tens}}, 1,
+		"next in the queue": {
+			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, ByAccount: map[string]int{"acme": 1}, Runs: tens}}, 1,
 			1, [2]float64{0, 11}, [2]float64{7.5, 23.5},
 		},
 		"fourth of its account": {
-			lined{line: job.Line{Waiting: 4, Running: 1, ByAccount: map[string]int{"acme": 4}, Runs: tens}, own: job.Own{Before: 3}},
+			fixedQueue{queue: job.Queue{Waiting: 4, Running: 1, ByAccount: map[string]int{"acme": 4}, Runs: tens}, own: job.Own{Before: 3}},
 			1, 4, [2]float64{27, 44}, [2]float64{34.5, 56.5},
 		},
 		"first of its account, behind fifty of another": {
-			lined{line: job.Line{Waiting: 51, Running: 1, ByAccount: map[string]int{"acme": 1, "zoo": 50}, Runs: tens}}, 1,
+			fixedQueue{queue: job.Queue{Waiting: 51, Running: 1, ByAccount: map[string]int{"acme": 1, "zoo": 50}, Runs: tens}}, 1,
 			2, [2]float64{0, 22}, [2]float64{7.5, 34.5},
 		},
 		"second of its account, behind fifty of another and one": {
-			lined{
-				line: job.Line{Waiting: 53, Running: 1, ByAccount: map[string]int{"acme": 2, "zoo": 50, "hut": 1}, Runs: tens},
-				own:  job.Own{Before: 1},
+			fixedQueue{
+				queue: job.Queue{Waiting: 53, Running: 1, ByAccount: map[string]int{"acme": 2, "zoo": 50, "hut": 1}, Runs: tens},
+				own:   job.Own{Before: 1},
 			}, 1, 5, [2]float64{27, 55}, [2]float64{34.5, 67.5},
 		},
-		"a queue that knows no accounts": {
-			lined{line: job.Line{Waiting: 9, Running: 2, Runs: tens}, own: job.Own{Before: 3, After: 2}}, 8,
+		"a queue that does not count accounts": {
+			fixedQueue{queue: job.Queue{Waiting: 9, Running: 2, Runs: tens}, own: job.Own{Before: 3, After: 2}}, 8,
 			7, [2]float64{0, 44}, [2]float64{7.5, 56.5},
 		},
-		"nobody works": {
-			lined{line: job.Line{Waiting: 3, ByAccount: map[string]int{"acme": 3}, Runs: tens}}, 2,
+		"no worker runs": {
+			fixedQueue{queue: job.Queue{Waiting: 3, ByAccount: map[string]int{"acme": 3}, Runs: tens}}, 2,
 			1, [2]float64{-1, -1}, [2]float64{-1, -1},
 		},
-		"nothing was done yet": {
-			lined{line: job.Line{Waiting: 1, Running: 1, ByAccount: map[string]int{"acme": 1}}}, 1,
+		"no job has completed yet": {
+			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, ByAccount: map[string]int{"acme": 1}}}, 1,
 			1, [2]float64{-1, -1}, [2]float64{-1, -1},
 		},
 		"the first run of a model": {
-			lined{line: job.Line{Waiting: 1, Running: 1, Runs: []job.RunTime{{"gen-image-2", 10 * time.Second}}}}, 1,
+			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, Runs: []job.RunTime{{"gen-image-2", 10 * time.Second}}}}, 1,
 			1, [2]float64{0, 11}, [2]float64{-1, -1},
 		},
 	} {
-		got := outlook(t, &c.lined, pendingJob(), c.workers)
+		got := outlook(t, &c.fixedQueue, pendingJob(), c.workers)
 		if got.Position != c.position || seconds(got.Start) != c.start || seconds(got.Completion) != c.completion {
 			t.Errorf("%s: position %d, start %v, completion %v; want %d, %v, %v", name, got.Position,
 				seconds(got.Start), seconds(got.Completion), c.position, c.start, c.completion)
@@ -109,12 +109,13 @@ func TestOutlook(t *testing.T) {
 	}
 }
 
-// An engine's own estimate counts more than the runs of other clips, and no estimate is later than the
+// An engine's estimate takes precedence over the runs of other clips. No forecast is later than
+// the
 // deadline.
-func TestOutlookByTheEngineWithinTheDeadline(t *testing.T) {
+func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second
-	told := outlook(t, &lined{line: job.Line{
+	told := outlook(t, &fixedQueue{queue: job.Queue{
 		Waiting: 50, Running: 1, ByAccount: map[string]int{"acme": 50}, Runs: []job.RunTime{{"gen-2.5", 20 * time.Second}},
 	}, own: job.Own{Before: 26}}, j, 1)
 	if got := seconds(told.Completion); got != [2]float64{468 + 75, 600} {
@@ -122,26 +123,26 @@ func TestOutlookByTheEngineWithinTheDeadline(t *testing.T) {
 	}
 }
 
-func TestOutlooksReadTheLineSeldom(t *testing.T) {
+func TestOutlooksAreCached(t *testing.T) {
 	now := noon
-	l := &lined{line: job.Line{Waiting: 1}}
-	service := job.NewService(job.Config{Lines: l, Now: func() time.Time { return now }, Random: rand.Reader})
+	l := &fixedQueue{queue: job.Queue{Waiting: 1}}
+	service := job.NewService(job.Config{Queues: l, Now: func() time.Time { return now }, Random: rand.Reader})
 	for range 10 {
 		if _, known := service.Outlook(t.Context(), pendingJob()); !known {
-			t.Fatal("nothing is known")
+			t.Fatal("the outlook is unknown")
 		}
 		now = now.Add(time.Second / 2)
 	}
 	if l.reads != 3 {
-		t.Errorf("in 5 s the line was read %d times", l.reads)
+		t.Errorf("the queue was read %d times in 5 s, want 3", l.reads)
 	}
 	l.fails, now = errors.New("gone"), now.Add(time.Minute)
 	if _, known := service.Outlook(t.Context(), pendingJob()); known {
-		t.Error("something is known of a line that cannot be read")
+		t.Error("the outlook is known although the queue cannot be read")
 	}
 	ended := pendingJob()
 	ended.Status = job.Completed
 	if _, known := service.Outlook(t.Context(), ended); known {
-		t.Error("something is expected of a job that has ended")
+		t.Error("a job that has ended has an outlook")
 	}
 }

@@ -19,8 +19,8 @@ type knownRuns struct {
 
 func (k knownRuns) RunTimes(context.Context, job.Lane) ([]job.RunTime, error) { return k.runs, k.err }
 
-// paced lets a job wait and run, and returns how often its pace reads it, and how long after
-// its end that ends.
+// paced simulates a wait and a run of the job. It returns the number of reads, and the time from
+// the end of the job to the last read.
 func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, after time.Duration) {
 	created := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 	j.CreatedAt = created
@@ -40,13 +40,16 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 	}
 }
 
-// A client that waits for a job of a known model reads it at most ten times: once when it is accepted,
-// twice at four fifths of the shortest run, 1.04 s, because it had not started at first, and then at
-// each further tenth until the longest run's 1.9 s. Each client learns of the end within a tenth of its
-// run, whether its model is known or not, and half of them no later than without the model's times. The
-// last reads come at other moments, so one in twenty may learn of it a few milliseconds later, within
-// the same tenth.
-func TestPaceByWhatIsKnown(t *testing.T) {
+// A client that waits for a job of a known model reads it at most ten times: once after
+// acceptance,
+// twice at four fifths of the shortest run (1.04 s), because it had not started at first, and
+// then
+// after each further tenth until the longest run's 1.9 s. Each client learns of the end within a
+// tenth of the run, whether the model is known or not. Half of them learn it no later than
+// without
+// the model's times. The last reads are at other moments, so one in twenty may learn of it a few
+// milliseconds later, within the same tenth.
+func TestPaceUsesKnownRunTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }
 	var known []job.RunTime
@@ -61,7 +64,7 @@ func TestPaceByWhatIsKnown(t *testing.T) {
 			waits, runs := time.Duration(10+random.IntN(100))*time.Millisecond, takes()
 			n, late := paced(pace(), job.Job{Model: "image", Lane: job.ImageLane}, waits, runs)
 			if late > runs/10 {
-				t.Errorf("%s: the end of a run of %v is heard of after %v", what, runs, late)
+				t.Errorf("%s: the end of a run of %v was noticed after %v", what, runs, late)
 			}
 			reads, after = append(reads, n), append(after, late)
 		}
@@ -69,7 +72,7 @@ func TestPaceByWhatIsKnown(t *testing.T) {
 		slices.Sort(after)
 		return reads, after
 	}
-	blindReads, blindAfter := measure("not known", func() *job.Pace { return new(job.Pace) })
+	blindReads, blindAfter := measure("unknown", func() *job.Pace { return new(job.Pace) })
 	reads, after := measure("known", func() *job.Pace { return service.Pace(t.Context()) })
 	const half, last = 250, 499
 	t.Logf("reads %d to %d, then %d to %d", blindReads[0], blindReads[last], reads[0], reads[last])
@@ -83,8 +86,8 @@ func TestPaceByWhatIsKnown(t *testing.T) {
 	}
 }
 
-// The early end of a job, such as a failed one's, is noticed within two seconds.
-func TestPaceOfAQuickEnd(t *testing.T) {
+// The early end of a job, such as a failure, is noticed within two seconds.
+func TestPaceNoticesEarlyEnd(t *testing.T) {
 	runs := slices.Repeat([]job.RunTime{{Model: "slow", Took: time.Minute}}, 5)
 	few := runs[:2]
 	for name, c := range map[string]struct {
@@ -93,18 +96,18 @@ func TestPaceOfAQuickEnd(t *testing.T) {
 		runs     time.Duration
 		after    time.Duration // at most
 	}{
-		"known by its runs":                    {knownRuns{runs: runs}, 0, 100 * time.Millisecond, 2 * time.Second},
-		"known by its engine":                  {knownRuns{}, time.Minute, 100 * time.Millisecond, 2 * time.Second},
-		"the engine says less than runs":       {knownRuns{runs: runs}, 50 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond},
-		"two runs are too few":                 {knownRuns{runs: few}, 0, 100 * time.Millisecond, 20 * time.Millisecond},
-		"runs cannot be read":                  {knownRuns{err: errors.New("throttled")}, 0, 100 * time.Millisecond, 20 * time.Millisecond},
-		"a long run, heard of by its own part": {knownRuns{runs: runs}, 0, time.Minute, time.Second},
+		"known from its runs":                     {knownRuns{runs: runs}, 0, 100 * time.Millisecond, 2 * time.Second},
+		"known from its engine":                   {knownRuns{}, time.Minute, 100 * time.Millisecond, 2 * time.Second},
+		"the engine estimates less than the runs": {knownRuns{runs: runs}, 50 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond},
+		"two runs are too few":                    {knownRuns{runs: few}, 0, 100 * time.Millisecond, 20 * time.Millisecond},
+		"runs cannot be read":                     {knownRuns{err: errors.New("throttled")}, 0, 100 * time.Millisecond, 20 * time.Millisecond},
+		"a long run, noticed within a tenth":      {knownRuns{runs: runs}, 0, time.Minute, time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			service := job.NewService(job.Config{RunTimes: c.known})
 			_, after := paced(service.Pace(t.Context()), job.Job{Model: "slow", Estimate: c.estimate}, 0, c.runs)
 			if after > c.after {
-				t.Errorf("its end was heard of after %v, want %v at most", after, c.after)
+				t.Errorf("its end was noticed after %v, want at most %v", after, c.after)
 			}
 		})
 	}

@@ -1,5 +1,5 @@
 package job
 
-// PreviewBlob names the blob of the run's latest preview (docs/contract/jobs.md#previews). It
-// exists at most while the run lasts.
+// PreviewBlob names the blob of the run's latest preview (docs/contract/jobs.md#previews). It is
+// deleted when the run ends.
 func (j Job) PreviewBlob() string { return j.folder() + "/preview-" + j.Nonce }

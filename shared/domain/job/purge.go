@@ -7,9 +7,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Purge deletes a job that has ended: its blobs first and its record last, so that a failed purge
-// can be repeated. Then it deletes thumbnails that a worker stored in between. A worker that stores
-// them later finds no record, and deletes them.
+// Purge deletes an ended job. It deletes the blobs first and the record last, so that a failed
+// purge
+// can be repeated. Then it deletes thumbnails that a worker stored in the meantime. A worker that
+// stores them later finds no record and deletes them itself.
 //
 // Errors: fault.Conflict if the job has not ended.
 func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
@@ -31,8 +32,9 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 			return fmt.Errorf("job: purge %s: %w", j.ID, err)
 		}
 	}
-	// On a disk, a crashed run may have left a preview or a result, which no sweep would find
-	// without the record. Object storage deletes them by age.
+	// A crashed run may have left a preview or a result on the disk, which no sweep would find
+	// without
+	// the record. Object storage deletes them by age.
 	if folders, ok := blobs.(interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}); ok {
@@ -44,7 +46,7 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 		return fmt.Errorf("job: purge %s: %w", j.ID, err)
 	}
 	if err := blobs.Delete(ctx, thumbnails); err != nil {
-		return fmt.Errorf("job: purge %s: the thumbnails: %w", j.ID, err)
+		return fmt.Errorf("job: purge %s: delete the thumbnails: %w", j.ID, err)
 	}
 	return nil
 }

@@ -8,36 +8,35 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// StopReason is why a job's orchestration stopped.
 type StopReason string
 
 const (
-	// Broken orchestration failed: the job could not be queued, or its end could not be written.
+	// Broken means that the orchestration failed: it could not queue the job or write its end.
 	Broken StopReason = "broken"
-	// Refused orchestration failed on the condition of its write: the job has
-	// already ended, or belongs to another run.
+	// Refused means that the condition of a write failed: the job has already ended, or belongs
+	// to
+	// another run.
 	Refused StopReason = "refused"
-	// Aborted orchestration was stopped by a person.
+	// Aborted means that a person stopped the orchestration.
 	Aborted StopReason = "aborted"
-	// Overran orchestration exceeded its time limit.
+	// Overran means that the orchestration exceeded its time limit.
 	Overran StopReason = "overran"
 )
 
-// Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It never
-// changes an ended job, and its methods may be repeated.
+// Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It
+// never
+// changes an ended job, and its methods are idempotent.
 type Reaper struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Stopped ends a job whose orchestration has stopped.
-//
-// After a refused write it does not change a processing job: a run that has just started will end
-// it, or its deadline will.
+// Stopped ends a job whose orchestration has stopped. It does not change a processing job after
+// Refused, because the new run or the deadline will end it.
 func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := r.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
-		return nil // its client never received the id
+		return nil // the client never received the id
 	}
 	if err != nil {
 		return fmt.Errorf("job: end %s: %w", id, err)
@@ -59,7 +58,7 @@ func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error 
 	return r.fail(ctx, id, Failure{EngineError, "The job could not be handed to a worker."})
 }
 
-// GivenUp ends a job whose message was received too often without being settled.
+// GivenUp ends a job whose message was received too often without being deleted.
 func (r *Reaper) GivenUp(ctx context.Context, id string) error {
 	return r.fail(ctx, id, WorkerLostFailure())
 }
@@ -74,7 +73,7 @@ func known(err error) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("job: end it: %w", err)
+		return fmt.Errorf("job: end a job: %w", err)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 
 // Whatever stops the orchestration of a job, the job ends as docs/contract/jobs.md specifies, and an
 // ended job stays unchanged.
-func TestReaper(t *testing.T) {
+func TestReaperEndsJobs(t *testing.T) {
 	const (
 		pending    = "pending"
 		processing = "processing"
@@ -38,20 +38,20 @@ func TestReaper(t *testing.T) {
 			job.EngineError,
 		},
 		{
-			"a write was refused to a job that no worker has had", pending, time.Minute, stopped(job.Refused), job.Failed,
+			"a write was rejected for a job that no worker has had", pending, time.Minute, stopped(job.Refused), job.Failed,
 			job.EngineError,
 		},
-		{"a write was refused as another run has the job", processing, time.Minute, stopped(job.Refused), job.Processing, ""},
+		{"a write was rejected because another run has the job", processing, time.Minute, stopped(job.Refused), job.Processing, ""},
 		{
-			"a write was refused as the deadline had come", processing, job.MaxAge, stopped(job.Refused), job.Failed,
+			"a write was rejected because of the deadline", processing, job.MaxAge, stopped(job.Refused), job.Failed,
 			job.TimedOut,
 		},
-		{"a write was refused as the job had ended", completed, time.Minute, stopped(job.Refused), job.Completed, ""},
+		{"a write was rejected because the job had ended", completed, time.Minute, stopped(job.Refused), job.Completed, ""},
 		{"a person stopped the orchestration", processing, time.Minute, stopped(job.Aborted), job.Failed, job.Cancelled},
 		{"a person stopped it too late", completed, time.Minute, stopped(job.Aborted), job.Completed, ""},
 		{"orchestration overran", processing, time.Minute, stopped(job.Overran), job.Failed, job.TimedOut},
 		{
-			"orchestration overran and the deadline had come", pending, job.MaxAge, stopped(job.Overran), job.Failed,
+			"orchestration overran and the deadline had passed", pending, job.MaxAge, stopped(job.Overran), job.Failed,
 			job.TimedOut,
 		},
 		{"the queue gave up on a job", processing, time.Minute, givenUp, job.Failed, job.WorkerLost},
@@ -68,7 +68,7 @@ func TestReaper(t *testing.T) {
 			jobs := db.Jobs()
 			accept(t, jobs, c.state, created)
 			reaper := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
-			for range 2 { // events come at least once
+			for range 2 { // events arrive at least once
 				if err := c.tell(reaper); err != nil {
 					t.Fatal(err)
 				}
@@ -81,11 +81,11 @@ func TestReaper(t *testing.T) {
 				t.Errorf("the job is %s, want %s", got.Status, c.want)
 			}
 			if c.code != "" && (got.Failure == nil || got.Failure.Code != c.code) {
-				t.Errorf("its failure is %+v, want %s", got.Failure, c.code)
+				t.Errorf("the failure is %+v, want %s", got.Failure, c.code)
 			}
 		})
 	}
-	t.Run("nobody knows the job", func(t *testing.T) {
+	t.Run("the job is unknown", func(t *testing.T) {
 		db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 		if err != nil {
 			t.Fatal(err)

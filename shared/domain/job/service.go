@@ -21,41 +21,42 @@ import (
 type Config struct {
 	Store Store
 	Now   func() time.Time
-	// Random is the source of ids and seeds. It must be cryptographic, because a job's id must not
-	// be guessable.
+	// Random is the source of ids and seeds. It must be cryptographically secure, because job ids
+	// must
+	// not be guessable.
 	Random io.Reader
-	// Workers is how many jobs of each lane run at once, for admission.
+	// Workers is the number of jobs that each lane runs at the same time.
 	Workers map[Lane]int
-	// Spare is how many more places each lane has for accounts without a job there.
-	// Admission does not count them as capacity.
+	// Spare is the number of extra places per lane for accounts without a job on that lane.
+	// Admission
+	// does not count them as capacity.
 	Spare int
-	// ResultAge and RecordAge are how long a result and a record are kept after the job's end.
+	// ResultAge and RecordAge limit how long a result and a record are kept after the job has
+	// ended.
 	ResultAge, RecordAge time.Duration
 	// SpreadBlobs puts random digits before the ids in blob names of new jobs.
 	SpreadBlobs bool
 	Cursors     cursor.Codec
-	// Watcher reports changes of jobs; if it is nil, jobs are polled.
+	// Watcher reports changes of jobs. If it is nil, jobs are polled.
 	Watcher Watcher
-	// Orchestrator is notified of jobs that were ended from outside; nil without an orchestrator.
+	// Orchestrator is notified when a job is cancelled. It may be nil.
 	Orchestrator Orchestrator
-	// Estimates may be nil.
+	// Estimates, Queues, RunTimes and Budgets may be nil.
 	Estimates EstimateReader
-	// Lines may be nil.
-	Lines Lines
-	// RunTimes may be nil.
-	RunTimes RunTimes
-	// Budgets may be nil.
-	Budgets Budgets
+	Queues    Queues
+	RunTimes  RunTimes
+	Budgets   Budgets
 	// MaxLength is the longest result of a job whose length is unknown at acceptance.
 	MaxLength time.Duration
 	Logger    *slog.Logger
 }
 
 type Budgets interface {
-	// Claims returns the claims of a key's job. most is the largest possible use. It returns nil if
-	// no budget applies.
+	// Claims returns the claims of a job submitted with a key, or nil if no budget applies. most
+	// is the
+	// largest possible use.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
-	// Warn checks for due warnings after a job has taken from budgets, or was refused.
+	// Warn sends due warnings after a job has reserved amounts, or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
 }
 
@@ -66,16 +67,17 @@ const (
 
 type Service struct {
 	config Config
-	// admitting is locked from the read of the backlog to the acceptance, so
-	// that admission is exact within a process.
+	// admitting is locked from reading the backlog to accepting the job, so that admission is
+	// exact
+	// within a process.
 	admitting sync.Mutex
 
-	// estimating is locked while estimates are read. estimatedAt is when they were last read.
+	// estimating guards estimates and estimatedAt, the time of the last read.
 	estimating  sync.Mutex
 	estimates   Estimates
 	estimatedAt time.Time
 
-	lines lines
+	queues queues
 }
 
 func NewService(c Config) *Service {
@@ -97,8 +99,8 @@ func (s *Service) Ages() (result, record time.Duration) {
 
 func (s *Service) Now() time.Time { return s.config.Now() }
 
-// NewID returns a new job's id. It is drawn before the upload starts, because blobs of inputs are
-// named after it.
+// NewID returns the id of a new job. It is chosen before the upload starts, because the names of
+// input blobs contain it.
 func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
 
 func (s *Service) InputBlob(id, field string) string {
@@ -108,17 +110,17 @@ func (s *Service) InputBlob(id, field string) string {
 	return InputBlob(id, field)
 }
 
-// NewID returns an id for a job that is created now: "job_" and a ULID, which sorts by
-// time and has 80 random bits.
+// NewID returns an id for a job created at now: "job_" and a ULID, which sorts by time and has 80
+// random bits.
 func NewID(now time.Time, random io.Reader) (string, error) {
 	id, err := ulid.New(ulid.Timestamp(now), random)
 	if err != nil {
-		return "", fmt.Errorf("job: draw an id: %w", err)
+		return "", fmt.Errorf("job: generate an id: %w", err)
 	}
 	return "job_" + id.String(), nil
 }
 
-// IDTime returns the time at which NewID drew an id, or the zero time if it did not.
+// IDTime returns the time at which NewID generated an id, or the zero time for any other id.
 func IDTime(id string) time.Time {
 	drawn, err := ulid.ParseStrict(strings.TrimPrefix(id, "job_"))
 	if err != nil {
@@ -130,15 +132,17 @@ func IDTime(id string) time.Time {
 func (s *Service) NewSeed() (uint32, error) {
 	var bytes [4]byte
 	if _, err := io.ReadFull(s.config.Random, bytes[:]); err != nil {
-		return 0, fmt.Errorf("job: draw a seed: %w", err)
+		return 0, fmt.Errorf("job: generate a seed: %w", err)
 	}
 	return uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3]), nil
 }
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
-// Seed, Request and Estimate. limit is the account's limit of pending and processing jobs, 0 for no
-// limit. wait is how long the caller waits for the job's end, 0 for any time. After a definite
-// refusal the caller deletes the inputs.
+// Seed, Request and Estimate. limit is the account's limit of pending and processing jobs, and
+// wait
+// is how long the caller waits for the job to end. 0 means no limit for both. If Submit rejects
+// the
+// job, the caller deletes the inputs.
 //
 // Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
@@ -156,9 +160,9 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, nil
 }
 
-// accept accepts a job. It returns the claims on budgets, even if a budget refused them.
+// accept returns the claims on budgets even if a budget rejected them.
 func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Duration) (Job, []budget.Claim, error) {
-	// One at a time: otherwise every job of a burst would see the same free capacity.
+	// Without the lock, every job of a burst would see the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
 	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit, wait); err != nil {
@@ -179,7 +183,8 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 }
 
 // Resume reports whether a job was accepted although its Submit may have been interrupted. It
-// queues a job that was recorded but not queued.
+// queues
+// a job that was recorded but not queued.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -194,11 +199,12 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// CheckCapacity refuses a job early, so that no client sends a large upload in vain. Success
-// guarantees nothing.
+// CheckCapacity rejects a job early, before the client sends a large upload. Submit may still
+// reject
+// the job later.
 //
-// Errors: fault.Limited if the account's limit or the queue is full, or the job would probably not
-// end while its caller waits.
+// Errors: fault.Limited if the account has reached its limit, the queue is full, or the job would
+// probably not end while the caller waits.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
 	backlog, err := s.config.Store.Backlog(ctx, lane, account)
 	if err != nil {
@@ -207,7 +213,6 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 	return s.admit(backlog, lane, limit, wait)
 }
 
-// admit checks the account's limit and the lane's backlog.
 func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duration) error {
 	if limit > 0 && backlog.AccountOpen >= limit {
 		full := TooManyOpen(limit)
@@ -218,13 +223,14 @@ func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duratio
 	return backlog.AdmitWaiting(wait, s.config.Workers[lane], s.config.Now())
 }
 
-// retryAfter returns the wait at an account's limit. It varies, so that the callers of one account
-// do not all come back at once.
+// retryAfter returns the Retry-After at an account's limit. It varies, so that the callers of an
+// account do not all return at the same time.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
-// Get returns an account's job, and ends it if it is past its deadline.
+// Get returns an account's job. A job past its deadline is ended first.
 //
-// Errors: fault.NotFound if the job does not exist, is another account's, or its record is past its age.
+// Errors: fault.NotFound if the job does not exist, belongs to another account, or its record has
+// expired.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -240,7 +246,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
 		expired, err := s.config.Store.Expire(ctx, id, now)
 		if fault.Is(err, fault.StorageFull) {
-			// The job is over, even if that cannot be written now.
+			// The job has ended, even if the store cannot record that now.
 			return j.At(now), nil
 		}
 		if err != nil {
@@ -251,10 +257,11 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	return j, nil
 }
 
-// CheckResult returns why a job has no result, or nil.
+// CheckResult returns nil if the job has a result.
 //
-// Errors: fault.NotFound if the result is past its age; fault.Conflict with RetryAfter while the
-// job is pending or processing, without it and with the reason if the job has failed.
+// Errors: fault.NotFound if the result has expired; fault.Conflict if the job has failed, and
+// with
+// RetryAfter while the job is pending or processing.
 func (s *Service) CheckResult(j Job) error {
 	switch {
 	case j.Status == Failed:

@@ -14,9 +14,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job is accepted when it can be expected to end in time
-// (docs/contract/jobs.md#admission).
-func TestAdmission(t *testing.T) {
+// A job is accepted if it is expected to end in time (docs/contract/jobs.md#admission).
+func TestAdmissionLimitsBacklog(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		backlog job.Backlog
@@ -25,23 +24,23 @@ func TestAdmission(t *testing.T) {
 	}{
 		{"an idle lane", job.Backlog{}, 1, true},
 		{"an idle lane whose jobs take long", job.Backlog{RunTime: 9 * time.Minute}, 1, true},
-		{"nobody knows yet how long a job takes", job.Backlog{Jobs: 20, AccountJobs: 20}, 1, true},
-		{"nobody knows, and many wait", job.Backlog{Jobs: 50, AccountJobs: 10}, 1, false},
-		{"quick jobs, hundreds of them", job.Backlog{Jobs: 300, AccountJobs: 100, RunTime: time.Second}, 1, true},
-		{"7.5 minutes of work before it", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 1, false},
+		{"the run time is unknown", job.Backlog{Jobs: 20, AccountJobs: 20}, 1, true},
+		{"the run time is unknown, and many jobs wait", job.Backlog{Jobs: 50, AccountJobs: 10}, 1, false},
+		{"hundreds of quick jobs", job.Backlog{Jobs: 300, AccountJobs: 100, RunTime: time.Second}, 1, true},
+		{"7.5 minutes of work ahead", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 1, false},
 		{"the same with a second worker", job.Backlog{Jobs: 45, AccountJobs: 1, RunTime: 10 * time.Second}, 2, true},
 		{
-			"one account leaves a quarter to others", job.Backlog{Jobs: 34, AccountJobs: 34, RunTime: 10 * time.Second}, 1,
+			"one account leaves a quarter to other accounts", job.Backlog{Jobs: 34, AccountJobs: 34, RunTime: 10 * time.Second}, 1,
 			false,
 		},
-		{"which others may use", job.Backlog{Jobs: 34, AccountJobs: 0, RunTime: 10 * time.Second}, 1, true},
-		{"it takes turns with two others, and has its third", job.Backlog{Jobs: 20, AccountJobs: 15, Others: 2,
+		{"other accounts use the last quarter", job.Backlog{Jobs: 34, AccountJobs: 0, RunTime: 10 * time.Second}, 1, true},
+		{"it takes turns with two others and has used its third", job.Backlog{Jobs: 20, AccountJobs: 15, Others: 2,
 			RunTime: 10 * time.Second}, 1, false},
-		{"it has less", job.Backlog{Jobs: 20, AccountJobs: 14, Others: 2, RunTime: 10 * time.Second}, 1, true},
-		{"others keep one worker of four", job.Backlog{Jobs: 135, AccountJobs: 134, Others: 9, RunTime: 10 * time.Second}, 4,
+		{"it has used less than its third", job.Backlog{Jobs: 20, AccountJobs: 14, Others: 2, RunTime: 10 * time.Second}, 1, true},
+		{"others keep one of four workers busy", job.Backlog{Jobs: 135, AccountJobs: 134, Others: 9, RunTime: 10 * time.Second}, 4,
 			true},
-		{"others keep two", job.Backlog{Jobs: 136, AccountJobs: 134, Others: 9, RunTime: 10 * time.Second}, 4, false},
-		{"many take turns, one comes", job.Backlog{Jobs: 40, Others: 100, RunTime: 10 * time.Second}, 1, true},
+		{"others keep two of four workers busy", job.Backlog{Jobs: 136, AccountJobs: 134, Others: 9, RunTime: 10 * time.Second}, 4, false},
+		{"many take turns, and another account arrives", job.Backlog{Jobs: 40, Others: 100, RunTime: 10 * time.Second}, 1, true},
 		{"long jobs, every worker busy", job.Backlog{Jobs: 2, AccountJobs: 0, RunTime: 8 * time.Minute}, 2, false},
 		{"long jobs, one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 8 * time.Minute}, 2, true},
 	} {
@@ -50,14 +49,15 @@ func TestAdmission(t *testing.T) {
 			t.Errorf("%s: got %v, want admitted=%v", c.name, err, c.admit)
 		}
 		if err != nil && (!fault.Is(err, fault.Limited) || err.(*fault.Error).RetryAfter < time.Second) {
-			t.Errorf("%s: the refusal %v says neither limited nor when to come back", c.name, err)
+			t.Errorf("%s: the error %v is not fault.Limited with RetryAfter", c.name, err)
 		}
 	}
 }
 
-// A client that waits for its job has it accepted if it ends in that time, however long the queue of
-// accounts whose turns come later.
-func TestAdmissionOfWhoWaits(t *testing.T) {
+// A job whose client waits for it is accepted if it will end within the wait, however many jobs
+// with
+// later turns are in the queue.
+func TestAdmissionFitsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}
 	for _, c := range []struct {
@@ -68,20 +68,20 @@ func TestAdmissionOfWhoWaits(t *testing.T) {
 		admit   bool
 	}{
 		{"an idle lane", job.Backlog{}, time.Minute, 1, true},
-		{"nobody knows how long a job takes", job.Backlog{Jobs: 10, AccountJobs: 10}, time.Minute, 1, true},
-		{"22 jobs of 2 s before it", job.Backlog{Jobs: 22, AccountJobs: 22, RunTime: each}, time.Minute, 1, true},
-		{"23 jobs of 2 s before it", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, time.Minute, 1, false},
+		{"the run time is unknown", job.Backlog{Jobs: 10, AccountJobs: 10}, time.Minute, 1, true},
+		{"22 jobs of 2 s ahead", job.Backlog{Jobs: 22, AccountJobs: 22, RunTime: each}, time.Minute, 1, true},
+		{"23 jobs of 2 s ahead", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, time.Minute, 1, false},
 		{"with a second worker", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, time.Minute, 2, true},
-		{"for who comes back later", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, 0, 1, true},
-		{"jobs of another, who takes turns", job.Backlog{Jobs: 150, Others: 1, RunTime: each}, time.Minute, 1, true},
-		{"and own ones, each after one of theirs", job.Backlog{Jobs: 150, AccountJobs: 11, Others: 1, RunTime: each},
+		{"the caller does not wait", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, 0, 1, true},
+		{"jobs of another account, which takes turns", job.Backlog{Jobs: 150, Others: 1, RunTime: each}, time.Minute, 1, true},
+		{"jobs of both accounts in turns", job.Backlog{Jobs: 150, AccountJobs: 11, Others: 1, RunTime: each},
 			time.Minute, 1, false},
-		{"one of 25 s before it", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 25 * time.Second}, time.Minute, 1, true},
-		{"one of 40 s, after which its own ends late", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 40 * time.Second},
+		{"a job of 25 s ahead", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 25 * time.Second}, time.Minute, 1, true},
+		{"a job of 40 s ahead", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 40 * time.Second},
 			time.Minute, 1, false},
 		{"before the first worker starts", job.Backlog{RunTime: 2 * time.Minute, Fleet: asleep}, time.Minute, 1, true},
 		{"one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: time.Minute}, time.Minute, 2, true},
-		{"a queue that is full", job.Backlog{Jobs: 225, Others: 1, RunTime: each}, time.Minute, 1, false},
+		{"a full queue", job.Backlog{Jobs: 225, Others: 1, RunTime: each}, time.Minute, 1, false},
 	} {
 		if err := c.backlog.AdmitWaiting(c.wait, c.workers, time.Now()); (err == nil) != c.admit {
 			t.Errorf("%s: got %v, want admitted=%v", c.name, err, c.admit)
@@ -89,7 +89,7 @@ func TestAdmissionOfWhoWaits(t *testing.T) {
 	}
 }
 
-// The jobs of a burst do not all find the same free capacity.
+// The jobs of a burst do not all see the same free capacity.
 func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -131,14 +131,13 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 		callers.Wait()
 		return int(accepted.Load())
 	}
-	// How many jobs one account can submit one after the other, on an idle
-	// lane.
+	// How many jobs one account can submit one after the other on an idle lane.
 	want := 0
 	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1, time.Now()) == nil {
 		want++
 	}
 	if accepted := atOnce(want+30, job.VideoLane, 0); accepted != want {
-		t.Errorf("%d jobs were accepted at once, want %d", accepted, want)
+		t.Errorf("%d jobs of a burst were accepted, want %d", accepted, want)
 	}
 	id, err := submit(job.ImageLane, 0)
 	must(err)
@@ -146,9 +145,9 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	_, err = db.Jobs().Start(t.Context(), id, "n1", now)
 	must(err)
 	must(db.Jobs().Complete(t.Context(), id, "n1", job.Result{Blob: "b"}, now.Add(5*time.Second)))
-	// Of nine images of 5 s the last is done after 45 s.
+	// The last of nine images of 5 s is done after 45 s.
 	if accepted := atOnce(20, job.ImageLane, time.Minute); accepted != 9 {
-		t.Errorf("%d images were accepted at once whose callers wait for a minute, want 9", accepted)
+		t.Errorf("%d images of a burst were accepted whose callers wait for a minute, want 9", accepted)
 	}
 }
 
@@ -156,11 +155,11 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 type fullDisk struct{ job.Store }
 
 func (fullDisk) Expire(context.Context, string, time.Time) (job.Job, error) {
-	return job.Job{}, fault.New(fault.StorageFull, "no room")
+	return job.Job{}, fault.New(fault.StorageFull, "disk full")
 }
 
-// A job past its deadline reads as failed, whether or not that can be written.
-func TestADeadlineHoldsOnAFullDisk(t *testing.T) {
+// A job past its deadline reads as failed, even if that cannot be written.
+func TestDeadlineAppliesOnFullDisk(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})

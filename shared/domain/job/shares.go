@@ -12,8 +12,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Nothing is stored for a
-// link: a new secret, or the deletion of the result, makes it invalid. The zero value accepts no link.
+// Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Links are not
+// stored: a new secret, or the deletion of the result, invalidates a link. The zero value accepts
+// no
+// link.
 type Shares struct {
 	secret func(context.Context) ([]byte, error)
 	now    func() time.Time
@@ -23,30 +25,30 @@ func NewShares(secret []byte, now func() time.Time) Shares {
 	return NewSharesFrom(func(context.Context) ([]byte, error) { return secret, nil }, now)
 }
 
-// NewSharesFrom returns Shares with a secret that it requests for every signature. The function
-// should cache it.
+// NewSharesFrom returns Shares that call secret for every signature. The function should cache
+// it.
 func NewSharesFrom(secret func(context.Context) ([]byte, error), now func() time.Time) Shares {
 	return Shares{secret, now}
 }
 
-// Share is the variable part of a link: the end as a Unix time in seconds, and the signature.
+// Share is the variable part of a link: its expiry as a Unix time in seconds, and the signature.
 type Share struct{ Expires, Signature string }
 
 var (
-	ErrNoShare    = fault.New(fault.Forbidden, "The link is not valid, or has ended.")
-	ErrSharedGone = fault.New(fault.NotFound, "What this link led to was deleted.")
+	ErrNoShare    = fault.New(fault.Forbidden, "The link is invalid or has expired.")
+	ErrSharedGone = fault.New(fault.NotFound, "The result behind this link was deleted.")
 )
 
-// Sign returns the share of the job until the time, rounded down to seconds.
+// Sign returns a link to the job's result that expires at until, rounded down to seconds.
 func (s Shares) Sign(ctx context.Context, id string, until time.Time) (Share, error) {
 	expires := strconv.FormatInt(until.Unix(), 10)
 	signature, err := s.signature(ctx, id, expires)
 	return Share{expires, signature}, err
 }
 
-// Check refuses a share of the job that Sign did not return, or that has ended.
+// Check verifies a share of the job.
 //
-// Errors: ErrNoShare.
+// Errors: ErrNoShare if the signature is invalid or the share has expired.
 func (s Shares) Check(ctx context.Context, id string, share Share) error {
 	if s.secret == nil {
 		return ErrNoShare
@@ -68,11 +70,12 @@ func (s Shares) Check(ctx context.Context, id string, share Share) error {
 func (s Shares) signature(ctx context.Context, id, expires string) (string, error) {
 	secret, err := s.secret(ctx)
 	if err != nil {
-		return "", fmt.Errorf("job: the secret of shares: %w", err)
+		return "", fmt.Errorf("job: read the secret of shares: %w", err)
 	}
 	mac := hmac.New(sha256.New, secret)
-	// The purpose comes first, so that no other signature with the secret is a share. An id contains no
-	// NUL.
+	// The purpose comes first, so that no other signature made with the secret is a valid share.
+	// An id
+	// contains no NUL.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A share is good for one job, until its end, under one secret.
-func TestShares(t *testing.T) {
+// A share is valid for one job, until it expires, under one secret.
+func TestSharesAreBoundToJobAndExpiry(t *testing.T) {
 	ctx, now := t.Context(), time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	at := func(at time.Time, secret string) job.Shares {
 		return job.NewShares([]byte(secret), func() time.Time { return at })
@@ -31,15 +31,15 @@ func TestShares(t *testing.T) {
 		share job.Share
 		ok    bool
 	}{
-		"as signed":             {shares, "job_1", share, true},
-		"in its last second":    {at(until.Add(-time.Second), "a secret"), "job_1", share, true},
-		"at its end":            {at(until, "a secret"), "job_1", share, false},
-		"of another job":        {shares, "job_2", share, false},
-		"with another end":      {shares, "job_1", job.Share{later.Expires, share.Signature}, false},
-		"without a signature":   {shares, "job_1", job.Share{share.Expires, ""}, false},
-		"without anything":      {shares, "job_1", job.Share{}, false},
-		"after the secret went": {at(now, "another"), "job_1", share, false},
-		"where there are none":  {job.Shares{}, "job_1", share, false},
+		"as signed":                {shares, "job_1", share, true},
+		"in its last second":       {at(until.Add(-time.Second), "a secret"), "job_1", share, true},
+		"at its expiry":            {at(until, "a secret"), "job_1", share, false},
+		"of another job":           {shares, "job_2", share, false},
+		"with another expiry":      {shares, "job_1", job.Share{later.Expires, share.Signature}, false},
+		"without a signature":      {shares, "job_1", job.Share{share.Expires, ""}, false},
+		"without anything":         {shares, "job_1", job.Share{}, false},
+		"after the secret changed": {at(now, "another"), "job_1", share, false},
+		"without a secret":         {job.Shares{}, "job_1", share, false},
 	} {
 		err := c.by.Check(ctx, c.id, c.share)
 		if ok := err == nil; ok != c.ok || !ok && !errors.Is(err, job.ErrNoShare) {

@@ -13,16 +13,18 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SweptBlobs is the part of a blob store on disk for the sweeper.
+// SweptBlobs holds the sweeper's methods of a blob store on disk.
 type SweptBlobs interface {
 	blob.Shelf
 	Delete(ctx context.Context, name string) error
 	DeleteAll(ctx context.Context, prefix string) error
 }
 
-// Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes results and
-// records past their age. In AWS a TTL, a bucket's lifecycle and the orchestrator's timeouts do its work.
-// It only sets aside blobs without a record, because the record may have been lost.
+// Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
+// expired results and records. In AWS a TTL, the bucket's lifecycle rules and the orchestrator's
+// timeouts do its work. It sets aside blobs without a record instead of deleting them, because
+// the
+// record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -30,8 +32,9 @@ type Sweeper struct {
 	}
 	Blobs SweptBlobs
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it returns false, nothing
-	// is deleted. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
+	// sweeper
+	// deletes nothing. If Settled is nil, the clock is always trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 	// ResultAge and RecordAge are as in Config.
@@ -39,10 +42,10 @@ type Sweeper struct {
 }
 
 const (
-	// overdueEvery is how often jobs past their deadline are ended, in case no client reads them.
+	// overdueEvery is the interval for ending jobs past their deadline that no client reads.
 	overdueEvery = 5 * time.Second
 	sweepEvery   = time.Minute
-	// uploadAge is how long a submission may still be in progress after its last file.
+	// uploadAge is the maximum time that a submission may remain in progress after its last file.
 	uploadAge  = 24 * time.Hour
 	sweepBatch = 100
 )
@@ -71,7 +74,6 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Expire ends every job that is past its deadline.
 func (s *Sweeper) Expire(ctx context.Context) error {
 	for {
 		now := s.Now()
@@ -90,15 +92,15 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets aside blobs of jobs without a record, mostly from uploads that a crash cut off,
-// and returns their number (see blob.SetAsideUnknown).
+// SweepUnknown sets aside blobs of jobs without a record, mostly from uploads that a crash
+// interrupted, and returns their number (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Blobs, "jobs", s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))
 	})
 }
 
-// Sweep deletes blobs that ended jobs no longer need, and records past their age.
+// Sweep deletes blobs that ended jobs no longer need, and expired records.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil
@@ -118,8 +120,9 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// sweepJob deletes the blobs of an ended job, except for its thumbnails and a result within its
-// age. A job without a record is an upload in progress, or the empty folder of a refused job.
+// sweepJob deletes the blobs of an ended job, except its thumbnails and a result that has not
+// expired. A job without a record is an upload in progress, or the empty folder of a rejected
+// job.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)

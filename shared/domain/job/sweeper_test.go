@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// sweepWorld is the store, the blobs and the sweeper of one machine, with a clock that
-// the test sets.
+// sweepWorld has the store, the blobs and the sweeper of one machine, with a clock that the test
+// sets.
 type sweepWorld struct {
 	t       *testing.T
 	now     time.Time
@@ -28,7 +28,7 @@ type sweepWorld struct {
 	blobs   *diskblob.Store
 	service *job.Service
 	sweeper *job.Sweeper
-	// names are the test's names of the jobs.
+	// names maps job ids to the test's names.
 	names map[string]string
 }
 
@@ -60,7 +60,7 @@ func (w *sweepWorld) put(name string) {
 	}
 }
 
-// submit submits a job that the test calls by the name.
+// submit submits a job with a name for the test's messages.
 func (w *sweepWorld) submit(name string) string {
 	w.t.Helper()
 	id, err := w.service.NewID()
@@ -76,8 +76,7 @@ func (w *sweepWorld) submit(name string) string {
 	return id
 }
 
-// complete completes a job in its second run. The first run left a result that belongs
-// to no job.
+// complete completes a job in its second run. The first run left a stray result.
 func (w *sweepWorld) complete(id string) {
 	w.t.Helper()
 	ctx := w.t.Context()
@@ -119,9 +118,8 @@ func (w *sweepWorld) wantBlobs(when string, want ...string) {
 	}
 }
 
-// A job's record and blobs over time on one machine
-// (docs/contract/jobs.md#retention).
-func TestSweeper(t *testing.T) {
+// (docs/contract/jobs.md#retention)
+func TestSweeperFollowsRetention(t *testing.T) {
 	ctx := t.Context()
 	w := newSweepWorld(t)
 	start := w.now
@@ -131,11 +129,11 @@ func TestSweeper(t *testing.T) {
 	w.put(job.InputBlob("job_upload", "data")) // its request is still in progress
 
 	w.sweep()
-	w.wantBlobs("one result, what waits, what is uploaded", "done/result-good", "upload/data", "waiting/data")
+	w.wantBlobs("after the first sweep", "done/result-good", "upload/data", "waiting/data")
 
 	w.now = start.Add(job.MaxAge)
 	w.sweep()
-	w.wantBlobs("ten minutes later nothing waits", "done/result-good", "upload/data")
+	w.wantBlobs("after ten minutes", "done/result-good", "upload/data")
 	j, err := w.jobs.Get(ctx, waiting)
 	if err != nil || j.Status != job.Failed || j.Failure.Code != job.TimedOut || !j.CompletedAt.Equal(j.Deadline) {
 		t.Errorf("the job without a run is %+v, %v", j, err)
@@ -145,34 +143,34 @@ func TestSweeper(t *testing.T) {
 		t.Fatalf("%d, %v", n, err)
 	}
 	if aside, err := w.blobs.ListAside(ctx); err != nil || len(aside) != 1 || path.Base(aside[0].Name) != "data" {
-		t.Errorf("set aside are %+v, %v; want the broken upload", aside, err)
+		t.Errorf("set aside: %+v, %v; want the broken upload", aside, err)
 	}
-	w.wantBlobs("after a start no broken upload is left", "done/result-good")
+	w.wantBlobs("after a restart", "done/result-good")
 
 	w.now = start.Add(24*time.Hour - time.Second)
 	w.sweep()
 	j, err = w.service.Get(ctx, "acme", done)
 	if err := errors.Join(err, w.service.CheckResult(j)); err != nil {
-		t.Errorf("within its 24 hours the result is gone: %v", err)
+		t.Errorf("the result is gone within 24 hours: %v", err)
 	}
 	w.now = start.Add(24 * time.Hour)
 	if err := w.service.CheckResult(j); !fault.Is(err, fault.NotFound) {
-		t.Errorf("after 24 hours the result returns %v, want not found", err)
+		t.Errorf("the result returns %v after 24 hours, want not found", err)
 	}
 	w.sweep()
-	w.wantBlobs("after 24 hours no result is left")
+	w.wantBlobs("after 24 hours")
 	if _, err := w.service.Get(ctx, "acme", done); err != nil {
-		t.Errorf("the record went with the result: %v", err)
+		t.Errorf("the record was deleted with the result: %v", err)
 	}
 
 	w.now = start.Add(7*24*time.Hour + job.MaxAge + time.Second)
 	if _, err := w.service.Get(ctx, "acme", done); !fault.Is(err, fault.NotFound) {
-		t.Errorf("after 7 days the record returns %v, want not found", err)
+		t.Errorf("the record returns %v after 7 days, want not found", err)
 	}
 	w.sweep()
 	for id := range maps.Keys(w.names) {
 		if known, err := w.jobs.Known(ctx, id); err != nil || known {
-			t.Errorf("after 7 days the record of %s is still kept (%v)", w.names[id], err)
+			t.Errorf("the record of %s is still kept after 7 days (%v)", w.names[id], err)
 		}
 	}
 }

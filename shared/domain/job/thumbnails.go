@@ -7,18 +7,18 @@ import (
 	"path"
 )
 
-// Thumbnails are small pictures of a completed job, and the poster of a video, as JPEGs
+// Thumbnails holds small pictures of a completed job, and the poster of a video, as JPEGs
 // (docs/contract/jobs.md#thumbnails). A picture that could not be made is empty.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
 // MaxThumbnails limits the blob of a job's thumbnails, in bytes.
 const MaxThumbnails = 1 << 20
 
-// posterMark is the end of a blob with a poster. A JPEG ends differently.
+// posterMark ends a blob with a poster. No JPEG ends like that.
 const posterMark = "poster\n"
 
-// ThumbnailsBlob names the blob of the result's thumbnails. It is stored once the job is completed,
-// and lives as long as the result.
+// ThumbnailsBlob names the blob of the result's thumbnails. It is stored after the job completes,
+// and deleted with the result.
 func (j Job) ThumbnailsBlob() string {
 	folder := j.folder()
 	if j.Result != nil {
@@ -27,9 +27,10 @@ func (j Job) ThumbnailsBlob() string {
 	return folder + "/thumbnails-" + j.Nonce
 }
 
-// Encode returns the content of the blob: the length of the result's picture, in 4 bytes, and the
-// two pictures. A poster follows with its length and a mark. Decoders without posters ignore it as
-// data after a picture. They are one blob because an object store charges for each write.
+// Encode returns the content of the blob: the length of the result's picture in 4 bytes, then the
+// pictures of the result and the input, then the poster with its length and posterMark. Decoders
+// without posters ignore data after the pictures. One blob holds all, because an object store
+// charges for each write.
 func (t Thumbnails) Encode() []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(t.Result)))
 	content = append(append(content, t.Result...), t.Input...)
@@ -46,16 +47,16 @@ func DecodeThumbnails(content []byte) (Thumbnails, error) {
 		return Thumbnails{}, err
 	}
 	if len(content) < 4 {
-		return Thumbnails{}, errors.New("job: the blob of thumbnails is too short")
+		return Thumbnails{}, errors.New("job: the thumbnail blob is too short")
 	}
 	length, pictures := binary.BigEndian.Uint32(content), content[4:]
 	if uint64(length) > uint64(len(pictures)) {
-		return Thumbnails{}, errors.New("job: the blob of thumbnails is cut off")
+		return Thumbnails{}, errors.New("job: the thumbnail blob is truncated")
 	}
 	return Thumbnails{Result: pictures[:length], Input: pictures[length:], Poster: poster}, nil
 }
 
-// cutPoster splits the poster, if any, from the end of the blob.
+// cutPoster splits the poster, if it exists, from the end of the blob.
 func cutPoster(content []byte) (rest, poster []byte, err error) {
 	rest, marked := bytes.CutSuffix(content, []byte(posterMark))
 	if !marked {
@@ -63,7 +64,7 @@ func cutPoster(content []byte) (rest, poster []byte, err error) {
 	}
 	at := len(rest) - 4
 	if at < 0 || uint64(binary.BigEndian.Uint32(rest[at:])) > uint64(at) {
-		return nil, nil, errors.New("job: the blob of thumbnails has a broken poster")
+		return nil, nil, errors.New("job: the thumbnail blob has an invalid poster")
 	}
 	from := at - int(binary.BigEndian.Uint32(rest[at:]))
 	return rest[:from], rest[from:at], nil

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-func TestThumbnailsKeepTheirBytes(t *testing.T) {
+func TestThumbnailsSurviveEncoding(t *testing.T) {
 	for _, c := range []job.Thumbnails{
 		{Result: []byte("result"), Input: []byte("input")}, {Result: []byte("result")}, {Input: []byte("input")}, {},
 		{Result: []byte("result"), Input: []byte("input"), Poster: []byte("poster")}, {Poster: []byte("poster")},
@@ -21,7 +21,7 @@ func TestThumbnailsKeepTheirBytes(t *testing.T) {
 	for _, broken := range []string{"", "\x00\x00\x00", "\x00\x00\x00\x02x", "\xff\xff\xff\xffxxxx",
 		"poster\n", "\x00\x00\x00\x00poster\n", "\x00\x00\x00\x00p\x00\x00\x00\x09poster\n"} {
 		if got, err := job.DecodeThumbnails([]byte(broken)); err == nil {
-			t.Errorf("%q is read as %q", broken, got)
+			t.Errorf("%q was decoded as %q, want an error", broken, got)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Usage returns the usage record of a job's acceptance, see Store.Accept.
+// Usage returns the usage record of an accepted job (see Store.Accept).
 func Usage(j Job) usage.Record {
 	return usage.Record{
 		ID: j.ID, Account: j.Account, Key: j.Key, Model: j.Model, Day: usage.DayOf(j.CreatedAt),
@@ -15,7 +15,7 @@ func Usage(j Job) usage.Record {
 	}
 }
 
-// Billed returns the usage record of a completed job, see Runs.Complete: the completion and its
+// Billed returns the usage record of a completed job (see Runs.Complete): the completion and its
 // cost. It counts on the day of acceptance.
 func Billed(completed Job) usage.Record {
 	record := Usage(completed)
@@ -24,7 +24,8 @@ func Billed(completed Job) usage.Record {
 	return record
 }
 
-// Most returns the largest possible use of a job. longest is the result's length if it is unknown.
+// Most returns the largest possible use of a job. longest is the assumed length of a result of
+// unknown length.
 func Most(j Job, longest time.Duration) budget.Amounts {
 	most := budget.Amounts{Jobs: 1}
 	if j.Request.Price != nil {
@@ -37,7 +38,9 @@ func Most(j Job, longest time.Duration) budget.Amounts {
 	return most
 }
 
-// Settled returns the settlements of an ended job's holds: the billed amounts if it completed, otherwise 0.
+// Settled returns the settlements of an ended job's holds: the billed amounts if the job
+// completed,
+// otherwise 0.
 func Settled(ended Job) []budget.Settlement {
 	var used budget.Amounts
 	if ended.Status == Completed {

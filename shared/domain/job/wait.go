@@ -7,36 +7,43 @@ import (
 )
 
 type Watcher interface {
-	// Watch returns a channel that receives a value after each change of the job, until stop is called.
-	// Changes are merged until the value is received, and not every value means a visible change.
+	// Watch returns a channel that receives a value after each change of the job until the caller
+	// calls
+	// stop. Changes are merged while no one receives. A value may come without a visible change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
-// How often a job that a client waits for is read. With notifications, the
-// reads are only for its deadline, and for changes by other processes.
+// The pauses between reads of a job that a client waits for. With notifications, reads only
+// detect
+// the deadline and changes by other processes.
 const (
-	watchedLooks = time.Second
-	// Without them the pauses grow from the first to the longest, but a read is never later than a lookPart
-	// of the time that the client has waited. The client does not notice that delay, and the reads of a job
-	// grow with the logarithm of its time. A pending job may be far back in the queue.
-	firstLook       = 5 * time.Millisecond
-	processingLooks = 20 * time.Millisecond
-	longestLook     = time.Second
-	lookPart        = 10
-	// If the run time of such jobs is known, the first read comes after notYet of the shortest
-	// time. A failure may come sooner, and is noticed after at most longestSleep.
+	watchedPause = time.Second
+	// Without notifications the pauses grow from the first to the longest, up to a fraction of
+	// the time
+	// that the client has waited: 1/pauseDivisor. The client does not notice that delay, and the
+	// number
+	// of reads grows with the logarithm of the time. A pending job may be far back in the queue.
+	firstPause      = 5 * time.Millisecond
+	processingPause = 20 * time.Millisecond
+	longestPause    = time.Second
+	pauseDivisor    = 10
+	// If the run time of similar jobs is known, the first read happens after notYet of the
+	// shortest run
+	// time. An earlier failure is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is how many runs of a model are needed to know its shortest time.
+	// knownRuns is the number of a model's runs from which its shortest time is known.
 	knownRuns = 3
-	// changeLooks is for clients that follow a job to its end, perhaps for minutes: each read costs money.
-	changeLooks = 2 * time.Second
+	// changesPause is for clients that follow a job to its end, perhaps for minutes. Each read
+	// costs
+	// money.
+	changesPause = 2 * time.Second
 )
 
 // Wait waits until an account's job has ended, at most until its deadline, and returns it.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	pace := s.Pace(ctx)
-	for j, err := range s.looks(ctx, account, id, pace.Next) {
+	for j, err := range s.reads(ctx, account, id, pace.Next) {
 		if err != nil || j.Status.Terminal() {
 			return j, err
 		}
@@ -49,11 +56,11 @@ type RunTimes interface {
 	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
 }
 
-// Pace decides how often to read a job that a client waits for. The zero value has read nothing,
-// and does not know run times.
+// Pace decides how often to read a job that a client waits for. The zero value does not know run
+// times.
 type Pace struct {
 	pause time.Duration
-	// takes returns the least run time of a job, or 0. It is called once, and may be nil.
+	// takes returns the minimum run time of a job, or 0. It is called once, and may be nil.
 	takes func(Job) time.Duration
 	asked bool
 	least time.Duration
@@ -63,15 +70,15 @@ func (s *Service) Pace(ctx context.Context) *Pace {
 	return &Pace{takes: func(j Job) time.Duration { return s.leastTime(ctx, j) }}
 }
 
-// leastTime returns the probable least run time of a job: the engine's estimate or the shortest
-// recent run of its model, whichever is less.
+// leastTime returns the probable minimum run time of a job: the engine's estimate or the shortest
+// recent run of its model, whichever is shorter.
 func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	if s.config.RunTimes == nil {
 		return j.Estimate
 	}
 	runs, err := s.config.RunTimes.RunTimes(ctx, j.Lane)
 	if err != nil {
-		return 0 // the client waits all the same
+		return 0 // the client waits anyway
 	}
 	shortest, known := time.Duration(0), 0
 	for _, run := range runs {
@@ -91,40 +98,41 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	return shortest
 }
 
-// Next returns how long to wait before the next read. last is the job at the last read, or the zero
-// value before the first.
+// Next returns the pause before the next read. last is the job at the last read, or the zero
+// value
+// before the first read.
 func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if last.Status == "" {
-		p.pause = firstLook
+		p.pause = firstPause
 		return p.pause
 	}
 	if !p.asked && p.takes != nil {
 		p.asked, p.least = true, p.takes(last)
 	}
-	// A run starts over: it may be much shorter than its wait.
+	// A run may be much shorter than the wait before it.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt
 	}
-	p.pause = min(p.pause*3/2, max(processingLooks, now.Sub(since)/lookPart), longestLook)
+	p.pause = min(p.pause*3/2, max(processingPause, now.Sub(since)/pauseDivisor), longestPause)
 	sleep := since.Add(time.Duration(notYet * float64(p.least))).Sub(now)
 	if sleep <= p.pause {
 		return p.pause
 	}
-	p.pause = longestLook // from here on a part of the time decides
+	p.pause = longestPause // from now on a fraction of the time decides
 	return min(sleep, longestSleep)
 }
 
-// Changes yields an account's job now, and then after each observed change of its status or
-// progress. It stops when the job has ended or after an error, such as the context's.
+// Changes yields an account's job now, and again after each observed change of its status or
+// progress. It stops when the job has ended or after an error, such as a cancelled context.
 func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var last Job
-		for j, err := range s.looks(ctx, account, id, func(last Job, _ time.Time) time.Duration {
+		for j, err := range s.reads(ctx, account, id, func(last Job, _ time.Time) time.Duration {
 			if last.Status == "" {
 				return 0
 			}
-			return changeLooks
+			return changesPause
 		}) {
 			if err == nil && j.Status == last.Status && j.Progress == last.Progress {
 				continue
@@ -136,9 +144,10 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 	}
 }
 
-// looks yields an account's job repeatedly, until it has ended or a read fails. The pause depends on the
-// job at the last read, which is the zero value before the first. A notified change ends the pause.
-func (s *Service) looks(
+// reads yields an account's job repeatedly until it has ended or a read fails. pause gets the job
+// at
+// the last read, or the zero value before the first. A notified change ends the pause.
+func (s *Service) reads(
 	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
@@ -151,7 +160,7 @@ func (s *Service) looks(
 				if last.Status == "" {
 					return 0
 				}
-				return watchedLooks
+				return watchedPause
 			}
 		}
 		timer := time.NewTimer(pause(Job{}, s.config.Now()))

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-func TestWaitAndCancel(t *testing.T) {
+func TestWaitEndsWithJob(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -75,9 +75,9 @@ func TestWaitAndCancel(t *testing.T) {
 	if err := service.Cancel(
 		ctx, id, job.Failure{Code: job.Cancelled, Message: "Again."},
 	); !fault.Is(err, fault.Conflict) {
-		t.Errorf("a job that has ended: %v", err)
+		t.Errorf("cancelling an ended job: %v", err)
 	}
 	if err := service.Cancel(ctx, "job_unknown", reason); !fault.Is(err, fault.NotFound) {
-		t.Errorf("no job: %v", err)
+		t.Errorf("cancelling an unknown job: %v", err)
 	}
 }

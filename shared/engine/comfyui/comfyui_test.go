@@ -94,16 +94,16 @@ func TestTrouble(t *testing.T) {
 		{"someone interrupts the run", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_interrupted",{}]]}`),
 			"The edit was interrupted at the engine.", true},
 		{"it fails without a reason", "GET /history", record(`"status":{"status_str":"error","messages":[[],[1,2],["x"]]}`), "The engine failed.", true},
-		{"its result is no file", "GET /history", record(`"outputs":{"4":{"text":["done"],"images":[]}}`), "The engine left no result.", true},
-		{"its result is of another node", "GET /history", record(`"outputs":{"3":{"images":[{"filename":"a.mp4"}]}}`), "The engine left no result.", true},
+		{"its result is no file", "GET /history", record(`"outputs":{"4":{"text":["done"],"images":[]}}`), "The engine returned no result.", true},
+		{"its result is of another node", "GET /history", record(`"outputs":{"3":{"images":[{"filename":"a.mp4"}]}}`), "The engine returned no result.", true},
 		{"its result is gone", "GET /view", says(404, ""), refused, false},
 		{"its result is cut off", "GET /view", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte("half"))
 		}, middle, true},
-		{"its result is empty", "GET /view", says(200, ""), "The engine left no result.", true},
-		{"its result is no video", "GET /view", says(200, "<html>"), "The engine left no result.", true},
-		{"its result is a broken video", "GET /view", says(200, "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), "The engine left no result.", true},
+		{"its result is empty", "GET /view", says(200, ""), "The engine returned no result.", true},
+		{"its result is no video", "GET /view", says(200, "<html>"), "The engine returned no result.", true},
+		{"its result is a broken video", "GET /view", says(200, "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), "The engine returned no result.", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

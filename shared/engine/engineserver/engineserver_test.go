@@ -253,7 +253,7 @@ func TestResults(t *testing.T) {
 			_, err := newEngine(t, scripted(t, 200, c.answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
 			var failure *engine.Error
 			if c.ok && err != nil || !c.ok &&
-				(!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine left no result.") {
+				(!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine returned no result.") {
 				t.Errorf("error %v", err)
 			}
 		})

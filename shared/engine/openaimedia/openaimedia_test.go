@@ -306,17 +306,17 @@ func TestTrouble(t *testing.T) {
 			true,
 		},
 		{"it does not come back", catalog.Edit, with(look, answer{}), "The engine ended in the middle of the edit.", true},
-		{"its video is empty", catalog.Edit, with(content, says("")), "The engine left no result.", true},
-		{"its video is not a video", catalog.Edit, with(content, says("oops")), "The engine left no result.", true},
+		{"its video is empty", catalog.Edit, with(content, says("")), "The engine returned no result.", true},
+		{"its video is not a video", catalog.Edit, with(content, says("oops")), "The engine returned no result.", true},
 		{"it crashes in the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
-		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine left no result.", true},
+		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine returned no result.", true},
 		{
 			"its image is not base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)),
 			"The engine gave an answer that makes no sense.", true,
 		},
 		{
 			"its image is not an image", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)),
-			"The engine left no result.", true,
+			"The engine returned no result.", true,
 		},
 		{
 			"its answer is cut off", catalog.Image, with(edits, says(`{"data":[`)),

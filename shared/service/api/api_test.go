@@ -186,7 +186,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.jobs = job.NewService(job.Config{
 		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
 		Workers:   map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
-		Estimates: w.estimates, Lines: w.records, MaxLength: 5 * time.Minute,
+		Estimates: w.estimates, Queues: w.records, MaxLength: 5 * time.Minute,
 		Budgets: keeper,
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))

@@ -112,7 +112,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 			j = changed
 			send = func() { stream.job(j) }
 		case <-alive.C:
-			if j.Status == job.Pending { // it moves on in the line
+			if j.Status == job.Pending { // it moves up in the queue
 				send = func() { stream.job(j) }
 			}
 		}

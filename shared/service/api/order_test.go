@@ -44,7 +44,7 @@ func TestOrderOfChecks(t *testing.T) {
 	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x")))
 	limited := post("/v1/jobs/gen-2.5", studio)
 	check("over a limit of the account, and too large", limited, 429,
-		"The account has 1 jobs pending or processing, which is its limit.")
+		"The account has reached its limit of pending or processing jobs (1).")
 	if seconds := limited.header.Get("Retry-After"); seconds == "" || seconds == "0" {
 		t.Errorf("Retry-After is %q", seconds)
 	}

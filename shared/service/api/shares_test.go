@@ -74,7 +74,7 @@ func TestShare(t *testing.T) {
 	if parsed, err := url.Parse(path); err != nil || strings.Contains(w.log.String(), parsed.Query().Get("signature")) {
 		t.Errorf("the log has the signature, %v", err)
 	}
-	const refused = `{"detail":"The link is not valid, or has ended."}`
+	const refused = `{"detail":"The link is invalid or has expired."}`
 	other := w.submit(studio)
 	w.start(other)
 	w.complete(other, "another result", "video/mp4")

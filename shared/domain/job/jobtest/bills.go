@@ -28,7 +28,7 @@ func (s *suite) priced() job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// bill checks the account's usage on the day of the test: accepted jobs, completed jobs, and their cost.
+// bill checks the account's accepted jobs, completed jobs and cost on the day of the test.
 func (s *suite) bill(accepted, completed, cost int64) {
 	s.Helper()
 	totals, err := s.Usage.Totals(s.ctx, "acme", "2000-01-01", "9999-12-31")
@@ -57,7 +57,7 @@ var billTests = []test{
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", clip, s.at(2)))
 		s.bill(1, 1, 0)
 	}},
-	{"are of the day on which the job was accepted", func(s *suite) {
+	{"count on the day on which the job was accepted", func(s *suite) {
 		j := s.new(job.VideoLane, "acme")
 		j.Request.Price = &catalog.MediaPrice{Per: catalog.PerEdit, Millionths: 20_000, Currency: "EUR"}
 		j.CreatedAt = s.now.Truncate(24 * time.Hour).Add(24*time.Hour - time.Second)
@@ -67,7 +67,7 @@ var billTests = []test{
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", clip, j.CreatedAt.Add(time.Minute)))
 		s.bill(1, 1, 20_000_000)
 	}},
-	{"charge nothing for jobs that do not complete", func(s *suite) {
+	{"charge nothing for a job that does not complete", func(s *suite) {
 		overdue, cancelled, failed := s.priced(), s.priced(), s.priced()
 		_, err := s.Store.Expire(s.ctx, overdue.ID, overdue.Deadline)
 		conformance.OK(s, err)
@@ -82,7 +82,7 @@ var billTests = []test{
 		conformance.Fails(s, s.Runs.Complete(s.ctx, lost.ID, "n1", clip, s.at(3)), fault.Conflict)
 		s.bill(5, 0, 0)
 	}},
-	{"count a job once among many that report its end", func(s *suite) {
+	{"count a job once if many goroutines complete it", func(s *suite) {
 		j := s.priced()
 		for _, err := range conformance.Race(racers, func(int) error {
 			return s.Runs.Complete(s.ctx, j.ID, "n1", clip, s.at(2))
@@ -91,7 +91,7 @@ var billTests = []test{
 		}
 		s.bill(1, 1, costOfClip)
 	}},
-	{"count a job that is completed, cancelled and expired at once if it completed", func(s *suite) {
+	{"count a job that is concurrently completed, cancelled and expired only if it completed", func(s *suite) {
 		j := s.priced()
 		conformance.Race(racers, func(i int) error {
 			switch i % 3 {
@@ -109,7 +109,7 @@ var billTests = []test{
 			s.bill(1, 0, 0)
 		}
 	}},
-	{"count every one of many jobs that complete at once", func(s *suite) {
+	{"count all jobs that complete concurrently", func(s *suite) {
 		jobs := make([]job.Job, racers)
 		for i := range jobs {
 			jobs[i] = s.priced()

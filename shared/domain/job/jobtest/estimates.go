@@ -6,10 +6,10 @@ import (
 )
 
 var estimateTests = []test{
-	{"are none before any was published", func(s *suite) {
+	{"are empty before any are published", func(s *suite) {
 		s.estimated(nil)
 	}},
-	{"are those that were published last", func(s *suite) {
+	{"are the latest published estimates", func(s *suite) {
 		first := job.Estimates{
 			{EditKind: job.EditKind{Model: "gen-2.5", Resolution: "720p"}, Slack: 1.5,
 				Points: []job.EstimatePoint{{Length: 1, Takes: 20.125}, {Length: 300, Takes: 5000}}},
@@ -25,7 +25,7 @@ var estimateTests = []test{
 			s.estimated(second)
 		}
 	}},
-	{"are none again once none are published", func(s *suite) {
+	{"are empty after an empty list is published", func(s *suite) {
 		for range 2 {
 			conformance.OK(s, s.Estimates.PublishEstimates(s.ctx, nil, s.now))
 			s.estimated(nil)
@@ -35,7 +35,7 @@ var estimateTests = []test{
 		conformance.OK(s, s.Estimates.PublishEstimates(s.ctx, job.Estimates{}, s.at(1)))
 		s.estimated(nil)
 	}},
-	{"are no job, and are listed with none", func(s *suite) {
+	{"do not appear in the list of jobs", func(s *suite) {
 		j := s.accept()
 		conformance.OK(s, s.Estimates.PublishEstimates(s.ctx,
 			job.Estimates{{EditKind: job.EditKind{Model: "gen-2.5"}, Slack: 2, Points: []job.EstimatePoint{{Takes: 1}}}}, s.now))
@@ -44,7 +44,7 @@ var estimateTests = []test{
 	}},
 }
 
-// estimated fails the test unless these are the published estimates.
+// estimated fails the test unless the published estimates are want.
 func (s *suite) estimated(want job.Estimates) {
 	s.Helper()
 	got, err := s.Estimates.Estimates(s.ctx)

@@ -20,22 +20,22 @@ var forgetTests = []test{
 				conformance.Fails(s, err, fault.NotFound)
 			}
 		}
-		s.listed("what is left", job.Filter{}, 10, kept.ID)
+		s.listed("remaining jobs", job.Filter{}, 10, kept.ID)
 		backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme")
 		conformance.OK(s, err)
 		s.same("open jobs of the account", backlog.AccountJobs, 0)
 	}},
-	{"leaves a job alone that has not ended", func(s *suite) {
+	{"leaves a job unchanged that has not ended", func(s *suite) {
 		pending, processing := s.accept(), s.start(s.accept().ID, "n1", s.at(1))
 		for _, j := range []job.Job{pending, processing} {
 			conformance.OK(s, s.Store.Forget(s.ctx, j.ID))
 			s.unchanged(j)
 		}
 	}},
-	{"of a job that never was is no error", func(s *suite) {
+	{"of an unknown job returns no error", func(s *suite) {
 		conformance.OK(s, s.Store.Forget(s.ctx, "job_unknown"))
 	}},
-	{"lets nobody write to the job any more", func(s *suite) {
+	{"rejects later writes to the job", func(s *suite) {
 		j := s.start(s.accept().ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", broken, s.at(1)))
 		conformance.OK(s, s.Store.Forget(s.ctx, j.ID))

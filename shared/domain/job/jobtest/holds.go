@@ -10,7 +10,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The counters of these tests: the account's cost in a month, and its key's jobs in a day. Their
+// The counters of these tests are the account's cost in a month, and its key's jobs in a day.
+// Their
 // windows are in the far future, so that no store has deleted them.
 var (
 	spending = budget.Counter{
@@ -25,8 +26,8 @@ var (
 // costHeld is the reservation of a job of these tests: the price of 6 seconds.
 const costHeld = 300_000_000
 
-// claims returns a job's claims: its cost from a budget for this many jobs, and one job from a budget
-// of 1000.
+// claims returns a job's claims: its cost from a budget for this many jobs, and one job from a
+// budget of 1000.
 func claims(room int64) []budget.Claim {
 	return []budget.Claim{
 		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: room * costHeld, Amount: costHeld},
@@ -41,7 +42,7 @@ func (s *suite) holding() job.Job {
 	return j
 }
 
-// held accepts a job that takes from the budgets, and starts its run "n1".
+// held accepts a job with claims on the budgets, and starts its run "n1".
 func (s *suite) held(room int64) job.Job {
 	s.Helper()
 	j := s.holding()
@@ -49,7 +50,7 @@ func (s *suite) held(room int64) job.Job {
 	return s.start(j.ID, "n1", s.at(1))
 }
 
-// used checks the budgets' use: settled and reserved.
+// used checks the settled and reserved use of the budgets.
 func (s *suite) used(jobs, cost int64) {
 	s.Helper()
 	got, err := s.Budgets.Used(s.ctx, []budget.Counter{edits, spending})
@@ -58,7 +59,7 @@ func (s *suite) used(jobs, cost int64) {
 }
 
 var holdTests = []test{
-	{"are taken when a job is accepted, once, and are in its record", func(s *suite) {
+	{"are reserved once when a job is accepted, and are in its record", func(s *suite) {
 		j := s.holding()
 		for range 2 {
 			conformance.OK(s, s.Store.Accept(s.ctx, j, 0, claims(5)...))
@@ -67,7 +68,7 @@ var holdTests = []test{
 		j.Holds = []budget.Hold{{Counter: edits, Amount: 1}, {Counter: spending, Amount: costHeld}}
 		s.unchanged(j)
 	}},
-	{"are taken all or none", func(s *suite) {
+	{"are all reserved, or none of them", func(s *suite) {
 		s.held(2)
 		refused := s.holding()
 		conformance.Fails(s, s.Store.Accept(s.ctx, refused, 0, claims(1)...), fault.Exhausted)
@@ -79,7 +80,7 @@ var holdTests = []test{
 		conformance.OK(s, s.Store.Accept(s.ctx, s.holding(), 2, claims(2)...))
 		s.used(2, 2*costHeld)
 	}},
-	{"are settled by what a completed job did cost, once", func(s *suite) {
+	{"are settled once with the cost of a completed job", func(s *suite) {
 		j := s.held(5)
 		for range 3 {
 			conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", clip, s.at(2)))
@@ -89,14 +90,14 @@ var holdTests = []test{
 		conformance.OK(s, s.Store.Forget(s.ctx, j.ID))
 		s.used(1, costOfClip)
 	}},
-	{"are the most that a job costs", func(s *suite) {
+	{"limit the cost of a job", func(s *suite) {
 		j, longer := s.held(5), clip
 		longer.Duration = 7 * time.Second
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", longer, s.at(2)))
 		s.used(1, costHeld)
 		s.bill(1, 1, costHeld)
 	}},
-	{"return when a job does not complete", func(s *suite) {
+	{"return to the budget when a job does not complete", func(s *suite) {
 		overdue, cancelled, failed := s.held(9), s.held(9), s.held(9)
 		waiting := s.holding()
 		conformance.OK(s, s.Store.Accept(s.ctx, waiting, 0, claims(9)...))
@@ -117,7 +118,7 @@ var holdTests = []test{
 			}
 		}
 	}},
-	{"stay while a job is open", func(s *suite) {
+	{"remain while a job is open", func(s *suite) {
 		j := s.held(5)
 		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
 		conformance.OK(s, s.Store.Forget(s.ctx, j.ID))
@@ -127,7 +128,7 @@ var holdTests = []test{
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n2", clip, s.at(3)))
 		s.used(1, costOfClip)
 	}},
-	{"never exceed a budget that many jobs want", func(s *suite) {
+	{"never exceed a budget that many jobs claim", func(s *suite) {
 		const room = 7
 		jobs := make([]job.Job, racers)
 		for i := range jobs {
@@ -143,7 +144,7 @@ var holdTests = []test{
 		})
 		s.used(0, 0)
 	}},
-	{"are settled once by whoever of several ends a job", func(s *suite) {
+	{"are settled once if several goroutines end a job", func(s *suite) {
 		j := s.held(5)
 		conformance.Race(racers, func(i int) error {
 			switch i % 3 {

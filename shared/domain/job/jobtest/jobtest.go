@@ -15,23 +15,22 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite: all over the same records.
+// Harness is an adapter's input to the suite. All its stores use the same records.
 type Harness struct {
 	Store job.Store
 	Runs  job.Runs
-	// Retention is nil where the platform does the sweeper's work; its tests are then skipped.
+	// Retention is nil if the platform does the sweeper's work. Its tests are then skipped.
 	Retention job.Retention
-	// Usage is the store for counts of Accept and bills of Complete.
+	// Usage stores the counts of Accept and the bills of Complete.
 	Usage usage.Store
-	// Budgets are the unused budgets that Accept takes from.
+	// Budgets holds the unused budgets that Accept takes from.
 	Budgets budget.Budgets
-	// Estimates are empty.
+	// Estimates has no estimates.
 	Estimates job.EstimateStore
-	Lines     job.Lines
+	Queues    job.Queues
 }
 
-// Run runs the suite. Open returns a harness without any job in it, which is
-// closed with the test.
+// Run runs the suite. open returns a harness without jobs and closes it at the end of the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	groups := []conformance.Group[test]{
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),
@@ -42,7 +41,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Fail", failTests),
 		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests), conformance.About("Estimates", estimateTests),
-		conformance.About("Lines", lineTests),
+		conformance.About("Queues", queueTests),
 	}
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -54,13 +53,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}, groups...)
 }
 
-// test is one statement about the interfaces; its name is the statement.
+// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is the fixture of one test.
@@ -68,12 +66,12 @@ type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the time at which a test begins; tests add to it.
+	// now is the start time of a test. Tests add to it.
 	now time.Time
 	ids atomic.Int64
 }
 
-// at returns the time some seconds after the beginning.
+// at returns the time some seconds after the start of the test.
 func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
@@ -124,7 +122,7 @@ func (s *suite) get(id string) job.Job {
 	return j
 }
 
-// same fails the test unless the two are the same.
+// same fails the test unless got and want are equal.
 func (s *suite) same(what string, got, want any) {
 	s.Helper()
 	conformance.Same(s, what, got, want)

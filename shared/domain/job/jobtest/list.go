@@ -15,7 +15,7 @@ var listTests = []test{
 		s.acceptFor(job.VideoLane, "zoo")
 		s.listed("nothing", job.Filter{}, 10)
 	}},
-	{"returns an account's jobs, newest first, and no other's", func(s *suite) {
+	{"returns an account's jobs, newest first, and no other account's", func(s *suite) {
 		first, second := s.accept(), s.acceptFor(job.ImageLane, "acme")
 		s.acceptFor(job.VideoLane, "zoo")
 		third := s.accept()
@@ -36,7 +36,7 @@ var listTests = []test{
 		}
 		s.same("jobs", jobs, want)
 	}},
-	{"returns pages that go on from the last job", func(s *suite) {
+	{"returns pages that continue after the last job", func(s *suite) {
 		var ids []string
 		for range 7 {
 			ids = append([]string{s.accept().ID}, ids...)
@@ -45,9 +45,9 @@ var listTests = []test{
 			s.listed(fmt.Sprint("pages of ", size), job.Filter{}, size, ids...)
 		}
 	}},
-	{"goes on from an id that no job has", func(s *suite) {
+	{"continues from an id that no job has", func(s *suite) {
 		first := s.accept()
-		gap := s.new(job.VideoLane, "acme") // takes an id, and is not accepted
+		gap := s.new(job.VideoLane, "acme") // uses an id, but is not accepted
 		s.accept()
 		jobs, _ := s.list(job.Filter{}, gap.ID, 10, s.now)
 		s.same("jobs", idsOf(jobs), []string{first.ID})
@@ -64,7 +64,7 @@ var listTests = []test{
 				break
 			}
 			if rounds > 20 {
-				s.Fatal("the pages have no end")
+				s.Fatal("the pages do not end")
 			}
 			after = next
 			s.accept()
@@ -98,7 +98,7 @@ var listTests = []test{
 			}
 		}
 	}},
-	{"searches prompts, names of inputs and ids, in any case", func(s *suite) {
+	{"searches prompts, input names and ids, ignoring case", func(s *suite) {
 		asked := func(prompt, name string) job.Job {
 			j := s.new(job.VideoLane, "acme")
 			j.Request.Prompt = prompt
@@ -154,7 +154,7 @@ var listTests = []test{
 			s.same(string(status), idsOf(jobs), want)
 		}
 	}},
-	{"through the service leaves out jobs past the age of their record, and its cursors are its own", func(s *suite) {
+	{"through the service omits jobs with an expired record and uses the service's cursors", func(s *suite) {
 		ended, kept := s.accept(), s.accept()
 		conformance.OK(s, s.Runs.Fail(s.ctx, ended.ID, "", broken, s.at(1)))
 		conformance.OK(s, s.Runs.Fail(s.ctx, kept.ID, "", broken, s.at(2)))
@@ -182,7 +182,7 @@ var listTests = []test{
 	}},
 }
 
-// list returns one answer of the store for the account "acme".
+// list returns one page from the store for the account "acme".
 func (s *suite) list(filter job.Filter, after string, limit int, now time.Time) (jobs []job.Job, next string) {
 	s.Helper()
 	jobs, next, err := s.Store.List(s.ctx, "acme", filter, after, limit, now)
@@ -204,7 +204,7 @@ func (s *suite) listed(what string, filter job.Filter, size int, want ...string)
 			break
 		}
 		if pages > 100 {
-			s.Fatalf("%s: the pages have no end", what)
+			s.Fatalf("%s: the pages do not end", what)
 		}
 		after = next
 	}

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is how many goroutines try the same thing at once.
+// racers is the number of goroutines that try the same thing concurrently.
 const racers = 50
 
 var raceTests = []test{
@@ -35,7 +35,7 @@ var raceTests = []test{
 		s.same("calls that succeeded", len(won), racers)
 		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1, AccountOpen: 1})
 	}},
-	{"start no more runs than there are", func(s *suite) {
+	{"start no more than MaxRuns runs", func(s *suite) {
 		j := s.accept()
 		won := conformance.Winners(s, conformance.Race(racers, func(i int) error {
 			_, err := s.Runs.Start(s.ctx, j.ID, fmt.Sprint("n", i), s.at(1))
@@ -44,7 +44,7 @@ var raceTests = []test{
 		s.same("runs started", len(won), job.MaxRuns)
 		s.same("runs recorded", s.get(j.ID).Runs, job.MaxRuns)
 	}},
-	{"count a run that is started many times over once", func(s *suite) {
+	{"count a run once if it is started many times", func(s *suite) {
 		j := s.accept()
 		for _, err := range conformance.Race(racers, func(int) error {
 			_, err := s.Runs.Start(s.ctx, j.ID, "n1", s.at(1))
@@ -54,7 +54,7 @@ var raceTests = []test{
 		}
 		s.same("runs recorded", s.get(j.ID).Runs, 1)
 	}},
-	{"let exactly one of several ends win", func(s *suite) {
+	{"record exactly one of several concurrent ends", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		won := conformance.Winners(s, conformance.Race(racers, func(i int) error {

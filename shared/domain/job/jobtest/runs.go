@@ -19,13 +19,13 @@ var startTests = []test{
 		s.same("job", s.start(j.ID, "n1", s.at(1)), want)
 		s.unchanged(want)
 	}},
-	{"under its own nonce succeeds and is not counted again", func(s *suite) {
+	{"under its own nonce succeeds and is counted once", func(s *suite) {
 		j := s.accept()
 		first := s.start(j.ID, "n1", s.at(1))
 		s.same("job", s.start(j.ID, "n1", s.at(2)), first)
 		s.unchanged(first)
 	}},
-	{"again voids the run before and keeps its start and progress", func(s *suite) {
+	{"again invalidates the previous run but keeps its start and progress", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
@@ -36,7 +36,7 @@ var startTests = []test{
 		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.6), fault.Conflict)
 		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n2", 0.6))
 	}},
-	{"is refused when no runs are left, and changes nothing", func(s *suite) {
+	{"is rejected after the last run, and changes nothing", func(s *suite) {
 		j := s.accept()
 		for run := range job.MaxRuns {
 			s.start(j.ID, fmt.Sprint("n", run), s.at(1))
@@ -46,7 +46,7 @@ var startTests = []test{
 		s.is(err, job.ErrNoRunsLeft)
 		s.unchanged(before)
 	}},
-	{"under its own nonce succeeds when that is the last run", func(s *suite) {
+	{"under the nonce of the last run succeeds", func(s *suite) {
 		j := s.accept()
 		for run := range job.MaxRuns {
 			s.start(j.ID, fmt.Sprint("n", run), s.at(1))
@@ -54,18 +54,18 @@ var startTests = []test{
 		got := s.start(j.ID, fmt.Sprint("n", job.MaxRuns-1), s.at(2))
 		s.same("runs", got.Runs, job.MaxRuns)
 	}},
-	{"is refused at the deadline, and changes nothing", func(s *suite) {
+	{"is rejected at the deadline, and changes nothing", func(s *suite) {
 		j := s.accept()
 		_, err := s.Runs.Start(s.ctx, j.ID, "n1", j.Deadline)
 		s.is(err, job.ErrOverdue)
 		s.unchanged(j)
 		s.start(j.ID, "n1", j.Deadline.Add(-time.Millisecond))
 	}},
-	{"of an unknown id is not found", func(s *suite) {
+	{"of an unknown id returns not found", func(s *suite) {
 		_, err := s.Runs.Start(s.ctx, "job_unknown", "n1", s.now)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
-	{"without a nonce is refused, and changes nothing", func(s *suite) {
+	{"without a nonce is rejected, and changes nothing", func(s *suite) {
 		j := s.accept()
 		if _, err := s.Runs.Start(s.ctx, j.ID, "", s.at(1)); err == nil {
 			s.Fatal("a run without a nonce was started")
@@ -74,7 +74,7 @@ var startTests = []test{
 	}},
 }
 
-// is fails the test unless the error is the other.
+// is fails the test unless err wraps target.
 func (s *suite) is(err, target error) {
 	s.Helper()
 	if !errors.Is(err, target) {
@@ -93,7 +93,7 @@ var progressTests = []test{
 			s.same(fmt.Sprint("progress after ", step.report), s.get(j.ID).Progress, step.want)
 		}
 	}},
-	{"does not fall when another run begins", func(s *suite) {
+	{"does not fall when another run starts", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5))
@@ -101,7 +101,7 @@ var progressTests = []test{
 		conformance.OK(s, s.Runs.Progress(s.ctx, j.ID, "n2", 0.125))
 		s.same("progress", s.get(j.ID).Progress, 0.5)
 	}},
-	{"of a run that is not the job's own is refused", func(s *suite) {
+	{"of a run that is not current is rejected", func(s *suite) {
 		j := s.accept()
 		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "n1", 0.5), fault.Conflict)
 		conformance.Fails(s, s.Runs.Progress(s.ctx, j.ID, "", 0.5), fault.Conflict)
@@ -121,7 +121,7 @@ var releaseTests = []test{
 		s.same("status", got.Status, job.Processing)
 		s.same("progress", got.Progress, 0.5)
 	}},
-	{"voids the nonce", func(s *suite) {
+	{"invalidates the nonce", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
@@ -139,7 +139,7 @@ var releaseTests = []test{
 		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n2"))
 		s.same("runs", s.get(j.ID).Runs, 1)
 	}},
-	{"makes room for as many runs as were released", func(s *suite) {
+	{"allows as many new runs as were released", func(s *suite) {
 		j := s.accept()
 		for try := range 3 * job.MaxRuns {
 			nonce := fmt.Sprint("n", try)
@@ -148,7 +148,7 @@ var releaseTests = []test{
 		}
 		s.same("runs", s.start(j.ID, "last", s.at(2)).Runs, 1)
 	}},
-	{"of a run that is not the job's own changes nothing, without error", func(s *suite) {
+	{"of a run that is not current changes nothing and returns no error", func(s *suite) {
 		j := s.accept()
 		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, "n1"))
 		conformance.OK(s, s.Runs.Release(s.ctx, j.ID, ""))
@@ -178,7 +178,7 @@ var completeTests = []test{
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline.Add(time.Hour)))
 		s.unchanged(completed)
 	}},
-	{"of a run that is not the job's own is refused, and changes nothing", func(s *suite) {
+	{"of a run that is not current is rejected, and changes nothing", func(s *suite) {
 		j := s.accept()
 		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(1)), fault.Conflict)
 		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "", result, s.at(1)), fault.Conflict)
@@ -189,7 +189,7 @@ var completeTests = []test{
 		s.unchanged(started)
 		conformance.Fails(s, s.Runs.Complete(s.ctx, "job_unknown", "n1", result, s.at(1)), fault.Conflict)
 	}},
-	{"is refused at the deadline, and changes nothing", func(s *suite) {
+	{"is rejected at the deadline, and changes nothing", func(s *suite) {
 		j := s.accept()
 		started := s.start(j.ID, "n1", s.at(1))
 		conformance.Fails(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, j.Deadline), fault.Conflict)
@@ -211,7 +211,7 @@ var failTests = []test{
 		s.same("progress", got.Progress, 0.5)
 		s.same("result", got.Result, (*job.Result)(nil))
 	}},
-	{"without a nonce ends the job whatever the run", func(s *suite) {
+	{"without a nonce ends the job during any run", func(s *suite) {
 		for _, runs := range []int{0, 1, 3} {
 			j := s.accept()
 			for run := range runs {
@@ -234,13 +234,13 @@ var failTests = []test{
 			s.unchanged(failed)
 		}
 	}},
-	{"is possible past the deadline, as long as nobody ended the job", func(s *suite) {
+	{"succeeds past the deadline if the job has not ended", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", job.TimeoutFailure(), j.Deadline.Add(time.Second)))
 		s.same("code", s.get(j.ID).Failure.Code, job.TimedOut)
 	}},
-	{"of a run that is not the job's own is refused, and changes nothing", func(s *suite) {
+	{"of a run that is not current is rejected, and changes nothing", func(s *suite) {
 		j := s.accept()
 		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(1)), fault.Conflict)
 		s.unchanged(j)
@@ -249,13 +249,13 @@ var failTests = []test{
 		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(3)), fault.Conflict)
 		s.unchanged(started)
 	}},
-	{"of a run that lost the job to an end without a nonce is refused", func(s *suite) {
+	{"of a run is rejected after a Fail without a nonce", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", job.WorkerLostFailure(), s.at(2)))
 		conformance.Fails(s, s.Runs.Fail(s.ctx, j.ID, "n1", broken, s.at(3)), fault.Conflict)
 	}},
-	{"of an unknown id is not found", func(s *suite) {
+	{"of an unknown id returns not found", func(s *suite) {
 		conformance.Fails(s, s.Runs.Fail(s.ctx, "job_unknown", "n1", broken, s.now), fault.NotFound)
 		conformance.Fails(s, s.Runs.Fail(s.ctx, "job_unknown", "", broken, s.now), fault.NotFound)
 	}},
@@ -300,8 +300,8 @@ var terminalTests = []test{
 	}},
 }
 
-// refused reports a write on an ended job that was not refused with a plain
-// conflict: any other error could mean that the job may still run.
+// refused fails the test unless a write on an ended job returns a plain conflict. Any other error
+// could mean that the job may still run.
 func (s *suite) refused(end, write string, err error) {
 	s.Helper()
 	if !fault.Is(err, fault.Conflict) || errors.Is(err, job.ErrOverdue) || errors.Is(err, job.ErrNoRunsLeft) {

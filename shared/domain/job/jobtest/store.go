@@ -10,11 +10,11 @@ import (
 )
 
 var acceptTests = []test{
-	{"records the job as it is", func(s *suite) {
+	{"records the job unchanged", func(s *suite) {
 		j := s.accept()
 		s.same("record", s.get(j.ID), j)
 	}},
-	{"records a minimal job as it is", func(s *suite) {
+	{"records a minimal job unchanged", func(s *suite) {
 		j := s.new(job.ImageLane, "acme")
 		j.Seed, j.Request = 0, job.Request{}
 		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
@@ -32,13 +32,13 @@ var acceptTests = []test{
 		conformance.OK(s, s.Store.Accept(s.ctx, j, 1))
 		s.same("record", s.get(j.ID), j)
 	}},
-	{"of the same id leaves a job that is under way alone", func(s *suite) {
+	{"of the same id does not change a processing job", func(s *suite) {
 		j := s.accept()
 		started := s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
 		s.unchanged(started)
 	}},
-	{"refuses a job over the account's limit, and records nothing of it", func(s *suite) {
+	{"rejects a job over the account's limit and records nothing", func(s *suite) {
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 2))
 		refused := s.new(job.VideoLane, "acme")
@@ -99,7 +99,7 @@ var acceptTests = []test{
 		conformance.OK(s, err)
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
 	}},
-	{"has room at once for each job that ends, however often a full account was refused", func(s *suite) {
+	{"frees a place for each job that ends, however often a full account was rejected", func(s *suite) {
 		const limit = 30
 		open := make([]job.Job, limit)
 		for i := range open {
@@ -132,7 +132,7 @@ var acceptTests = []test{
 		}
 		full()
 	}},
-	{"takes a limit of 0 as none", func(s *suite) {
+	{"treats a limit of 0 as unlimited", func(s *suite) {
 		for range 5 {
 			s.accept()
 		}
@@ -140,7 +140,7 @@ var acceptTests = []test{
 }
 
 var getTests = []test{
-	{"of an unknown id is not found", func(s *suite) {
+	{"of an unknown id returns not found", func(s *suite) {
 		_, err := s.Store.Get(s.ctx, "job_unknown")
 		conformance.Fails(s, err, fault.NotFound)
 	}},
@@ -161,7 +161,7 @@ var getTests = []test{
 			{"start", got.StartedAt, 3 * time.Millisecond}, {"end", got.CompletedAt, 4 * time.Millisecond},
 		} {
 			if !c.got.Equal(s.now.Add(c.want)) {
-				s.Errorf("%s is %v after the beginning, want %v", c.what, c.got.Sub(s.now), c.want)
+				s.Errorf("%s is %v after the start, want %v", c.what, c.got.Sub(s.now), c.want)
 			}
 		}
 	}},
@@ -194,7 +194,7 @@ var expireTests = []test{
 		conformance.OK(s, err)
 		s.same("status", got.Status, job.Failed)
 	}},
-	{"leaves a job that has ended as it is", func(s *suite) {
+	{"leaves an ended job unchanged", func(s *suite) {
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(2)))
@@ -212,7 +212,7 @@ var expireTests = []test{
 		conformance.OK(s, err)
 		s.same("job", second, first)
 	}},
-	{"of an unknown id is not found", func(s *suite) {
+	{"of an unknown id returns not found", func(s *suite) {
 		_, err := s.Store.Expire(s.ctx, "job_unknown", s.now)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
@@ -222,7 +222,7 @@ var backlogTests = []test{
 	{"of an idle lane is empty", func(s *suite) {
 		s.backlog(job.VideoLane, "acme", job.Backlog{})
 	}},
-	{"counts the lane's pending and processing jobs, and the account's own on it and on all lanes", func(s *suite) {
+	{"counts the lane's pending and processing jobs, and the account's jobs on it and on all lanes", func(s *suite) {
 		s.accept()
 		s.acceptFor(job.ImageLane, "acme")
 		s.acceptFor(job.VideoLane, "zoo")
@@ -233,7 +233,7 @@ var backlogTests = []test{
 		s.backlog(job.VideoLane, "new", job.Backlog{Jobs: 3})
 		s.backlog(job.ImageLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1, AccountOpen: 3})
 	}},
-	{"forgets jobs that have ended, either way", func(s *suite) {
+	{"does not count completed or failed jobs", func(s *suite) {
 		failed, expired := s.accept(), s.accept()
 		conformance.OK(s, s.Runs.Fail(s.ctx, failed.ID, "", broken, s.at(1)))
 		_, err := s.Store.Expire(s.ctx, expired.ID, expired.Deadline)
@@ -249,8 +249,8 @@ var backlogTests = []test{
 		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
 	}},
-	{"tells how many other accounts completed jobs of the lane", func(s *suite) {
-		// Some may take the place of others, by their ids: twenty are kept.
+	{"counts the other accounts that completed jobs of the lane", func(s *suite) {
+		// Jobs may overwrite each other, depending on their ids: a store keeps twenty.
 		for range 6 {
 			j := s.acceptFor(job.VideoLane, "zoo")
 			s.start(j.ID, "n1", s.at(10))
@@ -260,7 +260,7 @@ var backlogTests = []test{
 		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second, Others: 1})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
 	}},
-	{"counts no account whose jobs completed too long ago", func(s *suite) {
+	{"does not count accounts whose jobs completed too long ago", func(s *suite) {
 		j := s.acceptFor(job.VideoLane, "zoo")
 		began := s.now.Add(-job.OthersFor - time.Minute)
 		s.start(j.ID, "n1", began)

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-var _ job.Lines = (*Jobs)(nil)
+var _ job.Queues = (*Jobs)(nil)
 
 const (
 	messagesOfLane = "select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0' group by queue"
@@ -26,32 +26,32 @@ const (
 		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'`
 )
 
-// Line counts each account's jobs in an index of the queue.
-func (s *Jobs) Line(ctx context.Context, lane job.Lane) (job.Line, error) {
-	line := job.Line{ByAccount: map[string]int{}}
+// Queue counts each account's jobs in an index of the queue.
+func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
+	state := job.Queue{ByAccount: map[string]int{}}
 	account := func(queue string) string {
 		account, _, _ := strings.Cut(strings.TrimPrefix(queue, queueName(lane, "")), "/")
 		return account
 	}
 	err := s.each(ctx, messagesOfLane, []any{lane}, func(queue string, count int64) {
-		line.Waiting += int(count)
-		line.ByAccount[account(queue)] += int(count)
+		state.Waiting += int(count)
+		state.ByAccount[account(queue)] += int(count)
 	})
 	if err == nil {
 		err = s.each(ctx, leasesOfLane, []any{lane, s.db.moment(0)}, func(queue string, count int64) {
 			// A job may have ended since the first count.
-			taken := min(int(count), line.ByAccount[account(queue)])
-			line.Running += taken
-			line.Waiting -= taken
-			line.ByAccount[account(queue)] -= taken
+			taken := min(int(count), state.ByAccount[account(queue)])
+			state.Running += taken
+			state.Waiting -= taken
+			state.ByAccount[account(queue)] -= taken
 		})
 	}
 	if err == nil {
 		err = s.each(ctx, runsOfLane, []any{lane, recentRuns}, func(model string, took int64) {
-			line.Runs = append(line.Runs, job.RunTime{Model: model, Took: time.Duration(took) * time.Millisecond})
+			state.Runs = append(state.Runs, job.RunTime{Model: model, Took: time.Duration(took) * time.Millisecond})
 		})
 	}
-	return line, storeError("read a line", err)
+	return state, storeError("read the queue of a lane", err)
 }
 
 // each calls a function for each row of a text and a number.
@@ -76,5 +76,5 @@ func (s *Jobs) each(ctx context.Context, query string, args []any, row func(stri
 
 func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, ownOnLane, j.Lane, j.Account, j.ID).Scan(&own.Before, &own.After)
-	return own, storeError("read an account's place in the line", err)
+	return own, storeError("read an account's place in the queue", err)
 }
