@@ -276,7 +276,7 @@ def test_a_refusal_names_the_longest_clip_that_would_be_done(world: MakeRunner, 
 
     with pytest.raises(RunError) as refused:
         place.begin(request(300))
-    found = re.search(r"The longest clip that would be done in time has (\d+) s\.$", refused.value.message)
+    found = re.search(r"The longest clip that would finish in time has (\d+) s\.$", refused.value.message)
     assert found is not None, refused.value.message
     longest = int(found[1])
     assert 1 < longest < 300

@@ -70,27 +70,27 @@ type JobRoutes struct {
 	Jobs *job.Service
 	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
-	// ImageWait is how long a caller waits for an image before its job is
-	// cancelled; 0 means DefaultImageWait.
+	// ImageWait limits how long a caller waits for an image. Then the job is cancelled. 0 means
+	// DefaultImageWait.
 	ImageWait time.Duration
-	// VideoWait is how long the deprecated routes wait for a video; 0 means until
-	// the job's deadline. The job continues after the wait.
+	// VideoWait limits how long the deprecated routes wait for a video. Then the job continues. 0
+	// means until the job's deadline.
 	VideoWait time.Duration
-	// AfterWait calls over in a new goroutine after the wait, unless stopped; nil means
-	// time.AfterFunc.
+	// AfterWait calls over in a new goroutine after the wait, unless stop is called first. nil
+	// means time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
-	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. An image that
-	// would have to wait for a starting worker is refused. nil means that a worker is always
-	// running.
+	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. A request for
+	// an image is rejected if it would have to wait for a starting worker. nil means that a worker
+	// is always running.
 	Warm func(context.Context, job.Lane) (bool, error)
 	// Downloads signs the URLs that the content route redirects to. If it is nil, the route sends
 	// the bytes itself.
 	Downloads DownloadSigner
-	// RedirectAbove is the number of requested bytes above which the content route redirects; 0
-	// redirects always.
+	// RedirectAbove is the number of requested bytes above which the content route redirects. 0
+	// always redirects.
 	RedirectAbove int64
 	// EventsOnce ends the event stream after the job's current state, for transports that cannot
-	// stream. The client then asks again.
+	// stream. The client then polls.
 	EventsOnce bool
 	// WebhookTargets restricts the URLs of webhooks; the zero value allows the public internet.
 	WebhookTargets webhook.Targets
@@ -100,7 +100,7 @@ type JobRoutes struct {
 type FileRoutes struct {
 	Files *file.Service
 	// Intake limits uploads in progress. nil means no limit, for functions that receive each
-	// request whole.
+	// request as one event.
 	Intake *file.Intake
 	// Posters makes thumbnails of stored files on first request, in folders below Scratch. nil
 	// makes none; thumbnails made by workers are still served.
@@ -126,7 +126,7 @@ type AccountRoutes struct {
 	Minter  *credential.Minter
 	Keys    *credential.KeyService
 	Budgets BudgetService
-	// AuditLog has the changes by administrators, for the group Audit.
+	// AuditLog stores the changes by administrators, for the group Audit.
 	AuditLog AuditLog
 }
 
@@ -162,15 +162,15 @@ type InfoRoutes struct {
 type service struct {
 	Config
 	streams ratelimit.Open
-	// posing limits requests that make a thumbnail, verifying requests that verify a file, and
-	// answers lists that callers have not read yet.
-	posing, verifying, answers *ratelimit.Turns
+	// thumbnailTurns limits concurrent thumbnails, verifyTurns limits concurrent verifications, and
+	// listTurns limits lists that callers are still reading.
+	thumbnailTurns, verifyTurns, listTurns *ratelimit.Turns
 }
 
 func newService(c Config) *service {
 	return &service{
-		Config: c, posing: ratelimit.NewTurns(turnsAtOnce, 1), verifying: ratelimit.NewTurns(turnsAtOnce, 1),
-		answers: ratelimit.NewAnswers(),
+		Config: c, thumbnailTurns: ratelimit.NewTurns(maxTurns, 1), verifyTurns: ratelimit.NewTurns(maxTurns, 1),
+		listTurns: ratelimit.NewAnswers(),
 	}
 }
 
@@ -214,7 +214,7 @@ func New(c Config, groups ...Group) http.Handler {
 	mux.HandleFunc("/", s.notFound)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.Origins.Allow(w.Header(), r, exposed)
-		// The mux would redirect to the cleaned path, but the contract answers 404.
+		// The mux would redirect to the cleaned path, but the contract requires 404.
 		clean := path.Clean(r.URL.Path)
 		if !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean && r.URL.Path != clean+"/" {
 			s.notFound(w, r)
@@ -236,14 +236,13 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	secret := r.Header.Get("x-api-key")
 	if secret == "" && route.queryToken {
 		if secret = readQuery(r.URL.RawQuery)["api_key"]; secret != "" {
-			// The token is in the URL, so a page must not pass the URL on as
-			// referrer.
+			// The URL contains the token, so browsers must not send the URL as a referrer.
 			w.Header().Set("Referrer-Policy", "no-referrer")
 		}
 		if credential.CheckSecret(secret) == nil {
-			// URLs appear in logs and histories, so a key that does not expire is refused.
+			// URLs appear in logs and histories, so permanent keys are not accepted in them.
 			return credential.Principal{}, fault.New(fault.Unauthorized,
-				"The query takes a client token; a permanent key belongs in the header x-api-key.")
+				"api_key in the query must be a client token. Send a permanent key in the x-api-key header.")
 		}
 	}
 	who, err := s.Authenticator.Authenticate(r.Context(), secret)
@@ -254,7 +253,7 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is the group of GET /healthz and its alias GET /health. They answer 200 once the service
+// Health is the group of GET /healthz and its alias GET /health. They return 200 once the service
 // accepts requests.
 func Health(s *service) []route {
 	return []route{
@@ -270,7 +269,7 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 				return err // its message is meant for clients
 			}
 			// A starting service is normally not ready, so this is only a warning.
-			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
+			s.Logger.WarnContext(r.Context(), "the service is not ready", "error", err)
 			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}
 	}

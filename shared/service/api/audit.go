@@ -35,7 +35,7 @@ type auditEntryBody struct {
 	By      string       `json:"by"`
 	Action  audit.Action `json:"action"`
 	Subject string       `json:"subject"`
-	// Before and After are objects, or null for a new or a deleted one.
+	// Before is null for a new object, After for a deleted one.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 	// RequestID is null for the operator.
@@ -81,7 +81,7 @@ func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// auditQuery reads the query: days in UTC, both included, and a page.
+// auditQuery reads the days (in UTC, both inclusive) and the page from the query.
 func auditQuery(raw string) (query audit.Query, found problems) {
 	values := readQuery(raw)
 	for _, bound := range []struct {
@@ -95,7 +95,7 @@ func auditQuery(raw string) (query audit.Query, found problems) {
 		}
 		day, err := time.Parse(time.DateOnly, text)
 		if err != nil {
-			found = append(found, valueProblem(bound.name, text, "A day is written as 2006-01-02.").in("query"))
+			found = append(found, valueProblem(bound.name, text, "Input should be a date such as 2006-01-02.").in("query"))
 			continue
 		}
 		*bound.into = day.AddDate(0, 0, bound.days)
@@ -104,7 +104,7 @@ func auditQuery(raw string) (query audit.Query, found problems) {
 	query.Limit, query.Before = limit, cursor
 	found = append(found, wrong...)
 	if cursor != "" && !audit.IsID(cursor) {
-		found = append(found, valueProblem("cursor", cursor, "The cursor is not one that the list returned.").in("query"))
+		found = append(found, valueProblem("cursor", cursor, "The cursor is invalid. Use the next_cursor of this list.").in("query"))
 	}
 	return query, found
 }

@@ -9,20 +9,19 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// formAllowance is how many bytes a form may have in addition to one file of the largest size
+// formAllowance is the number of bytes that a form may have in addition to one file of MaxUpload bytes
 // (docs/contract/errors.md#too-large).
 const formAllowance = 1 << 20
 
-// checkEvery is how often a sender's credential is checked again while its body arrives.
+// checkEvery is the interval at which the sender's credential is checked while its body arrives.
 const checkEvery = time.Second
 
 func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 
 // LargeUploads explains how to send a file that is too large for a request
-// (docs/contract/media.md#large-uploads). Components that refuse a request before this package,
-// such as API Gateway, include it too.
-const LargeUploads = "Send a large file by a signed URL instead, which POST /v1/files gives for a JSON body with " +
-	"filename, mime_type, size_bytes and md5, and refer to it by its id."
+// (docs/contract/media.md#large-uploads).
+const LargeUploads = "To send a large file, POST its filename, mime_type, size_bytes and md5 as JSON to /v1/files, " +
+	"upload the file to the signed URL in the response, and use its id."
 
 func (s *service) errBodyTooLarge() error {
 	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
@@ -38,11 +37,11 @@ func (e *bodyError) Unwrap() error { return e.err }
 // replace it.
 type body struct {
 	source io.Reader
-	// left is how many more bytes may be read, tooLarge the error after that.
+	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
-	// check repeats the check of the sender every checkEvery while bytes arrive, and when reading
-	// fails. It may be nil.
+	// check verifies the sender again every checkEvery while bytes arrive, and when reading fails.
+	// It may be nil.
 	check   func() error
 	checked time.Time
 	failure error
@@ -58,7 +57,7 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	n, err := b.source.Read(p)
 	b.left -= int64(n)
-	// Report a revoked key even if the body has also stalled.
+	// Report a revoked key even if the body has stalled.
 	if stands := err != nil && !errors.Is(err, io.EOF); b.check != nil && (stands || time.Since(b.checked) >= checkEvery) {
 		b.checked = time.Now()
 		if b.failure = b.check(); b.failure != nil {

@@ -54,7 +54,7 @@ type budgetFacts struct {
 
 type budgetBody struct {
 	budgetFacts
-	// WarnURL is null without a receiver of warnings.
+	// WarnURL is null if warnings are off.
 	WarnURL *string `json:"warn_url"`
 }
 
@@ -66,7 +66,6 @@ func (s *service) budgetBody(state budget.State) budgetBody {
 	return body
 }
 
-// newBudgetFacts returns the facts of a budget. The currency may be empty.
 func newBudgetFacts(state budget.State, currency string) budgetFacts {
 	amount := func(n int64) json.Number { return json.Number(state.Unit.FormatAmount(n)) }
 	facts := budgetFacts{
@@ -152,8 +151,8 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// warnURL returns the receiver of warnings: nil to keep the current one, and "" to remove it, as null
-// does.
+// warnURL returns the receiver of warnings: nil to keep the current one, or "" to remove it (for an empty
+// string or null).
 func (s *service) warnURL(sent jsonObject) (*string, problems) {
 	const name = "warn_url"
 	if _, there := sent[name]; !there {
@@ -175,8 +174,8 @@ func (s *service) warnURL(sent jsonObject) (*string, problems) {
 
 const maxAmountText = 64
 
-// amount reads a member as an exact amount of a unit: an integer, or a cost, rounded to a billionth
-// and limited by budget.MaxLimit.
+// amount reads a member as an exact amount of a unit: an integer, or a cost rounded to a billionth. It
+// is limited to budget.MaxLimit.
 func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -190,7 +189,7 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	if mantissa, _, _ := strings.Cut(strings.ToLower(text), "e"); number == 0 && !strings.ContainsAny(mantissa, "123456789") {
 		return 0, nil
 	}
-	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // which limits its exponent
+	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // limits the exponent
 	if ok {
 		exact, ok = exact.SetString(text)
 	}
@@ -255,15 +254,15 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless a budget belongs to a key of the account whose rights do not exceed the admin key
-// by. Only the operator changes the account's own budget, and only another admin the budget of by:
-// otherwise its holder could raise it.
+// ownKey fails unless the budget belongs to a key of the account whose rights do not exceed those of the
+// admin key by. Only the operator may change the account's budget, and only another admin may change the
+// budget of by: otherwise holders could raise their own limits.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:
-		return fault.New(fault.Forbidden, "A key does not change its own budget. Use another admin key of the account.")
+		return fault.New(fault.Forbidden, "A key cannot change its own budget. Use another admin key of the account.")
 	case "":
-		return fault.New(fault.Forbidden, "Only the operator of the service sets the budget of the account: name a key.")
+		return fault.New(fault.Forbidden, "Only the operator can set the budget of the account. Name a key.")
 	}
 	keys, err := s.Keys.List(ctx, id.Account)
 	if err != nil {

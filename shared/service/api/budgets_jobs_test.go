@@ -109,7 +109,7 @@ func TestJobsWarn(t *testing.T) {
 	if err := w.budgets.Set(t.Context(), audit.Operator(w.now()), b); err != nil {
 		t.Fatal(err)
 	}
-	told := func(counter budget.Counter, want ...int) {
+	warned := func(counter budget.Counter, want ...int) {
 		t.Helper()
 		var got []int
 		for _, percent := range []int{80, 100} {
@@ -129,10 +129,10 @@ func TestJobsWarn(t *testing.T) {
 	counter := b.Counter(w.now())
 	for i := range 5 {
 		w.submit(studio)
-		told(counter, map[int][]int{3: {80}, 4: {80, 100}}[i]...)
+		warned(counter, map[int][]int{3: {80}, 4: {80, 100}}[i]...)
 	}
 	w.overBudget(w.post("gen-2.5", studio, upload("data", clip(t))))
-	told(counter, 80, 100)
+	warned(counter, 80, 100)
 }
 
 // A limit that is lowered below the current use warns at once, and a job that finds too little left

@@ -26,11 +26,11 @@ type Verifier interface {
 	Verify(ctx context.Context, file *os.File) (origin.Report, error)
 }
 
-// verifyRetry is the Retry-After if a file's turn did not come.
+// verifyRetry is the Retry-After when too many files are being verified.
 const verifyRetry = 5 * time.Second
 
-var errNoVerifier = fault.New(fault.NotFound, "This service does not verify Content Credentials: it lacks the library "+
-	"libc2pa_c. cutroom inspect and every other reader of C2PA verify a file.")
+var errNoVerifier = fault.New(fault.NotFound, "This service cannot verify Content Credentials because libc2pa_c is not "+
+	"installed. Use cutroom inspect or another C2PA reader.")
 
 // Credentials is the group that verifies results and stored files.
 func Credentials(s *service) []route {
@@ -68,7 +68,7 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 }
 
 // sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns, because
-// a hostile file takes as long as the verifier allows. gone is the refusal if the blob was just deleted.
+// a hostile file takes as long as the verifier allows. gone is the error if the blob was just deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {
@@ -76,16 +76,16 @@ func (s *service) sendCredentials(
 		return errNoVerifier
 	}
 	if s.MaxVerified > 0 && size > s.MaxVerified {
-		return fault.New(fault.TooLarge, "The file has %d bytes, and this service verifies files of at most %d. "+
-			"cutroom inspect and every other reader of C2PA verify it.", size, s.MaxVerified)
+		return fault.New(fault.TooLarge, "The file has %d bytes; this service verifies files of at most %d bytes. "+
+			"Use cutroom inspect or another C2PA reader.", size, s.MaxVerified)
 	}
 	account := c.who.Account()
-	if !takeTurn(r.Context(), s.verifying, account) {
+	if !takeTurn(r.Context(), s.verifyTurns, account) {
 		busy := fault.New(fault.Unavailable, "Other files are being verified. Try again.")
 		busy.RetryAfter = verifyRetry
 		return cmp.Or(r.Context().Err(), error(busy))
 	}
-	defer s.verifying.Release(account)
+	defer s.verifyTurns.Release(account)
 	ctx := r.Context()
 	if s.VerifyTime > 0 {
 		var cancel context.CancelFunc
@@ -95,8 +95,7 @@ func (s *service) sendCredentials(
 	report, err := s.verify(ctx, name)
 	switch {
 	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
-		return fault.New(fault.Timeout, "The file could not be verified in the time that a request has. "+
-			"cutroom inspect and every other reader of C2PA verify it.")
+		return fault.New(fault.Timeout, "Verifying the file took too long. Use cutroom inspect or another C2PA reader.")
 	case fault.Is(err, fault.NotFound):
 		return gone
 	case errors.Is(err, origin.ErrNoReader):

@@ -64,12 +64,12 @@ type stored struct {
 	// tag is the ETag without its quotes.
 	tag      string
 	modified time.Time
-	// gone is the message of the 404 if the blob was just deleted.
+	// gone is the message of the 404 response if the blob was just deleted.
 	gone string
 }
 
-// asked returns how many bytes a request asks for at most: the length of a range with an end, or
-// the size, or 0 for HEAD.
+// asked returns the maximum number of bytes that a request asks for: the length of a range with an end,
+// 0 for HEAD, otherwise the size.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -105,13 +105,12 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, no-cache")
 	if wanted := r.Header.Get("Range"); strings.Contains(wanted, ",") || !strings.HasPrefix(wanted, "bytes=") {
-		// Only single byte ranges are supported. Any other range gets the whole
+		// Only single byte ranges are supported. Any other range gets the entire
 		// content, which a server may always send (RFC 9110, 14.2).
 		r = r.Clone(r.Context())
 		r.Header.Del("Range")
 	} else if strings.TrimSpace(strings.TrimPrefix(wanted, "bytes=")) == "-0" {
-		// http.ServeContent would answer "bytes=-0" with an empty range. Ask for a
-		// range that it refuses.
+		// http.ServeContent would send an empty range for "bytes=-0". Ask for a range that it rejects.
 		r = r.Clone(r.Context())
 		r.Header.Set("Range", fmt.Sprintf("bytes=%d-", what.size))
 	}
@@ -152,8 +151,8 @@ func describeOutcome(header http.Header, result *job.Result) {
 	}
 }
 
-// headerText encodes a text for a header field: other than printable ASCII, and the percent sign,
-// is percent-encoded as UTF-8 (RFC 3986, section 2.1).
+// headerText encodes a text for a header field. It percent-encodes the percent sign and everything except
+// printable ASCII as UTF-8 (RFC 3986, section 2.1).
 func headerText(text string) string {
 	var encoded strings.Builder
 	for _, b := range []byte(text) {
@@ -177,8 +176,8 @@ func extensionOf(mime string) string {
 	return kind.Extension
 }
 
-// disposition returns a Content-Disposition with a file's name (RFC 6266): in ASCII, and also unchanged
-// if it is not ASCII. replacement is used if the name has no ASCII.
+// disposition returns a Content-Disposition with a file's name in ASCII (RFC 6266). A non-ASCII name is
+// also included unchanged. replacement is used if the name has no ASCII characters.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {
@@ -191,8 +190,8 @@ func disposition(how, name, replacement, extension string) string {
 	return value
 }
 
-// extendedValue returns a name as the value of an extended parameter: all bytes but ASCII letters,
-// digits and "-._~" are percent-encoded (RFC 8187, section 3.2.1).
+// extendedValue returns a name as the value of an extended parameter. It percent-encodes all bytes except
+// ASCII letters, digits and "-._~" (RFC 8187, section 3.2.1).
 func extendedValue(name string) string {
 	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
@@ -263,8 +262,8 @@ func (c *blobReader) close() {
 }
 
 // contentWriter wraps the ResponseWriter of http.ServeContent. It opens the blob just before the header is
-// sent, so that a blob that cannot be opened becomes an error response instead of a broken 200, and HEAD
-// opens nothing. It also gives ServeContent's errors the shape of this package's.
+// sent, so that an unreadable blob causes an error response instead of a truncated 200. HEAD opens
+// nothing. ServeContent's errors get the format of this package's errors.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service
@@ -299,7 +298,7 @@ func (w *contentWriter) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// clear removes the header fields of the blob, except one.
+// clear removes the header fields of the blob, except those in but.
 func (w *contentWriter) clear(but ...string) {
 	for _, field := range []string{
 		"Accept-Ranges", "Content-Disposition", "Content-Range", "Etag", "Last-Modified", "X-Content-Type-Options",

@@ -15,7 +15,7 @@ type priceBody struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`
 	Currency string            `json:"currency"`
-	// Sizes are the prices of other resolutions.
+	// Sizes holds the prices of other resolutions.
 	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
@@ -48,7 +48,7 @@ type billBody struct {
 	Currency string      `json:"currency"`
 }
 
-// newBillBody returns nil if the job has not completed, or had no price.
+// newBillBody returns nil if the job has not completed or has no price.
 func newBillBody(j job.Job) *billBody {
 	billionths, currency, known := j.Cost()
 	if j.Status != job.Completed || !known {

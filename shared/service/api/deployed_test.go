@@ -19,7 +19,7 @@ func TestAnImageWithoutAWorker(t *testing.T) {
 	}})
 	a := w.request("POST", "/v1/generate/gen-image-latest", studio, nil)
 	if a.status != 503 || a.header.Get("Retry-After") != "45" ||
-		a.detail() != "No worker is running; one is being started. Try again, or submit the image as a job to "+
+		a.detail() != "No worker is running; one is starting. Try again, or submit the image as a job to "+
 			"/v1/jobs/gen-image-2." {
 		t.Errorf("%d %v %s", a.status, a.header, a.body)
 	}

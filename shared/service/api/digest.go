@@ -12,15 +12,15 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes the read bytes concurrently: while the caller writes one chunk to disk, the
-// previous one is hashed. The caller must call sum or stop at the end.
+// digestReader hashes the bytes in another goroutine while the caller writes them to disk. The caller must
+// call sum or stop at the end.
 type digestReader struct {
 	source io.Reader
-	// left is how many more bytes may be read, tooLarge the error after that.
+	// left is the number of bytes that may still be read. Reading more fails with tooLarge.
 	left     int64
 	tooLarge error
 
-	unread []byte // the rest of the current chunk
+	unread []byte // remaining bytes of the current chunk
 	err    error
 	free   chan []byte
 	filled chan []byte

@@ -16,13 +16,12 @@ import (
 
 const (
 	internalDetail = "Internal server error"
-	// clientGone is the logged status of a request whose client has disconnected. nginx uses the
-	// same number.
+	// clientGone is the logged status if the client has disconnected. nginx uses the same number.
 	clientGone = 499
 )
 
-// challenge describes how to authenticate (RFC 9110, 11.6.1). A scheme that browsers know would
-// make them prompt for a password.
+// challenge describes how to authenticate (RFC 9110, 11.6.1). For a standard scheme, browsers would
+// prompt for a password.
 const challenge = `ApiKey realm="cutroom", header="x-api-key"`
 
 // statusOf returns the HTTP status of a fault's code. Only this function maps codes to statuses.
@@ -57,8 +56,8 @@ func statusOf(code fault.Code) int {
 // shortageRetry is the Retry-After while the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// fail responds with an error: 422 for problems of the request, the status of a fault's code, 503
-// if the machine lacks a resource, and otherwise 500 without details.
+// fail responds with an error: 422 for problems of the request, a fault's own status, 503 if the machine
+// lacks a resource, and otherwise 500 without details.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -74,7 +73,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		// An unavailability without a cause, such as an image refused without a warm worker, is not
+		// Unavailable without a cause is normal, for example if no worker is warm, so it is not
 		// logged as an error.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
@@ -86,18 +85,18 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))
 		}
 		if refusal.Code == fault.Exhausted {
-			// Clients that know this header do not come back at once.
+			// Clients that know this header do not retry immediately.
 			w.Header().Set("X-Should-Retry", "false")
 			s.writeJSON(w, r, status, exhaustedBody{refusal.Message, "insufficient_quota"})
 			return
 		}
 		s.writeDetail(w, r, status, refusal.Message)
 	case r.Context().Err() != nil:
-		s.writeDetail(w, r, clientGone, "The client has gone.")
+		s.writeDetail(w, r, clientGone, "The client disconnected.")
 	case fault.IsShortage(err):
 		s.log(r, err)
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(shortageRetry), 10))
-		s.writeDetail(w, r, http.StatusServiceUnavailable, "The service is short of resources. Try again.")
+		s.writeDetail(w, r, http.StatusServiceUnavailable, "The service is short of resources. Try again later.")
 	default:
 		s.log(r, err)
 		s.writeDetail(w, r, http.StatusInternalServerError, internalDetail)
@@ -111,14 +110,14 @@ type exhaustedBody struct {
 }
 
 func (s *service) log(r *http.Request, err error) {
-	s.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
+	s.Logger.LogAttrs(r.Context(), slog.LevelError, "request failed",
 		slog.String("request_id", httpserver.RequestID(r.Context())),
 		slog.String("route", r.Pattern),
 		slog.Any("error", err))
 }
 
-// InternalError returns a handler that responds with 500 in the shape of this
-// package's errors, for OnPanic of httpserver.Config.
+// InternalError returns a handler that responds with 500 in the format of this package's errors, for
+// OnPanic of httpserver.Config.
 func InternalError(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposed)
@@ -144,7 +143,6 @@ func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, 
 	writeBody(w, status, body)
 }
 
-// encodeJSON encodes a value as in all responses of this package.
 func encodeJSON(value any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -158,8 +156,8 @@ func writeBody(w http.ResponseWriter, status int, text []byte) {
 	writeKept(w, status, text, "no-store")
 }
 
-// writeKept responds with JSON text and a Cache-Control. It declares the Content-Length, so that
-// the response is complete even for a client that is still sending (see httpserver).
+// writeKept responds with JSON text and a Cache-Control. It sets the Content-Length, so that a client that
+// is still sending gets a complete response (see httpserver).
 func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

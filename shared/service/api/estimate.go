@@ -12,8 +12,8 @@ import (
 // estimate fills in the expected time of the job's edit, if known. clip is the length of the input
 // video, or 0 without one or if unknown.
 //
-// Errors: problems, if the edit is not expected to end in time. They name the longest clip that
-// would (docs/contract/jobs.md#admission).
+// Errors: problems if the edit is not expected to finish in time. They name the longest clip that would
+// finish (docs/contract/jobs.md#admission).
 func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, clip time.Duration) error {
 	_, reference := j.Request.Inputs[catalog.ReferenceField]
 	estimate, known := s.Jobs.Estimate(ctx, job.EditKind{
@@ -30,9 +30,9 @@ func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, cl
 	if clip <= 0 || !estimate.TooLong(clip, job.MaxAge) {
 		return nil
 	}
-	message := fmt.Sprintf("The edit would take about %s, and a job has %s.", spoken(j.Estimate), spoken(job.MaxAge))
+	message := fmt.Sprintf("The edit would take about %s, but a job may take at most %s.", spoken(j.Estimate), spoken(job.MaxAge))
 	if longest := estimate.Longest(clip, job.MaxAge); longest > 0 {
-		message += fmt.Sprintf(" The longest clip that would be done in time has %.0f s.", longest.Seconds())
+		message += fmt.Sprintf(" The longest clip that would finish in time has %.0f s.", longest.Seconds())
 	}
 	return problems{valueProblem(catalog.DataField, nil, message)}
 }

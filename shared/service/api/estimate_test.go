@@ -79,8 +79,8 @@ func TestAClipThatWouldTakeTooLongIsRefused(t *testing.T) {
 	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != 422 || len(body.Detail) != 1 {
 		t.Fatalf("%d %s", a.status, a.body)
 	}
-	const says = "Value error, The edit would take about 15 minutes, and a job has 10 minutes. " +
-		"The longest clip that would be done in time has 1 s."
+	const says = "Value error, The edit would take about 15 minutes, but a job may take at most 10 minutes. " +
+		"The longest clip that would finish in time has 1 s."
 	if one := body.Detail[0]; strings.Join(one.Location, ".") != "body.data" || one.Message != says {
 		t.Errorf("it says %q at %v", one.Message, one.Location)
 	}

@@ -81,7 +81,7 @@ func (s *service) showFile(w http.ResponseWriter, r *http.Request, c call) error
 }
 
 func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) error {
-	// Deletion continues if the client disconnects, so that no blob remains without a record.
+	// Deletion continues if the client disconnects; otherwise a blob without a record could remain.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deleteTime)
 	defer cancel()
 	if err := s.Files.Delete(ctx, c.who.Account(), r.PathValue("file_id")); err != nil {

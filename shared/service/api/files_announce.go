@@ -69,11 +69,10 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records a pending file. A repetition with the same Idempotency-Key returns the first
-// request's original file. Its URL has a new signature, but neither a later expiry nor more uploads
-// than the first one.
+// announce records a pending file. A retry with the same Idempotency-Key returns the first request's
+// original file. Its URL has a new signature, but it allows neither a later upload nor a second one.
 //
-// Errors: as once and file.Service; fault.Conflict if the time to upload is over.
+// Errors: as once and file.Service; fault.Conflict if the upload time has expired.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
 	f, err := s.Files.Name(f)
 	if err != nil {
@@ -107,16 +106,16 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	}
 	if s.Files.URLExpired(f) {
 		return file.File{}, fault.New(fault.Conflict,
-			"The time for the bytes of %s is over. Announce the file under another Idempotency-Key.", f.ID)
+			"The upload time of %s has expired. Announce the file again with another Idempotency-Key.", f.ID)
 	}
 	return f, nil
 }
 
-// base returns the URL of this service as seen by the client, as far as the request shows it.
+// base returns the URL at which the client sees this service, as far as the request shows it.
 func base(r *http.Request) string {
 	scheme := "http://"
-	// A proxy that ends TLS sets this header; a proxy that serves this service below a path sets
-	// the other. Forging them gains nothing, because only the caller sees the URL.
+	// A proxy that terminates TLS sets X-Forwarded-Proto. A proxy that serves this service below a
+	// path sets X-Forwarded-Prefix. Forging them is useless, because only the caller sees the URL.
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		scheme = "https://"
 	}
@@ -139,16 +138,16 @@ func isPrefix(text string) bool {
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// maxFilename limits a filename before it is cleaned, in code points. It is longer than the
-	// paths of common systems.
+	// maxFilename limits a filename before it is cleaned, in code points. It exceeds the path limit
+	// of common systems.
 	maxFilename = 4096
 )
 
 // mimeForm is compiled on first use, because few functions need it.
 var mimeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(mimePattern) })
 
-// readAnnouncement reads the description of a pending file. It returns all problems
-// at once, in the order of the fields.
+// readAnnouncement reads the description of a pending file. It returns all problems, in the order of the
+// fields.
 func readAnnouncement(sent jsonObject) (file.File, problems) {
 	var f file.File
 	var found problems

@@ -34,8 +34,8 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// Files other than images and videos could be pages that run scripts in this origin. So could
-	// XML of any type (WHATWG, "MIME Sniffing", "XML MIME type").
+	// Files other than images and videos could run scripts in this origin. So could XML of any type
+	// (WHATWG, "MIME Sniffing", "XML MIME type").
 	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

@@ -70,9 +70,9 @@ func contentType(r *http.Request) (kind string, parameters map[string]string, er
 	return mime.ParseMediaType(declared)
 }
 
-// upload stores the file of a form, records it, and returns the response's body. If it fails, it
-// deletes the stored bytes, unless the file may have been recorded. A repetition with the same
-// Idempotency-Key gets the first request's response, even if its file is gone.
+// upload stores the file of a form, records it, and returns the response's body. On failure it deletes
+// the stored bytes, unless the file may have been recorded. A retry with the same Idempotency-Key gets
+// the first request's response, even if its file is gone.
 //
 // Errors: problems; as once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
@@ -97,13 +97,13 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		asked:    askedOf("upload", f),
 		resource: f.ID, made: s.madeFile(f.Account),
 		create: func(ctx context.Context) ([]byte, error) {
-			if blobs.refusal != nil {
-				return nil, blobs.refusal
+			if blobs.full != nil {
+				return nil, blobs.full
 			}
 			blobs.kept = true
 			f.Room = upload.Room()
 			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
-			blobs.kept = !refused(err)
+			blobs.kept = !rejected(err)
 			if err != nil {
 				return nil, err
 			}
@@ -201,20 +201,20 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 func readHead(content io.Reader) ([]byte, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(content, head)
-	if err == io.EOF || err == io.ErrUnexpectedEOF { // these are ReadFull's own; a body that broke off fails otherwise
+	if err == io.EOF || err == io.ErrUnexpectedEOF { // of ReadFull; a truncated body fails differently
 		err = nil
 	}
 	return head[:n], err
 }
 
-// undeclared is the type for unknown bytes.
+// undeclared is the MIME type of unknown bytes.
 const undeclared = "application/octet-stream"
 
-// typeOf returns the type of a file: detected from its first bytes, or else as
-// declared (docs/contract/media.md#file-reference).
+// typeOf returns the type detected from the file's first bytes, or else the declared type
+// (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
-	detected, told := sniff.Any(head)
-	if told {
+	detected, known := sniff.Any(head)
+	if known {
 		return detected
 	}
 	if httpserver.HasManyParameters(declared) {

@@ -23,22 +23,22 @@ import (
 //
 // Errors: *engine.Error with the code invalid_input for a file that cannot be decoded.
 type Posters interface {
-	// Posters returns a thumbnail of each file as a JPEG, of a video from its first frames. It may
-	// write into the folder.
+	// Posters returns a JPEG thumbnail of each file. It takes a video's from the first frames. It
+	// may write into the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
-	// turnWait is how long a request waits for its turn to make a thumbnail or to verify a file.
-	// MaxTurn limits the turn, plus the time for the file's size. It is a third of turnWait, so
-	// that several slow turns do not use up the wait of others.
+	// turnWait limits how long a request waits for its turn to make a thumbnail or to verify a
+	// file. MaxTurn limits the turn itself, in addition to the time for the file's size. It is a
+	// third of turnWait, so that a few slow turns do not make the others time out.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// turnsAtOnce limits concurrent thumbnails, and concurrent verifications. One account has at
-	// most one of these turns.
-	turnsAtOnce = 2
-	// posingRetry is the Retry-After if a thumbnail's turn did not come.
-	posingRetry = 2 * time.Second
+	// maxTurns limits concurrent thumbnails, and concurrent verifications. One account has at most
+	// one turn of each.
+	maxTurns = 2
+	// thumbnailRetry is the Retry-After when too many thumbnails are being made.
+	thumbnailRetry = 2 * time.Second
 )
 
 // showFileThumbnail serves GET /v1/uploads/{file_id}/thumbnail
@@ -62,7 +62,7 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	return nil
 }
 
-// takeTurn waits for an account's turn, at most turnWait, and reports whether it came.
+// takeTurn waits up to turnWait for an account's turn. It reports whether it took the turn.
 func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool {
 	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
@@ -73,15 +73,15 @@ func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool 
 // stored for a file that cannot have one, so that a broken file is read once.
 //
 // Errors: fault.NotFound if the file is gone, or this server makes no thumbnails; fault.Unavailable
-// if the turn does not come, the machine is too busy, or it lacks something.
+// if the wait for a turn times out or the machine is short of time or other resources.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail
 	}
-	if !takeTurn(ctx, s.posing, f.Account) {
+	if !takeTurn(ctx, s.thumbnailTurns, f.Account) {
 		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other thumbnails are being made. Try again."))
 	}
-	defer s.posing.Release(f.Account)
+	defer s.thumbnailTurns.Release(f.Account)
 	// Another request may have just made it.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
 	if !fault.Is(err, fault.NotFound) {
@@ -89,9 +89,9 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	}
 	within, cancel := context.WithTimeout(ctx, MaxTurn)
 	defer cancel()
-	picture, err = s.pose(within, f)
+	picture, err = s.renderThumbnail(within, f)
 	if fault.Is(err, fault.NotFound) {
-		return nil, file.ErrNotFound // deleted or expired a moment ago
+		return nil, file.ErrNotFound // just deleted or expired
 	}
 	var refused *engine.Error
 	switch {
@@ -102,7 +102,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	case errors.As(err, &refused):
 		return nil, thumbnailLater(err, "The thumbnail cannot be made now. Try again.")
 	case within.Err() != nil:
-		// The limits of processor time refuse slow files earlier, so here the machine is busy.
+		// Slow files exceed the limit of processor time first, so the machine must be busy.
 		return nil, thumbnailLater(nil, "The thumbnail cannot be made now. Try again.")
 	case err != nil:
 		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
@@ -110,18 +110,18 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
 }
 
-// thumbnailLater returns the refusal of a request that may soon be repeated.
+// thumbnailLater returns the error for a request that may succeed soon.
 func thumbnailLater(cause error, message string) error {
 	later := fault.Wrap(cause, fault.Unavailable, "%s", message)
-	later.RetryAfter = posingRetry
+	later.RetryAfter = thumbnailRetry
 	return later
 }
 
-// pose returns the thumbnail of a file. It is empty unless the file is an image or a video of an
-// accepted size.
+// renderThumbnail returns the thumbnail of a file. It is empty unless the file is an image or a video of
+// an accepted size.
 //
 // Errors: fault.NotFound; as Posters.
-func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err error) {
+func (s *service) renderThumbnail(ctx context.Context, f file.File) (picture []byte, err error) {
 	// The recorded type may be the client's declaration.
 	kind, ok, err := s.kindOf(ctx, f)
 	if err != nil || !ok {

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue is how many bytes of a value are kept, more than any field's limit. A longer value is
-// validated, and shown, by its beginning.
+// maxValue limits the bytes kept of a value. It exceeds any field's limit. A longer value is truncated
+// before it is validated or shown.
 const maxValue = 64 << 10
 
 // Names of the fields that the domain defines. All other fields of a form are options of the model.
@@ -48,7 +48,7 @@ func (sub submission) begin(field *catalog.Field, name string) *sent {
 	}
 	twice := valueProblem(name, nil, "The field was sent more than once.")
 	if before.name != name {
-		twice = valueProblem(name, nil, fmt.Sprintf("%s and %s are one field: send one of them.", field.Name, field.Also))
+		twice = valueProblem(name, nil, fmt.Sprintf("%s and %s are the same field. Send only one of them.", field.Name, field.Also))
 	}
 	known := func(p problem) bool { return p.Message == twice.Message }
 	if !slices.ContainsFunc(before.problems, known) {
@@ -62,8 +62,8 @@ func (sub submission) carries(form *catalog.Form, name string) bool {
 	return ok && sub[field.Name] != nil
 }
 
-// isAbsent reports whether the value of a field other than a file counts as absent. An empty value
-// does, and so does a prompt of only white space, unless it was cut off.
+// isAbsent reports whether the value of a field other than a file counts as absent: it is empty, or a
+// prompt that consists of white space and was not truncated.
 func isAbsent(field *catalog.Field, text string) bool {
 	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
 		return text == ""
@@ -90,8 +90,8 @@ func (o order) asked() any {
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }
 
-// interpret validates the submission by the rules of the form (docs/contract/media.md#forms). It
-// returns all problems at once, in the order of the fields; problems of the whole form come last.
+// interpret validates the submission against the form (docs/contract/media.md#forms). It returns all
+// problems in the order of the fields, followed by problems of the entire form.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -165,17 +165,17 @@ func (o *order) set(field *catalog.Field, value any) {
 	}
 }
 
-// integerForm matches text that pydantic accepts as an integer, after trimming. It is compiled on
-// first use, because few functions need it.
+// integerForm matches trimmed text that pydantic accepts as an integer. It is compiled on first use,
+// because few functions need it.
 var integerForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
 })
 
-// parse parses the value of a field other than a file to a string, an int64 or a bool.
+// parse converts the value of a field other than a file to a string, an int64 or a bool.
 //
-// It reads integers like pydantic: with white space around them, a sign, single underscores between
-// digits and a fraction of zeros. Booleans are listed in docs/contract/media.md#forms, in any case,
-// without white space.
+// It accepts the same integers as pydantic: with surrounding white space, a sign, single underscores
+// between digits, and a fraction of zeros. docs/contract/media.md#forms lists the booleans. They are
+// case-insensitive, without white space.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")
@@ -189,8 +189,7 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// For a number out of range, ParseInt returns the nearest int64, which is enough to know
-		// the exceeded limit.
+		// For a number out of range, ParseInt returns the nearest int64, which exceeds the same limit.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:

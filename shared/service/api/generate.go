@@ -22,8 +22,8 @@ const DefaultImageWait = 60 * time.Second
 const cancelTime = 10 * time.Second
 
 var (
-	errWaitOver = errors.New("the time to wait is over")
-	errStopping = errors.New("the service is stopping")
+	errWaitTimeout = errors.New("the wait for the job timed out")
+	errStopping    = errors.New("the service is stopping")
 )
 
 // Generate is the group of image editing and of the deprecated synchronous video routes
@@ -38,7 +38,7 @@ func Generate(s *service) []route {
 func isGenerated(m *catalog.Model) bool { return m.Generate != catalog.NotGenerated }
 
 // generate serves POST /v1/generate/{id or alias of a model}: it submits a job and waits for it.
-// The header x-job-id has the job's id.
+// The x-job-id header contains the job's id.
 func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error {
 	header := w.Header()
 	if c.model.Generate == catalog.GenerateDeprecated {
@@ -54,9 +54,9 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	}
 	header.Set("X-Job-Id", accepted.ID)
 	j, err := s.await(r.Context(), accepted, c.model, s.repeatable(r))
-	if errors.Is(err, errWaitOver) {
+	if errors.Is(err, errWaitTimeout) {
 		header.Add("Link", linkToJobs(accepted.ID, "status"))
-		return fault.New(fault.Timeout, "The video is not ready; the job goes on.")
+		return fault.New(fault.Timeout, "The video is not ready yet; the job continues.")
 	}
 	if err != nil {
 		return err
@@ -71,20 +71,19 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	return s.sendResult(w, r, j)
 }
 
-// linkToJobs returns a Link value for a name under /v1/jobs/. It is relative to /v1/generate/…, so that it
-// also works below a prefix, such as a stage of API Gateway.
+// linkToJobs returns a Link value for a name under /v1/jobs/. The link is relative to /v1/generate/…, so
+// it also works below a prefix, such as an API Gateway stage.
 func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }
 
-// coldRetry is the Retry-After of an image that was refused without a worker: a container takes
-// about that long to start.
+// coldRetry is the Retry-After when no worker is warm: the approximate startup time of a container.
 const coldRetry = 45 * time.Second
 
-// NoWorker is the logged refusal of an image without a worker.
+// NoWorker is the logged reason for rejecting an image when no worker is warm.
 const NoWorker = "no_worker"
 
-// checkWarm refuses an image that no worker could edit while its caller waits.
+// checkWarm rejects an image if no worker could edit it while its caller waits.
 //
 // Errors: fault.Unavailable with RetryAfter.
 func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
@@ -99,15 +98,15 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 		return nil
 	}
 	cold := fault.New(fault.Unavailable,
-		"No worker is running; one is being started. Try again, or submit the image as a job to /v1/jobs/%s.", m.ID)
+		"No worker is running; one is starting. Try again, or submit the image as a job to /v1/jobs/%s.", m.ID)
 	cold.RetryAfter = coldRetry
 	httpserver.SetRefusal(ctx, NoWorker)
 	return cold
 }
 
-// await waits until an accepted job has ended. If its caller leaves, the job is cancelled, unless
-// the caller can repeat the request and get its result. When the wait is over, an image is
-// cancelled. A video continues, and the error is errWaitOver.
+// await waits until an accepted job has ended. If the caller disconnects, it cancels the job, unless the
+// caller can repeat the request and get the result. When the wait times out, it cancels an image. A video
+// continues, and the error is errWaitTimeout.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -117,7 +116,7 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 		limit = s.ImageWait
 	}
 	if limit > 0 {
-		defer s.AfterWait(limit, func() { stop(errWaitOver) })()
+		defer s.AfterWait(limit, func() { stop(errWaitTimeout) })()
 	}
 	j, err := s.Jobs.Wait(waiting, accepted.Account, accepted.ID)
 	if waiting.Err() == nil {
@@ -128,16 +127,16 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	case errors.Is(cause, errStopping) && repeatable:
 		return job.Job{}, fault.New(fault.Unavailable, "The service is stopping. Send the request again.")
 	case errors.Is(cause, errStopping):
-		reason = job.Failure{Code: job.Cancelled, Message: "The service was stopped."}
-	case !errors.Is(cause, errWaitOver) && repeatable:
+		reason = job.Failure{Code: job.Cancelled, Message: "The service is stopping."}
+	case !errors.Is(cause, errWaitTimeout) && repeatable:
 		return j, ctx.Err()
-	case !errors.Is(cause, errWaitOver):
+	case !errors.Is(cause, errWaitTimeout):
 		reason = job.Failure{Code: job.Cancelled, Message: "The caller did not wait for the result."}
 	case m.Kind == catalog.Image:
 		message := fmt.Sprintf("The image was not edited within %d seconds.", wholeSeconds(s.ImageWait))
 		reason = job.Failure{Code: job.TimedOut, Message: message}
 	default:
-		return job.Job{}, errWaitOver
+		return job.Job{}, errWaitTimeout
 	}
 	if j, err = s.cancel(ctx, accepted, reason); err == nil && ctx.Err() != nil {
 		return j, ctx.Err() // the client has disconnected
@@ -168,8 +167,8 @@ func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	}
 }
 
-// failureOf returns the error for a caller who waited for a failed job. An input that cannot be
-// edited is a problem of the request: of its file, or of the body without a file.
+// failureOf returns the error for a caller who waited for a failed job. An invalid input is a problem of the
+// request's file, or of the body if it has no file.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {
@@ -201,7 +200,7 @@ func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) 
 	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		// The status was already sent. The client sees fewer bytes than Content-Length.
+		// The status was already sent. The client receives fewer bytes than Content-Length.
 		s.log(r, fmt.Errorf("send the result: %w", err))
 	}
 	return nil

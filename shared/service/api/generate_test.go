@@ -33,11 +33,11 @@ type script func(ctx context.Context, spec engine.Spec) error
 func (s script) Run(
 	ctx context.Context, spec engine.Spec, _ func(engine.Progress),
 ) (engine.Outcome, error) {
-	return told(), s(ctx, spec)
+	return scripted(), s(ctx, spec)
 }
 
-// told is the outcome of the scripts' edits.
-func told() engine.Outcome {
+// scripted is the outcome of the scripts' edits.
+func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{"winter"}, Notice: "“Übermut” was not followed: 100 % true."}
 }
 
@@ -245,12 +245,12 @@ func (s *stuck) Run(
 	ctx context.Context, spec engine.Spec, _ func(engine.Progress),
 ) (engine.Outcome, error) {
 	if spec.Kind == catalog.Image && !s.images {
-		return told(), os.WriteFile(spec.Output, []byte("x"), 0o600)
+		return scripted(), os.WriteFile(spec.Output, []byte("x"), 0o600)
 	}
 	s.started <- spec.Job
 	<-ctx.Done()
 	s.stopped <- spec.Job
-	return told(), ctx.Err()
+	return scripted(), ctx.Err()
 }
 
 func TestNoVideoDelaysAnImage(t *testing.T) {
@@ -453,7 +453,7 @@ func TestAStopEndsTheWait(t *testing.T) {
 	}()
 	patience.Receive(t, "slow.started", slow.started)
 	stop()
-	if a := patience.Receive(t, "answers", answers); a.status != 503 || a.detail() != "The service was stopped." {
+	if a := patience.Receive(t, "answers", answers); a.status != 503 || a.detail() != "The service is stopping." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// The request header that makes a request repeatable (an extension of this service), and the
-// response header that marks the response of an earlier request.
+// idempotencyHeader makes a request repeatable (an extension of this service). replayedHeader marks the
+// response of an earlier request.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
@@ -45,27 +45,27 @@ func idempotencyKey(r *http.Request) (string, error) {
 }
 
 type creation struct {
-	// asked is the content of the request, which is encoded as JSON. It must be equal for every repetition.
+	// asked is the content of the request, to be encoded as JSON. It must be equal in every retry.
 	asked any
 	// resource is the id of the new resource.
 	resource string
 	// made reports whether an earlier request created its resource, and returns its response.
 	made idempotency.Made
-	// create creates it. It returns the response for repetitions, or nil if the id is enough.
+	// create creates the resource. It returns the response for retries, or nil if the id is enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
-// createTime is the time limit of a creation, including the wait for another
-// request with the same Idempotency-Key.
+// createTime is the time limit of a creation, including the wait for another request with the same
+// Idempotency-Key.
 const createTime = 30 * time.Second
 
-// once runs a creation once for all requests of the account with the same Idempotency-Key. It
-// returns nil if this request created the resource. Otherwise it returns the earlier request's
-// record, and marks the response as replayed. It continues if the client disconnects, because an
-// abandoned creation could not be cleaned up.
+// once runs a creation only for the first of an account's requests with the same Idempotency-Key. It
+// returns nil if this request created the resource. Otherwise it returns the earlier request's record, and
+// marks the response as replayed. It continues if the client disconnects, because an abandoned creation
+// could not be cleaned up.
 //
-// Errors: as create; problems of the key; fault.Conflict if the key was used for a different
-// request or is in use.
+// Errors: as create; problems of the key; fault.Conflict if the key was used for a different request or is
+// in use.
 func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
@@ -80,8 +80,7 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 		_, err := what.create(ctx)
 		return nil, err
 	}
-	// A model's aliases count as the same model. r.Pattern is the same on one
-	// machine and on functions.
+	// A model's aliases count as the same model. r.Pattern does not depend on the deployment.
 	asked := []any{r.Pattern, what.asked}
 	if c.model != nil {
 		asked = append(asked, c.model.ID)
@@ -109,27 +108,27 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	case err == nil:
 		err := s.Idempotency.Settle(ctx, claim, answer)
 		if err != nil {
-			// The resource exists, so the request succeeds. A repetition finds it by made.
+			// The resource exists, so the request succeeds. A retry finds it with made.
 			s.log(r, err)
 		}
 		return nil, nil
-	case refused(err):
+	case rejected(err):
 		if err := s.Idempotency.Withdraw(ctx, claim); err != nil {
-			s.log(r, err) // the key becomes free again when the claim expires
+			s.log(r, err) // the key can be used again when the claim expires
 		}
 	}
 	return nil, err
 }
 
-// onceSecret is once for a response with a secret, such as a token. create returns the response's
-// body. A repetition gets the first request's secret; the stored response can be read only with the
-// API key of the request.
+// onceSecret is like once, for a response with a secret, such as a token. create returns the response's
+// body. A retry gets the first request's secret. The stored response can be read only with the API key of
+// the request.
 func (s *service) onceSecret(
 	w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error),
 ) (answer []byte, err error) {
 	earlier, err := s.once(w, r, c, creation{
 		asked: asked, resource: rand.Text(),
-		// A secret that no client has received is useless, so its resource counts as not created.
+		// If no client has received the secret, it is useless, so the resource counts as not created.
 		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
 		create: func(ctx context.Context) ([]byte, error) {
 			body, err := create(ctx)
@@ -151,9 +150,9 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf returns the key of a claim. Client tokens and permanent keys have different holders, so their keys
-// are separate: a token can neither occupy an Idempotency-Key of the account's servers nor read the
-// resource behind it. Tokens are short-lived, so all tokens of an account share their keys.
+// keyOf returns the key of a claim. Client tokens and permanent keys have different holders, so each kind
+// has its own claims: a token can neither use up an Idempotency-Key of the account's servers nor read the
+// resource behind it. Tokens are short-lived, so all tokens of an account share their claims.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -161,20 +160,20 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated drops a refusal for lack of capacity if the request repeats an accepted one,
-// because a repetition creates nothing. It returns the refusal or nil.
-func (s *service) unlessRepeated(r *http.Request, c call, refusal error) error {
-	if !s.repeatable(r) || !fault.Is(refusal, fault.Limited) && !fault.Is(refusal, fault.Unavailable) {
-		return refusal
+// unlessRepeated returns nil for a capacity error if the request retries an accepted one, because a retry
+// creates nothing. It returns any other error unchanged.
+func (s *service) unlessRepeated(r *http.Request, c call, full error) error {
+	if !s.repeatable(r) || !fault.Is(full, fault.Limited) && !fault.Is(full, fault.Unavailable) {
+		return full
 	}
 	known, err := s.Idempotency.Known(r.Context(), c.who.Account(), keyOf(c, r.Header.Get(idempotencyHeader)))
 	if err != nil {
-		s.log(r, err) // the refusal stands; the client may try again
+		s.log(r, err) // the client may retry
 	}
 	if known {
 		return nil
 	}
-	return refusal
+	return full
 }
 
 // repeatable reports whether the caller can repeat the request and get its result.
@@ -182,8 +181,8 @@ func (s *service) repeatable(r *http.Request) bool {
 	return s.Idempotency != nil && r.Header.Get(idempotencyHeader) != ""
 }
 
-// seal encrypts a response with a secret by the API key of the request, so that the stored record
-// does not reveal it.
+// seal encrypts a response that contains a secret with the API key of the request, so that the stored
+// record does not reveal the secret.
 func seal(r *http.Request, answer []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {

@@ -19,14 +19,14 @@ import (
 
 const emptyFile = "The file is empty."
 
-var errFileTooLarge = errors.New("the file is larger than an upload may be")
+var errFileTooLarge = errors.New("the file exceeds the upload limit")
 
 // inputs stores the input files of a job that is being submitted.
 type inputs struct {
 	storedBlobs
 	account string
 	jobID   string
-	// clip is the length of the input video; 0 without one, or if unknown.
+	// clip is the length of the input video; 0 if unknown or without a video.
 	clip time.Duration
 }
 
@@ -36,7 +36,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
 	head = head[:n]
-	whole := err == io.EOF || err == io.ErrUnexpectedEOF // these are ReadFull's own; a body that broke off fails otherwise
+	whole := err == io.EOF || err == io.ErrUnexpectedEOF // of ReadFull; a truncated body fails differently
 	switch {
 	case err != nil && !whole:
 		return nil, nil, err
@@ -65,8 +65,8 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 		return nil, &wrong, nil
 	case err != nil:
 		return nil, nil, fmt.Errorf("store an input: %w", err)
-	case in.refusal != nil:
-		return input, nil, nil // it was checked when it was first stored
+	case in.full != nil:
+		return input, nil, nil // the first request checked it
 	}
 	wrong, err := in.check(ctx, p.field, p.name, nil, input)
 	return input, wrong, err
@@ -88,7 +88,7 @@ func (in *inputs) refer(
 	kind, known, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
-		return nil, &unknown, nil // deleted or expired a moment ago
+		return nil, &unknown, nil // just deleted or expired
 	case err != nil:
 		return nil, nil, fmt.Errorf("read a referenced file: %w", err)
 	case !known || !accepts(field, kind):
@@ -132,7 +132,7 @@ func accepts(field *catalog.Field, kind media.Type) bool {
 }
 
 // check checks the file's metadata against the limits (docs/contract/media.md#input-limits). The problem
-// shows value as the field's input.
+// reports value as the field's input.
 func (in *inputs) check(
 	ctx context.Context, field *catalog.Field, name string, value any, input *job.Input,
 ) (*problem, error) {

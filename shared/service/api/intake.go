@@ -13,13 +13,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// cleanTime is the time limit for deleting the blobs of a failed request. It does not depend on the
-// request's context, which may have ended.
+// cleanTime is the time limit for deleting the blobs of a failed request, whose own context may have ended.
 const cleanTime = 10 * time.Second
 
-// beginUpload admits an upload of the caller, and returns the request's body,
-// limited to maxBody. Reading it fails once the caller's key is revoked or its
-// token expires. The caller must call endUpload.
+// beginUpload admits an upload of the caller, and returns the request's body, limited to maxBody. Reading
+// the body fails once the caller's key is revoked or its token expires. The caller must call endUpload.
 //
 // Errors: fault.Limited.
 func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.Upload, *body, error) {
@@ -33,14 +31,14 @@ func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.
 	}, nil
 }
 
-// renew repeats the check of a caller.
+// renew checks the caller's credential again.
 //
 // Errors: fault.Unauthorized.
 func (s *service) renew(r *http.Request, who credential.Principal) error {
 	err := s.Authenticator.Renew(r.Context(), who)
 	if err != nil && !fault.Is(err, fault.Unauthorized) {
 		if r.Context().Err() == nil {
-			s.log(r, err) // a failing store is not the caller's fault
+			s.log(r, err) // the store failed, so the upload continues
 		}
 		return nil
 	}
@@ -54,23 +52,23 @@ func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 	}
 }
 
-// storedBlobs are the blobs that a request has stored. They are deleted with the
-// request unless they are kept.
+// storedBlobs lists the blobs that a request has stored. discard deletes them unless kept is set.
 type storedBlobs struct {
 	service *service
-	// upload counts the bytes. unlessRepeated returns nil for a refusal to store them if the
-	// request repeats an accepted one, and so creates nothing.
+	// upload counts the bytes. unlessRepeated returns nil for a capacity error if the request
+	// retries an accepted one, which creates nothing.
 	upload         *file.Upload
-	unlessRepeated func(refusal error) error
-	// refusal was dropped by unlessRepeated. The blob was then read to its end, but not stored.
-	refusal error
-	names   []string
+	unlessRepeated func(full error) error
+	// full is a capacity error for which unlessRepeated returned nil. The blob was then read to its
+	// end, but not stored.
+	full  error
+	names []string
 	// kept means that a record may own the blobs.
 	kept bool
 }
 
-// store writes a file of at most limit bytes to the named blob, which discard then deletes. It
-// returns the file's size in bytes and its MD5 in hex.
+// store writes a file of at most limit bytes to the named blob, and adds the blob to those that discard
+// deletes. It returns the file's size in bytes and its MD5 in hex.
 //
 // Errors: tooLarge; errors of the content, unchanged.
 func (b *storedBlobs) store(
@@ -80,7 +78,7 @@ func (b *storedBlobs) store(
 	digest := newDigestReader(content, limit, tooLarge)
 	size, err = b.service.Blobs.Put(ctx, name, b.upload.Reader(ctx, digest))
 	if fault.Is(err, fault.Limited) && b.unlessRepeated != nil && b.unlessRepeated(err) == nil {
-		b.refusal = err
+		b.full = err
 		_, err = io.Copy(io.Discard, digest)
 		size = limit - digest.left
 	}
@@ -96,7 +94,7 @@ func (b *storedBlobs) discard(ctx context.Context) {
 	for _, name := range b.names {
 		if err := b.service.Blobs.Delete(ctx, name); err != nil {
 			// The sweeper, or the bucket's lifecycle rule, deletes it later.
-			b.service.Logger.LogAttrs(ctx, slog.LevelWarn, "an uploaded blob was not deleted",
+			b.service.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot delete an uploaded blob",
 				slog.String("request_id", httpserver.RequestID(ctx)), slog.String("blob", name), slog.Any("error", err))
 		}
 	}

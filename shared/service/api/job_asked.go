@@ -11,8 +11,8 @@ import (
 // askedBody is the content of a submission (docs/contract/media.md#job-record).
 type askedBody struct {
 	Prompt string `json:"prompt"`
-	// Options are the other fields with a value. The seed is separate, because a job has one even
-	// if none was sent.
+	// Options holds the other fields with a value. The seed is separate, because a job has a seed
+	// even if the request had none.
 	Options map[string]any       `json:"options"`
 	Inputs  map[string]inputBody `json:"inputs"`
 }
@@ -32,8 +32,8 @@ func newAskedBody(r job.Request) askedBody {
 	return body
 }
 
-// maxListed is how many characters of a text a list shows, so that a page of long
-// prompts stays small (docs/contract/media.md#list-of-jobs).
+// maxListed limits the characters of a text in a list, so that a page of long prompts stays small
+// (docs/contract/media.md#list-of-jobs).
 const maxListed = 500
 
 // excerpt returns a copy with shortened texts for a list.
@@ -47,7 +47,6 @@ func (b askedBody) excerpt() askedBody {
 	return b
 }
 
-// listed returns a text as a list shows it.
 func listed(text string) string {
 	if utf8.RuneCountInString(text) <= maxListed {
 		return text

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Jobs is the group of job creation and status (docs/contract/media.md#jobs), and of two
-// extensions: the list of an account's jobs, and their cancellation. In a POST the path names a
-// model; in other methods it names a job.
+// Jobs is the group for creating and reading jobs (docs/contract/media.md#jobs), and for two extensions:
+// the list of an account's jobs, and their cancellation. In a POST the path names a model; for other
+// methods it names a job.
 func Jobs(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
@@ -44,9 +44,9 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request's form, stores its files and submits the job. If it fails, it deletes the
-// stored files, unless the job may have been accepted: a store's response can be lost. A repetition
-// with the same Idempotency-Key gets the first request's original job.
+// submit reads a request's form, stores its files and submits the job. On failure it deletes the stored
+// files, unless the job may have been accepted: a store's response can be lost. A retry with the same
+// Idempotency-Key gets the first request's original job.
 //
 // Errors: problems; as once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
@@ -65,10 +65,9 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	if err != nil {
 		return job.Job{}, err
 	}
-	// The job owns its input files, for the minutes that it takes. They do not
-	// count against the account's storage.
+	// The job owns its input files. They do not count towards the account's storage.
 	defer s.endUpload(r, upload)
-	in.upload, in.unlessRepeated = upload, func(refusal error) error { return s.unlessRepeated(r, c, refusal) }
+	in.upload, in.unlessRepeated = upload, func(full error) error { return s.unlessRepeated(r, c, full) }
 	sub, err := s.readForm(ctx, r, body, form, in)
 	if err != nil {
 		return job.Job{}, err
@@ -101,7 +100,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 // submitOnce submits the job of a request, or returns the job of an earlier request with the same
 // Idempotency-Key.
 //
-// Errors: problems of a clip that would take too long; as once and job.Service.
+// Errors: problems if the edit would take too long; as once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
 ) (job.Job, error) {
@@ -112,15 +111,15 @@ func (s *service) submitOnce(
 			return nil, made, err
 		},
 		create: func(ctx context.Context) (answer []byte, err error) {
-			if in.refusal != nil {
-				return nil, in.refusal
+			if in.full != nil {
+				return nil, in.full
 			}
 			if err := s.estimate(ctx, c.model, &accepted, in.clip); err != nil {
 				return nil, err
 			}
 			in.kept = true
 			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs, c.wait)
-			in.kept = !refused(err)
+			in.kept = !rejected(err)
 			return nil, err
 		},
 	})
@@ -130,8 +129,8 @@ func (s *service) submitOnce(
 	return accepted, err
 }
 
-// refused reports whether the error of a creation proves that nothing was created.
-func refused(err error) bool {
+// rejected reports whether the error of a creation proves that nothing was created.
+func rejected(err error) bool {
 	if invalid := (problems)(nil); errors.As(err, &invalid) {
 		return true
 	}
@@ -173,7 +172,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	return nil
 }
 
-// followedBody returns a job for a client that follows it: a pending job has its outlook.
+// followedBody returns a job with its outlook while it is pending, for clients that follow it.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
 	if outlook, known := s.Jobs.Outlook(ctx, j); known {
@@ -252,9 +251,9 @@ type jobBody struct {
 	Notice     string   `json:"notice,omitempty"`
 	// Result is present if the job completed.
 	Result *resultBody `json:"result,omitempty"`
-	// Estimate is present if the model had a price and the length is known.
+	// Estimate is present if the model has a price and the length is known.
 	Estimate *costBody `json:"estimated_cost,omitempty"`
-	// Cost is present if the job completed and the model had a price.
+	// Cost is present if the job completed and the model has a price.
 	Cost    *billBody    `json:"cost,omitempty"`
 	Failure *job.Failure `json:"error,omitempty"`
 }

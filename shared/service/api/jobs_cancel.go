@@ -48,8 +48,8 @@ func purgeQuery(raw string) (purge bool, found problems) {
 	return value.(bool), nil
 }
 
-// cancelJob cancels a job. Cancelling it again succeeds, so that a client may repeat a call whose
-// response was lost.
+// cancelJob cancels a job. Cancelling it again succeeds, so that a client may retry a call whose response
+// was lost.
 func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (err error) {
 	if !j.Status.Terminal() {
 		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {
@@ -58,7 +58,7 @@ func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (
 	}
 	switch {
 	case j.Status == job.Completed:
-		return fault.New(fault.Conflict, "The job is completed.")
+		return fault.New(fault.Conflict, "The job has already completed.")
 	case j.Failure.Code != job.Cancelled:
 		return fault.New(fault.Conflict, "The job failed (%s): %s", j.Failure.Code, j.Failure.Message)
 	}

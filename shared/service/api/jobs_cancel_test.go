@@ -138,7 +138,7 @@ func TestACancellationRacesWithTheCompletion(t *testing.T) {
 		switch shown := w.record(id); {
 		case a.status == 200 && shown.Status == job.Failed:
 			w.wantCancelled(a)
-		case a.status == 409 && shown.Status == job.Completed && a.detail() == "The job is completed.":
+		case a.status == 409 && shown.Status == job.Completed && a.detail() == "The job has already completed.":
 			completed++
 			if content := w.get("/v1/jobs/"+id+"/content", studio); content.body != "the result" {
 				t.Errorf("the content of the completed job: %d %s", content.status, content.body)
@@ -158,7 +158,7 @@ func TestAnEndedJobIsNotCancelled(t *testing.T) {
 	w.complete(completed, "bytes", "video/mp4")
 	w.start(failed)
 	w.fail(failed, job.Failure{Code: job.EngineError, Message: "It broke."})
-	if a := w.cancel(completed, studio); a.status != 409 || a.detail() != "The job is completed." {
+	if a := w.cancel(completed, studio); a.status != 409 || a.detail() != "The job has already completed." {
 		t.Errorf("completed: %d %s", a.status, a.body)
 	}
 	if a := w.cancel(failed, studio); a.status != 409 || a.detail() != "The job failed (engine_error): It broke." {

@@ -17,12 +17,13 @@ import (
 )
 
 const (
-	// eventsReconnect is the wait before clients reconnect after the stream's end, in milliseconds.
+	// eventsReconnect is the delay before clients reconnect after the end of a stream, in
+	// milliseconds.
 	eventsReconnect = 2000
-	// eventsKeepAlive is the interval of comments on a stream without events. It is
-	// shorter than the idle timeout of common proxies.
+	// eventsKeepAlive is the interval of comments on an idle stream. It is shorter than the idle
+	// timeout of common proxies.
 	eventsKeepAlive = 15 * time.Second
-	// maxEventStreams limits the open streams of one process, over all accounts.
+	// maxEventStreams limits the open streams of all accounts in one process.
 	maxEventStreams = 4096
 	// eventsRetryAfter is the Retry-After when too many streams are open.
 	eventsRetryAfter = 5 * time.Second
@@ -61,7 +62,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		return nil
 	}
 	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: func(j job.Job) jobBody { return s.followedBody(r.Context(), c, j) }}
-	// Continue the numbering of the previous stream. The numbers only show the order.
+	// Continue the previous stream's numbers. They only show the order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
 	stream.write(fmt.Sprintf("retry: %d\n\n", eventsReconnect))
 	if s.EventsOnce {
@@ -72,7 +73,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// enterStream counts an open stream, and returns the function that ends the count.
+// enterStream counts an open stream. The caller must call leave when the stream ends.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
@@ -82,7 +83,7 @@ func (s *service) enterStream(who credential.Principal) (leave func(), err error
 		ratelimit.Bound{Name: "key/" + who.Key.ID, Most: who.Tier.EventStreamsPerKey},
 	)
 	if !ok {
-		over := fault.New(fault.Limited, "Too many streams of events are open. Close one, or read the job instead.")
+		over := fault.New(fault.Limited, "Too many event streams are open. Close one, or poll the job instead.")
 		over.RetryAfter = eventsRetryAfter
 		return nil, over
 	}
@@ -103,7 +104,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 	alive := time.NewTicker(eventsKeepAlive)
 	defer alive.Stop()
 	for {
-		send := func() { stream.write(": the job goes on\n\n") }
+		send := func() { stream.write(": keep-alive\n\n") }
 		select {
 		case changed, more := <-changes:
 			if !more {
@@ -116,14 +117,14 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 				send = func() { stream.job(j) }
 			}
 		}
-		// A client with a revoked key gets the refusal when it reconnects.
-		refused := s.Authenticator.Recheck(ctx, c.who)
-		if refused == nil {
+		// If the key was revoked, the client gets an error when it reconnects.
+		err := s.Authenticator.Recheck(ctx, c.who)
+		if err == nil {
 			send()
 		}
-		if refused != nil || stream.failed {
+		if err != nil || stream.failed {
 			leave()
-			for range changes { // until watch has returned
+			for range changes { // wait until watch returns
 			}
 			return
 		}
@@ -152,7 +153,7 @@ type eventStream struct {
 	// show returns the content of an event.
 	show func(job.Job) jobBody
 	last uint64
-	// failed means that the client has disconnected.
+	// failed is true once the client has disconnected.
 	failed bool
 }
 

@@ -39,7 +39,7 @@ func TestAnEndedJobIsDeleted(t *testing.T) {
 	if a := w.purge(completed, rival, "purge=true"); a.status != 404 {
 		t.Errorf("another account: %d %s", a.status, a.body)
 	}
-	for query, want := range map[string]string{"purge=": "The job is completed.", "purge=no": "The job is completed."} {
+	for query, want := range map[string]string{"purge=": "The job has already completed.", "purge=no": "The job has already completed."} {
 		if a := w.purge(completed, studio, query); a.status != 409 || a.detail() != want {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}

@@ -24,8 +24,8 @@ const maxJSONValues = 10_000
 // absent (see member), and unknown members are ignored.
 type jsonObject map[string]json.RawMessage
 
-// readJSON reads a body that is a JSON object, with any declared content type. It returns nil if
-// the body is absent, blank or null.
+// readJSON reads a body that is a JSON object. It accepts any content type. It returns nil if the body is
+// absent, blank or null.
 //
 // Errors: problems for any other body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
@@ -59,7 +59,7 @@ func parseJSON(text []byte) (jsonObject, error) {
 		if errors.As(err, &syntax) {
 			return nil, problems{invalidJSON(syntax.Error(), syntax.Offset)}
 		}
-		return nil, problems{invalidJSON("the text cannot be read", 0)}
+		return nil, problems{invalidJSON("the text is malformed", 0)}
 	}
 	if isNull(whole) {
 		return nil, nil
@@ -115,7 +115,7 @@ func (o jsonObject) text(name string) (text string, there bool, found problems) 
 	return text, true, nil
 }
 
-// boolean returns a member that is true or false. An absent one is false.
+// boolean returns a member that is true or false. It returns false if the member is absent.
 func (o jsonObject) boolean(name string) (is bool, found problems) {
 	value := o.member(name)
 	if value != nil && json.Unmarshal(value, &is) != nil {
@@ -134,7 +134,7 @@ func (o jsonObject) number(name string, most int64) (float64, problems) {
 	if err != nil {
 		var shown any = value
 		if errors.Is(err, strconv.ErrRange) {
-			shown = string(value) // clients could not parse it
+			shown = string(value) // clients could not parse the number
 		}
 		return 0, problems{fieldProblem(name, "float_parsing", shown, "Input should be a valid number", nil)}
 	}
@@ -151,8 +151,8 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts returns a member that is a list of at most most strings, or nil if it is absent. It does
-// not validate the items of a longer list, because each could add a problem to the response.
+// texts returns a member that is a list of up to most strings, or nil if it is absent. It does not validate
+// the items of a longer list, because each could add a problem to the response.
 func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
 	if value == nil {
@@ -163,7 +163,7 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 		return nil, problems{valueProblem(name, value, "Input should be a list.")}
 	}
 	if len(items) > most {
-		return nil, problems{valueProblem(name, value, fmt.Sprintf("The list has %d items, more than %d.", len(items), most))}
+		return nil, problems{valueProblem(name, value, fmt.Sprintf("The list has %d items; the maximum is %d.", len(items), most))}
 	}
 	texts = make([]string, len(items))
 	for i, item := range items {
@@ -174,9 +174,8 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns a member that is a whole number, or nil if it is absent. A fraction of zeros or
-// an exponent is allowed, because JSON has only one kind of number. The limits must be below 2^53,
-// where float64 is exact.
+// integer returns a member that is an integer, or nil if it is absent. It accepts exponents and a fraction
+// of zeros, because JSON has only one kind of number. The limits must be below 2^53, where float64 is exact.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -186,8 +185,8 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number overflowed to an infinity of the right sign. Show it as a string, because
-		// clients could not parse it.
+		// The number overflowed to infinity with the correct sign. Report it as a string, because
+		// clients could not parse the number.
 		shown = string(value)
 	case value[0] == '"':
 		return nil, problems{fieldProblem(name, "int_parsing", value,

@@ -44,7 +44,7 @@ func newKeyBody(k credential.Key) keyBody {
 		timestamp(k.RevokedAt), k.Limits.Models, k.Limits.Routes}
 }
 
-// createdKeyBody is a new key with its secret, which is never shown again.
+// createdKeyBody is a new key with its secret. The secret is not shown again.
 type createdKeyBody struct {
 	keyBody
 	Key string `json:"key"`
@@ -88,8 +88,8 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 // terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
-// keyRequest reads the description of a key. Its tier must be the same as the caller's, because an
-// account cannot change its limits.
+// keyRequest reads the description of a key. Its tier must equal the caller's, because an account cannot
+// change its own limits.
 func (s *service) keyRequest(sent jsonObject, tier string) (request credential.KeyRequest, found problems) {
 	label, found := sent.label()
 	named, there, wrong := sent.text("tier")
@@ -138,7 +138,7 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	case err != nil:
 		return at, problems{valueProblem(name, text, "Input should be a time such as 2027-01-31T00:00:00Z.")}
 	case !at.After(now) || at.Year() > lastYear:
-		return at, problems{valueProblem(name, text, "The time has to be in the future, and before the year 10000.")}
+		return at, problems{valueProblem(name, text, "The time must be in the future and before the year 10000.")}
 	}
 	return at.UTC().Truncate(time.Millisecond), nil
 }
@@ -146,7 +146,7 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 // lastYear is the last year that timestamps can express.
 const lastYear = 9999
 
-// routeGroups reads the routes that a key is limited to, or nil.
+// routeGroups reads the groups that a key may use, or nil if it is not limited.
 func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problems) {
 	all := credential.RouteGroups()
 	names, found := o.list("routes", len(all), func(name string) string {
@@ -161,8 +161,8 @@ func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problem
 	return groups, found
 }
 
-// revokeKey serves DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a client may
-// repeat a call whose response was lost.
+// revokeKey serves DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a client may retry a
+// call whose response was lost.
 func (s *service) revokeKey(w http.ResponseWriter, r *http.Request, c call) error {
 	if err := s.Keys.Revoke(r.Context(), c.who.Key, httpserver.RequestID(r.Context()), r.PathValue("key_id")); err != nil {
 		return err

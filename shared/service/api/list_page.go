@@ -15,16 +15,16 @@ const (
 	defaultPage = 100
 )
 
-// inTurn is handle for lists. They stay in memory until the caller has read them, so accounts take
+// inTurn wraps a handler of a list. A list stays in memory until the caller has read it, so accounts take
 // turns.
 func (s *service) inTurn(handle handler) handler {
 	return func(w http.ResponseWriter, r *http.Request, c call) error {
-		return s.answers.Answer(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
+		return s.listTurns.Answer(r.Context(), c.who.Account(), func() error { return handle(w, r, c) })
 	}
 }
 
-// readPage reads the requested page of an account's list, and returns problems of the query in
-// found. It fails if the cursor's key cannot be read.
+// readPage reads the requested page of an account's list. found holds problems of the query. It fails if
+// the key for cursors cannot be read.
 func readPage(
 	r *http.Request, account string, cursors cursor.Codec,
 ) (limit int, after string, found problems, err error) {

@@ -16,11 +16,11 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// EngineFacts describe the engine for clients (docs/contract/jobs.md#prompt-check).
+// EngineFacts describes the engine to clients (docs/contract/jobs.md#prompt-check).
 type EngineFacts struct {
 	// Name is the engine's name; empty means the preview engine.
 	Name string
-	// Enhances means that a chat model expands prompts.
+	// Enhances is true if a chat model expands prompts.
 	Enhances bool
 }
 
@@ -33,17 +33,17 @@ func (e EngineFacts) name() string {
 	return e.Name
 }
 
-// modelBody is a model, and how the engine treats its form.
+// modelBody describes a model and how the engine treats its form.
 type modelBody struct {
 	ID       string       `json:"id"`
 	Aliases  []string     `json:"aliases"`
 	Kind     catalog.Kind `json:"kind"`
 	Realtime bool         `json:"realtime"`
-	// Ignores are the fields without effect, by name.
+	// Ignores holds the fields without effect, by name.
 	Ignores map[string]reading.Ignored `json:"ignores"`
-	// SameAs are the models that the engine treats like this one.
+	// SameAs lists the models that the engine treats like this one.
 	SameAs []string `json:"same_as"`
-	// Price is absent without a price.
+	// Price is absent if the model has no price.
 	Price *priceBody `json:"price,omitempty"`
 }
 
@@ -70,7 +70,7 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 			}
 		}
 		if _, offered := m.Form.Field("enhance_prompt"); offered && !s.Engine.Enhances {
-			described.Ignores["enhance_prompt"] = reading.Ignored{Why: "No chat model is set that expands prompts."}
+			described.Ignores["enhance_prompt"] = reading.Ignored{Why: "No chat model is configured to expand prompts."}
 		}
 		body.Models[i] = described
 	}
@@ -80,12 +80,12 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 
 type lookBody struct {
 	Name string `json:"name"`
-	// Words ask for it in English, Names in other languages.
+	// Words select the look in English prompts, Names in other languages.
 	Words []string `json:"words"`
 	Names []string `json:"names"`
 	// Medium is true for looks that exclude each other.
 	Medium bool `json:"medium"`
-	// Picture is a data URL with the look applied to a photograph.
+	// Picture is a photograph with the look applied, as a data URL.
 	Picture string `json:"picture"`
 }
 
@@ -101,15 +101,14 @@ type looksBody struct {
 	Original string       `json:"original,omitempty"`
 	Looks    []lookBody   `json:"looks"`
 	Changes  []changeBody `json:"changes"`
-	// Scenes are the subjects of videos from text.
+	// Scenes lists the subjects of videos from text.
 	Scenes []string `json:"scenes"`
 }
 
-// looksAge is the cache time of the list of looks, which changes only with the program.
+// looksAge is the Cache-Control of the list of looks, which is compiled into the program.
 const looksAge = "public, max-age=3600"
 
-// listLooks serves GET /v1/looks, an extension of this service. The list is built once, at the
-// first request.
+// listLooks serves GET /v1/looks, an extension of this service. The first request builds the list.
 func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
 	encoded := sync.OnceValues(func() ([]byte, error) {
 		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
@@ -155,7 +154,8 @@ func lookPicture(name string) (string, error) {
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
-// understoodBody is the engine's reading of a prompt. Engines that cannot report it have only a name.
+// understoodBody describes how the engine interprets a prompt. For engines that cannot report it, only
+// Engine is set.
 type understoodBody struct {
 	Engine     string   `json:"engine"`
 	Understood []string `json:"understood,omitzero"`
@@ -165,8 +165,8 @@ type understoodBody struct {
 	Cost *costBody `json:"estimated_cost,omitempty"`
 }
 
-// understand serves POST /v1/understand, an extension of this service: the engine's reading of a
-// prompt, fast enough to ask while typing.
+// understand serves POST /v1/understand, an extension of this service. It reports how the engine interprets
+// a prompt, fast enough to call while a user types.
 func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -210,5 +210,5 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 
 const maxSeconds = 86400
 
-// maxUnderstood limits the prompts of understand in code points, like forms.
+// maxUnderstood limits the prompts of understand, in code points. Forms have the same limit.
 const maxUnderstood = 4000

@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Models is the group of model names (docs/contract/media.md#model-resolution), and of the engine's
-// reading of requests (docs/contract/jobs.md#prompt-check).
+// Models is the group for resolving model names (docs/contract/media.md#model-resolution) and for checking
+// prompts (docs/contract/jobs.md#prompt-check).
 func Models(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels},
@@ -17,13 +17,13 @@ func Models(s *service) []route {
 	}
 }
 
-// resolvedBody has the canonical ids of the sent names: one, or a list.
+// resolvedBody holds the canonical ids of a name, of a list of names, or both.
 type resolvedBody struct {
 	ModelID  string             `json:"model_id,omitempty"`
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
 }
 
-// maxResolved limits the names of one request.
+// maxResolved limits the number of names per request.
 const maxResolved = 1000
 
 // resolveModels serves POST /v1/models/resolve (docs/contract/media.md#model-resolution).

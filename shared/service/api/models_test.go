@@ -47,7 +47,7 @@ func TestResolveModels(t *testing.T) {
 	golden(t, "resolve", outcomes)
 	// A list with thousands of problems is reported as one problem.
 	for items, message := range map[int]string{
-		5_001: "The list has 5001 items, more than 1000.", 100_001: "The body has more than 10000 values.",
+		5_001: "The list has 5001 items; the maximum is 1000.", 100_001: "The body has more than 10000 values.",
 	} {
 		long := `{"models": [` + strings.Repeat("1,", items-1) + `1]}`
 		a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(long), "Content-Type: application/json")

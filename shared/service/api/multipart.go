@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxParts limits the parts of a form, including unknown fields.
+	// maxParts limits the number of parts of a form, including unknown fields.
 	maxParts = 100
-	// maxPartHeader limits the bytes between the contents of two parts: a boundary and a header.
+	// maxPartHeader limits the bytes between the contents of two parts: the boundary and the header.
 	maxPartHeader = 16 << 10
-	// bodyBuffer is the size of reads from the connection, because the parser reads in small steps.
+	// bodyBuffer is the size of reads from the connection, because the parser reads small pieces.
 	bodyBuffer = 256 << 10
 )
 
@@ -28,17 +28,17 @@ var (
 	errTruncated = errors.New("the form ends before its last boundary")
 )
 
-// filePart is a file in a form while it arrives.
+// filePart is a file of a form that is still arriving.
 type filePart struct {
 	field *catalog.Field
 	// name is the field's name as the client spelled it.
 	name string
-	// fileName and declared, the MIME type, are the client's declarations. Either may be empty.
+	// fileName and declared (the MIME type) are sent by the client. Either may be empty.
 	fileName, declared string
 	content            io.Reader
 }
 
-// isEmpty reports whether the part has no bytes. It does not consume any.
+// isEmpty reports whether the part has no bytes. It does not consume the content.
 func (p *filePart) isEmpty() (bool, error) {
 	first := make([]byte, 1)
 	n, err := io.ReadFull(p.content, first)
@@ -49,12 +49,12 @@ func (p *filePart) isEmpty() (bool, error) {
 	return false, err
 }
 
-// takeFile stores the content of a file part. A problem is the client's mistake; an
-// error ends the request. It need not read the content to its end.
+// takeFile stores the content of a file part. It returns a problem for a mistake of the client; an error
+// ends the request. It need not read the content to its end.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// readMultipart reads a form part by part while it arrives. It streams files to take; of other
-// fields it keeps maxValue bytes.
+// readMultipart reads a form part by part while it arrives. It streams files to take, and keeps the first
+// maxValue bytes of other fields.
 //
 // Errors: problems if the body is not a valid form; errors of take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
@@ -64,7 +64,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 	for parts := 0; ; parts++ {
 		source.bound(maxPartHeader)
 		part, err := reader.NextRawPart()
-		if err == io.EOF { // unwrapped, only for the last boundary; see partSource
+		if err == io.EOF { // returned unwrapped only after the last boundary; see partSource
 			break
 		}
 		if err != nil {
@@ -77,7 +77,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		p := &partContent{part: part}
 		err = readPart(sub, p, form, take)
 		if err == nil {
-			// NextPart would skip the rest too, but only up to a header's limit.
+			// NextRawPart would skip only maxPartHeader bytes of the rest.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {
@@ -92,14 +92,14 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 	return sub, err
 }
 
-// readPart reads the needed part of one part.
+// readPart adds a part to sub, unless the form has no such field. It may leave content unread.
 func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
 	name := ""
 	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
 		name = httpserver.PartName(p.part)
 	}
 	if name == "" {
-		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
+		return problems{bodyProblem("A part has no name or an invalid Content-Disposition.")}
 	}
 	field, known := form.Field(name)
 	if !known {
@@ -136,7 +136,7 @@ func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile)
 	return err
 }
 
-// readValue reads at most the first maxValue bytes of a value.
+// readValue reads the first maxValue bytes of a value.
 func readValue(r io.Reader) (string, error) {
 	var text strings.Builder
 	if _, err := io.Copy(&text, io.LimitReader(r, maxValue)); err != nil {
@@ -145,7 +145,7 @@ func readValue(r io.Reader) (string, error) {
 	return shorten(text.String()), nil
 }
 
-// shorten returns the first maxValue bytes of a value without a partial character.
+// shorten returns the first maxValue bytes of a value, without a partial character at the end.
 func shorten(text string) string {
 	if len(text) < maxValue {
 		return text
@@ -162,8 +162,8 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent is the content of a part. It records whether reading failed, to distinguish that from
-// a failure of take.
+// partContent is the content of a part. It records whether reading failed, to distinguish that from an
+// error of take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -177,15 +177,15 @@ func (p *partContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// partSource is the source of a multipart.Reader. It limits the bytes that the reader may consume
-// between two contents, because the reader's own limit is 10 MiB. It also hides the end of the
-// body, because the reader accepts a body that breaks off in a header: partSource adds the line end
-// that a last boundary may lack, and then fails.
+// partSource is the source of a multipart.Reader. It limits the bytes that the reader may consume between
+// the contents of two parts, because the reader's own limit is 10 MiB. It also detects a body that ends in
+// a header, which the reader would accept: at the end of the body it adds the line break that the last
+// boundary may lack, and then fails.
 type partSource struct {
 	source io.Reader
-	// left is how many more bytes may be read; negative means no limit.
+	// left is the number of bytes that may still be read; negative means no limit.
 	left int
-	// tooLong means that the limit was exceeded.
+	// tooLong is true once the limit was exceeded.
 	tooLong bool
 	added   int // how much of lineEnd has been read
 }
@@ -195,7 +195,7 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// invalid returns the error for a broken form. The reader's error may be wrong: it may call a
+// invalid returns the error for a malformed form. The reader's own error can be misleading: it may call a
 // truncated line malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/service/api/openapi"
 )
 
-// OpenAPI is the group of the OpenAPI document of all groups, and of its page. Neither needs a credential.
+// OpenAPI is the group of the OpenAPI document and its page. The document covers all groups.
 func OpenAPI(s *service) []route {
-	// Build it on the first request, so that programs for other calls start without this work.
+	// The first request builds the document, so that functions for other routes start quickly.
 	document := sync.OnceValues(s.openAPI)
 	page := sync.OnceValues(s.newDocsPage)
 	return []route{

@@ -17,7 +17,7 @@ import (
 //go:embed docs realtime
 var pageSources embed.FS
 
-// page is a self-contained HTML page, which loads no other file.
+// page is a self-contained HTML page.
 type page struct{ text, policy string }
 
 // pagePart matches a placeholder in a page's source. It is compiled on first use, because few
@@ -27,8 +27,8 @@ var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 // newPage builds the page of a folder. In its page.html, {{theme.css}} is the style of all pages,
 // {{name.css}} and {{name.js}} are files of the folder, and {{data}} is data as JSON.
 //
-// Its Content-Security-Policy allows its scripts and styles by their hashes. The directives add
-// more permissions, such as calls to this service, and the pages that may frame it.
+// Its Content-Security-Policy allows its scripts and styles by their hashes. directives adds more
+// permissions, such as calls to this service and the pages that may frame it.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {

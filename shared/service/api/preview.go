@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Refusals of a missing preview (docs/contract/jobs.md#previews).
+// Errors for a missing preview (docs/contract/jobs.md#previews).
 var (
 	errNoPreview   = fault.New(fault.NotFound, "The job has no preview yet.")
-	errPreviewOver = fault.New(fault.NotFound, "The job has ended, and its previews are gone.")
+	errPreviewGone = fault.New(fault.NotFound, "The job has ended, so its previews were deleted.")
 )
 
 // showPreview serves GET /v1/jobs/{id of a job}/preview (docs/contract/jobs.md#previews).
@@ -24,7 +24,7 @@ func (s *service) showPreview(w http.ResponseWriter, r *http.Request, c call) er
 	case err != nil:
 		return err
 	case j.Status.Terminal():
-		return errPreviewOver
+		return errPreviewGone
 	case j.Nonce == "":
 		return errNoPreview
 	}

@@ -47,5 +47,5 @@ func TestPreview(t *testing.T) {
 		t.Errorf("another account: %d %s", a.status, a.body)
 	}
 	w.complete(id, "the result", "video/mp4")
-	refused("completed", "The job has ended, and its previews are gone.")
+	refused("completed", "The job has ended, so its previews were deleted.")
 }

@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is one item of a validation error body (docs/contract/errors.md#validation-errors). Its
-// types and messages are pydantic 2's, so that tools for pydantic understand them.
+// problem is one item of a validation error body (docs/contract/errors.md#validation-errors). It uses the
+// types and messages of pydantic 2, so that tools for pydantic understand them.
 type problem struct {
-	// Location is where the value is: "body" and the name of the field.
+	// Location is the path of the value: "body" and the name of the field.
 	Location []string `json:"loc"`
 	Message  string   `json:"msg"`
 	Type     string   `json:"type"`
-	// Input is the value as sent; nil for bytes and for a missing field.
+	// Input is the value that was sent; nil for bytes and for a missing field.
 	Input   any            `json:"input"`
 	Context map[string]any `json:"ctx"`
 }
@@ -27,7 +27,7 @@ type problems []problem
 // Error lists the problems by field and type, without values.
 func (p problems) Error() string {
 	var text strings.Builder
-	text.WriteString("the request is not valid:")
+	text.WriteString("invalid request:")
 	for _, one := range p {
 		fmt.Fprintf(&text, " %s %s;", strings.Join(one.Location, "."), one.Type)
 	}
@@ -51,7 +51,7 @@ func missing(field string) problem {
 	return fieldProblem(field, "missing", nil, "Field required", nil)
 }
 
-// valueProblem is a problem that pydantic has no type for.
+// valueProblem returns a problem for which pydantic has no type.
 func valueProblem(field string, input any, message string) problem {
 	return fieldProblem(field, "value_error", input, "Value error, "+message, nil)
 }
@@ -125,7 +125,7 @@ func unsupportedKind(name string, field *catalog.Field) problem {
 		article = "an"
 	}
 	kinds := media.Names(func(kind media.Type) bool { return accepts(field, kind) })
-	return valueProblem(name, nil, fmt.Sprintf("The file is not %s %s of a kind that is accepted: %s.",
+	return valueProblem(name, nil, fmt.Sprintf("The file must be %s %s: %s.",
 		article, field.Type, sequence(kinds, "or")))
 }
 

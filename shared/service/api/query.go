@@ -7,9 +7,9 @@ import (
 
 const maxNames = 100
 
-// readQuery parses a query. The last value of a repeated name counts, and an invalid escape is kept
-// as text. Unlike url.ParseQuery, it drops nothing silently, except names after the first 100: a
-// query may have thousands, even without a credential.
+// readQuery parses a query. The last value of a repeated name counts. Unlike url.ParseQuery, it keeps
+// invalid escapes as text. It drops names after the first 100, because even a client without a credential
+// may send thousands.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(raw, "&") {

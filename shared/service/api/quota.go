@@ -17,20 +17,18 @@ type Sessions interface {
 }
 
 // Realtime is the group of the session quota (docs/contract/realtime.md#quota).
-// Each call reads the session records once.
 func Realtime(s *service) []route {
 	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }
 
-// quotaReads limits how often a key may read the quota: once a second, with a burst of nine. So the
-// tenth read within a second is refused (docs/contract/realtime.md#quota).
+// quotaReads limits how often a key may read the quota: once a second, with a burst of nine. The tenth
+// read within a second is rejected (docs/contract/realtime.md#quota).
 var quotaReads = ratelimit.Rate{PerSecond: 1, Burst: 9}
 
-// noSessionLimit is the reported limit of a tier without one, because the contract requires a
-// number (docs/contract/realtime.md#quota).
+// noSessionLimit is reported for a tier without a limit, because the contract requires a number
+// (docs/contract/realtime.md#quota).
 const noSessionLimit = math.MaxInt32
 
-// quotaBody has an account's limit of open sessions, and their number.
 type quotaBody struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`

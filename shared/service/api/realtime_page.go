@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// RealtimePage is the group of the page for trying realtime sessions with a camera. Its policy
-// allows sessions only on its origin, so the server of sessions serves it. If that server has no
-// media API, MediaURL names it.
+// RealtimePage is the group of the page for trying realtime sessions with a camera. Its policy allows
+// sessions only on its own origin, so the session server must serve it. If that server has no media API,
+// MediaURL is the media API's URL.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
 	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {
@@ -32,7 +32,7 @@ type pageModel struct {
 
 type pageSettings struct {
 	Models []pageModel `json:"models"`
-	// WebRTC means that sessions support video.
+	// WebRTC is true if sessions support video.
 	WebRTC bool `json:"webrtc"`
 	// Service is the base URL of the media API, or empty if it is on the page's server.
 	Service string `json:"service,omitempty"`

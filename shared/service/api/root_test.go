@@ -96,7 +96,7 @@ func TestContentByATokenInTheQuery(t *testing.T) {
 			}
 		}
 		for secret, want := range map[string]string{
-			studio:          "The query takes a client token; a permanent key belongs in the header x-api-key.",
+			studio:          "api_key in the query must be a client token. Send a permanent key in the x-api-key header.",
 			"":              "An API key is required in the header x-api-key.",
 			"ek_0123456789": "The API key is not valid.",
 		} {

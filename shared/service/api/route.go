@@ -30,7 +30,7 @@ const (
 // route is one endpoint and the requirements of its requests. Other descriptions of the endpoints,
 // such as the OpenAPI document, are derived from routes.
 type route struct {
-	// method is the HTTP method. GET routes also answer HEAD.
+	// method is the HTTP method. GET routes also serve HEAD.
 	method string
 	// path is a pattern of http.ServeMux.
 	path   string
@@ -38,8 +38,8 @@ type route struct {
 	// group is the group that a limited key must allow (docs/contract/auth.md#limits-of-a-key). It
 	// is empty on a public route.
 	group credential.RouteGroup
-	// queryToken routes also accept a client token as api_key in the query, for
-	// browser clients that cannot set a header.
+	// queryToken routes also accept a client token as api_key in the query, for browser clients
+	// that cannot set a header.
 	queryToken bool
 	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers). Public
 	// routes are too, because they have no account.
@@ -47,14 +47,14 @@ type route struct {
 	// serves reports whether the route serves a model, for routes whose {id} is a model's id or
 	// alias; the call then submits a job to the model. It is nil if the path does not name a model.
 	serves func(*catalog.Model) bool
-	// waits means that the call then waits for the job's end.
+	// waits is true if the call waits until the job ends.
 	waits bool
 	// form returns the request form for a model; nil means the model's form.
 	form   func(*catalog.Model) *catalog.Form
 	handle handler
 }
 
-// within sets the group of routes. Public ones do not need it.
+// within sets the group of routes. Public routes do not need one.
 func within(group credential.RouteGroup, routes []route) []route {
 	for i := range routes {
 		routes[i].group = group
@@ -83,16 +83,16 @@ type call struct {
 	who credential.Principal
 	// model is the model in the path, or nil.
 	model *catalog.Model
-	// wait limits how long the call waits for the end of its job; then the job fails. It is 0 for a
-	// job that continues.
+	// wait limits how long the call waits for its job. Then the job fails. 0 means that the job
+	// continues.
 	wait time.Duration
 }
 
 // handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit makes the checks before a route's handler, in the order of docs/contract/errors.md#order-of-checks.
-// The queue's capacity can be checked only once the model is known.
+// admit runs the checks before a route's handler, in the order of docs/contract/errors.md#order-of-checks.
+// The check of the queue's capacity requires the model.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
@@ -122,16 +122,16 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 		if route.waits && m.Kind == catalog.Image {
 			c.wait = s.ImageWait
 		}
-		room := s.Jobs.CheckCapacity(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs, c.wait)
-		if err := s.unlessRepeated(r, c, room); err != nil {
+		full := s.Jobs.CheckCapacity(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs, c.wait)
+		if err := s.unlessRepeated(r, c, full); err != nil {
 			return c, err
 		}
 	}
 	return c, s.checkScope(r, route, c)
 }
 
-// checkScope refuses a call beyond the scope of a client token, or the role or the limits
-// of a permanent key.
+// checkScope rejects a call beyond the scope of a client token, or beyond the role or the limits of a
+// permanent key.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
@@ -152,8 +152,8 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel refuses a model outside the caller's scope, or the limits of its key. It resolves
-// names now, not when the token or the key was made.
+// checkModel rejects a model outside the caller's scope or the limits of its key. It resolves names now,
+// because the catalog may have changed since the credential was created.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
@@ -177,8 +177,8 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves one path, choosing the route by method. On a path that can name a model or
-// another object, a model's name has only the routes for models.
+// dispatch serves one path. It chooses the route by method. If the path can name a model or another object,
+// only the routes for models apply to a model's name.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

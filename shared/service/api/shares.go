@@ -11,7 +11,7 @@ import (
 // sharesPath is the prefix of shared results; a job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare limits the duration of a share, in seconds. Its result ends earlier, and the share with it.
+// maxShare limits the lifetime of a share, in seconds. The share ends earlier if its result is deleted.
 const maxShare = 30 * 24 * 60 * 60
 
 type shareBody struct {
@@ -53,12 +53,12 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared serves GET /v1/shares/{id of a job}: the result, for anyone with the link. Its file is
-// named only after the job, because a share reveals neither the prompt nor the source's name.
+// showShared serves GET /v1/shares/{id of a job}: the result, for anyone with the link. The file is named
+// after the job's id, because a share must reveal neither the prompt nor the name of the source.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()
-	// The link is the permission, so no page may pass it on and no search engine may list it.
+	// The link grants access, so browsers must not leak it and search engines must not list it.
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Robots-Tag", "noindex")
 	share := job.Share{Expires: query["expires"], Signature: query["signature"]}

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	// A job's thumbnails are made while its end is recorded, so they may be late. Within freshTime
-	// of that end a reader waits for them, at most thumbnailWait, and checks every thumbnailLook.
+	// A job's thumbnails may appear shortly after its end is recorded. Within freshTime of that end,
+	// a reader waits for them up to thumbnailWait and checks every thumbnailPoll.
 	freshTime     = 10 * time.Second
 	thumbnailWait = 3 * time.Second
-	thumbnailLook = 100 * time.Millisecond
+	thumbnailPoll = 100 * time.Millisecond
 )
 
 var errNoThumbnail = fault.New(fault.NotFound, "There is no such thumbnail.")
@@ -52,7 +52,7 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
-	// A run makes its pictures once, so its result identifies them.
+	// A run makes its pictures only once, so the hash of the result identifies them.
 	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
 	sendPicture(w, r, picture, forAnHour, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
 	return nil
@@ -75,10 +75,10 @@ func readPicture(r *http.Request) (of, size string, err error) {
 	return of, size, nil
 }
 
-// forAnHour is the cache time of a thumbnail.
+// forAnHour is the Cache-Control of a thumbnail.
 const forAnHour = "private, max-age=3600"
 
-// sendPicture sends a small JPEG with an ETag, in quotes, and a Cache-Control.
+// sendPicture sends a small JPEG with an ETag (including its quotes) and a Cache-Control.
 func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, tag, disposition string) {
 	header := w.Header()
 	header.Set("Content-Type", "image/jpeg")
@@ -90,7 +90,7 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	// Ranges of a picture are useless.
+	// Ignore ranges: a thumbnail is small.
 	header.Set("Content-Length", strconv.Itoa(len(picture)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
@@ -110,7 +110,7 @@ func hasTag(values []string, tag string) bool {
 
 // thumbnails reads the pictures of a completed job, and waits for them if the job has just completed.
 //
-// Errors: fault.NotFound if they could not be made.
+// Errors: fault.NotFound if the job has no thumbnails.
 func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {
 	wait := time.Duration(0)
 	if s.Jobs.Now().Sub(j.CompletedAt) < freshTime {
@@ -118,18 +118,18 @@ func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, er
 	}
 	ctx, cancel := context.WithTimeout(ctx, max(wait, cleanTime))
 	defer cancel()
-	over := time.NewTimer(wait)
-	defer over.Stop()
-	look := time.NewTicker(thumbnailLook)
-	defer look.Stop()
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	poll := time.NewTicker(thumbnailPoll)
+	defer poll.Stop()
 	for {
 		pictures, err := s.readThumbnails(ctx, j)
 		if !fault.Is(err, fault.NotFound) {
 			return pictures, err
 		}
 		select {
-		case <-look.C:
-		case <-over.C:
+		case <-poll.C:
+		case <-timeout.C:
 			return job.Thumbnails{}, errNoThumbnail
 		case <-ctx.Done():
 			return job.Thumbnails{}, ctx.Err()

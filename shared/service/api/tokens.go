@@ -18,8 +18,8 @@ func Tokens(s *service) []route {
 	return within(credential.TokenRoutes, []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}})
 }
 
-// maxSessionSeconds limits the constraint on realtime sessions. It is longer than
-// any session, and fits the integers of every client.
+// maxSessionSeconds limits maxSessionDuration. It is longer than any session, and fits into the integers of
+// every client.
 const maxSessionSeconds = 1<<31 - 1
 
 // createToken serves POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
@@ -48,8 +48,7 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// tokenRequest reads the description of a token. It returns all problems at once,
-// in the order of the fields.
+// tokenRequest reads the description of a token. It returns all problems, in the order of the fields.
 func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, problems) {
 	request := credential.TokenRequest{Lifetime: credential.DefaultTokenLifetime}
 	lifetime, found := sent.integer("expiresIn",
@@ -62,7 +61,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	found = append(found, wrong...)
 	request.Scope.Origins, wrong = sent.list("allowedOrigins", credential.MaxTokenOrigins, func(origin string) string {
 		if !credential.IsOrigin(origin) {
-			return "Input should be a full origin: a scheme, a host and where needed a port, such as https://app.example.com."
+			return "Input should be a full origin: a scheme, a host and, if needed, a port, such as https://app.example.com."
 		}
 		return ""
 	})
@@ -73,7 +72,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// unknownModel returns the problem of a model name, media or inference, or "".
+// unknownModel returns the problem of the name of a media or inference model, or "".
 func (s *service) unknownModel(name string) string {
 	knows := s.KnowsModel
 	if knows == nil {
@@ -85,8 +84,8 @@ func (s *service) unknownModel(name string) string {
 	return ""
 }
 
-// list reads a member that restricts a token or a key to some values. wrong returns the problem of
-// a value, or "". It refuses an empty list, which could mean everything or nothing.
+// list reads a member that restricts a token or a key to some values. wrong returns the problem of a
+// value, or "". It rejects an empty list, which is ambiguous.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {
@@ -103,7 +102,7 @@ func (o jsonObject) list(name string, most int, wrong func(string) string) ([]st
 	return values, found
 }
 
-// maxSession reads constraints.realtime.maxSessionDuration; 0 if it is absent.
+// maxSession reads constraints.realtime.maxSessionDuration. It returns 0 if it is absent.
 func (o jsonObject) maxSession() (time.Duration, problems) {
 	constraints, found := o.object("constraints")
 	if found != nil {
@@ -123,7 +122,7 @@ func (o jsonObject) maxSession() (time.Duration, problems) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// metadata reads the data that the caller attaches to a token, or nil. Its size counts without white space.
+// metadata reads the caller's own data for a token, or nil. White space does not count towards its size.
 func (o jsonObject) metadata() (json.RawMessage, problems) {
 	object, found := o.object("metadata")
 	if found != nil || object == nil {
@@ -140,7 +139,7 @@ func (o jsonObject) metadata() (json.RawMessage, problems) {
 // tokenBody is a new token. The secret is shown only once.
 type tokenBody struct {
 	APIKey string `json:"apiKey"`
-	// Token is the same credential as a JWT, which some clients require.
+	// Token is the same credential as a JWT, for clients that require one.
 	Token       string           `json:"token"`
 	ExpiresAt   *string          `json:"expiresAt"`
 	Permissions *permissionsBody `json:"permissions"`

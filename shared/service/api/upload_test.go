@@ -45,7 +45,7 @@ func TestTheLimitOfAFile(t *testing.T) {
 		text("seed", "x")))
 	want := []string{
 		"Value error, The file is larger than 1 MiB.",
-		"Value error, The file is not an image of a kind that is accepted: GIF, PNG, JPG, WEBP, AVIF, HEIC, BMP or TIF.",
+		"Value error, The file must be an image: GIF, PNG, JPG, WEBP, AVIF, HEIC, BMP or TIF.",
 		"Input should be a valid integer, unable to parse string as an integer",
 	}
 	for i, line := range o.lines {

@@ -13,14 +13,14 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Uploads is the group that receives the bytes of large files at URLs of this service
-// (docs/contract/media.md#large-uploads). Object storage receives them without this group.
+// Uploads is the group that receives large files at URLs of this service
+// (docs/contract/media.md#large-uploads). With object storage, clients upload them there instead.
 func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}
 }
 
-// putUpload serves PUT /v1/uploads/{file_id}. It responds like an object store: without a body, and
-// with the MD5 as the entity tag.
+// putUpload serves PUT /v1/uploads/{file_id}. It responds like an object store: with an empty body, and the
+// MD5 as the ETag.
 func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id := r.Context(), r.PathValue("file_id")
 	if err := s.UploadURLs.check(id, readQuery(r.URL.RawQuery)); err != nil {
@@ -31,7 +31,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	httpserver.SetAccount(ctx, f.Account)
-	// The URL works without a key, but not after its key was revoked.
+	// The caller needs no key, but the key that announced the file must not be revoked.
 	who, err := s.Authenticator.Holder(ctx, f.Account, f.Key)
 	if err != nil {
 		return err
@@ -45,7 +45,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	}
 	defer s.endUpload(r, upload)
 	upload.SetPending(f, s.Files.Extend)
-	told, err := s.storePending(ctx, b, upload, f)
+	detected, err := s.storePending(ctx, b, upload, f)
 	if err != nil {
 		return err
 	}
@@ -54,10 +54,10 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	// The bytes are stored, so the request continues even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
-	if _, err := s.Files.Finalize(ctx, f, told); err != nil {
+	if _, err := s.Files.Finalize(ctx, f, detected); err != nil {
 		if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
-			// While the bytes arrived, the pending file ended, or another upload
-			// finished it and it was deleted; or the account's storage is full.
+			// While the bytes arrived, the pending file expired, or another upload completed it
+			// and it was deleted; or the account's storage is full.
 			(&storedBlobs{service: s, names: []string{f.Blob}}).discard(ctx)
 		}
 		if fault.Is(err, fault.NotFound) {
@@ -72,11 +72,11 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// storePending stores the bytes of a pending file and returns their detected type, or "". It stores
-// only exactly the announced bytes, and does not touch another request's.
+// storePending stores the bytes of a pending file if they match the announcement. It returns the detected
+// type, or "".
 func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
 	b.left, b.tooLarge = f.Size,
-		problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}
+		problems{bodyProblem(fmt.Sprintf("The body is longer than the announced %d bytes.", f.Size))}
 	head, err := readHead(b)
 	if err != nil {
 		return "", err
@@ -86,28 +86,28 @@ func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {
 	case b.failure != nil:
-		// The store's error does not help: a truncated body may also have ended the context.
+		// Report the body's error: a truncated body may also have cancelled the context.
 		return "", b.failure
 	case err != nil:
 		return "", fmt.Errorf("store a pending file: %w", err)
 	}
-	if detected, told := sniff.Any(head); told {
+	if detected, known := sniff.Any(head); known {
 		return detected, nil
 	}
 	return "", nil
 }
 
 func wrongSize(f file.File, size int64) problems {
-	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes; %d were announced.", size, f.Size))}
+	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes instead of the announced %d.", size, f.Size))}
 }
 
-// verifyingReader reads the bytes of a file, and fails at the end unless they are as announced, so
-// its reader never stores wrong bytes as a complete file. It must be closed.
+// verifyingReader reads the bytes of a file. It fails at the end unless they match the announcement, so the
+// store never keeps wrong bytes as a complete file. It must be closed.
 type verifyingReader struct {
 	digest *digestReader
 	file   file.File
 	read   int64
-	// end is the error of a Read at the end, or nil before it.
+	// end is the error of Read at the end, or nil before the end.
 	end error
 }
 
@@ -115,7 +115,7 @@ func newAnnouncedReader(source io.Reader, f file.File) *verifyingReader {
 	return &verifyingReader{digest: newDigestReader(source, f.Size, errFileTooLarge), file: f}
 }
 
-// Read fails with problems at the end of wrong bytes.
+// Read returns problems at the end if the bytes do not match the announcement.
 func (a *verifyingReader) Read(p []byte) (int, error) {
 	if a.end != nil {
 		return 0, a.end
@@ -129,14 +129,14 @@ func (a *verifyingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify returns io.EOF if the bytes are as announced.
+// verify returns io.EOF if the bytes match the announcement.
 func (a *verifyingReader) verify() error {
 	md5 := a.digest.sum()
 	switch {
 	case a.read != a.file.Size:
 		return wrongSize(a.file, a.read)
 	case md5 != a.file.MD5:
-		return problems{bodyProblem(fmt.Sprintf("The body's MD5 is %s; %s was announced.", md5, a.file.MD5))}
+		return problems{bodyProblem(fmt.Sprintf("The body's MD5 is %s instead of the announced %s.", md5, a.file.MD5))}
 	}
 	return io.EOF
 }

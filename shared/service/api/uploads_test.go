@@ -151,13 +151,13 @@ func TestWrongBytesForASignedURL(t *testing.T) {
 		body io.Reader
 		want string
 	}{
-		{"too few", strings.NewReader(right[1:]), "The body has 307199 bytes; 307200 were announced."},
-		{"none", nil, "The body has 0 bytes; 307200 were announced."},
-		{"too many", strings.NewReader(right + "x"), "The body has 307201 bytes; 307200 were announced."},
-		{"too few, of unknown length", chunked(right[1:]), "The body has 307199 bytes; 307200 were announced."},
+		{"too few", strings.NewReader(right[1:]), "The body has 307199 bytes instead of the announced 307200."},
+		{"none", nil, "The body has 0 bytes instead of the announced 307200."},
+		{"too many", strings.NewReader(right + "x"), "The body has 307201 bytes instead of the announced 307200."},
+		{"too few, of unknown length", chunked(right[1:]), "The body has 307199 bytes instead of the announced 307200."},
 		{"too many, of unknown length", chunked(right + "x"),
-			"The body is longer than the 307200 bytes that were announced."},
-		{"others", strings.NewReader(other), "The body's MD5 is " + hexMD5(other) + "; " + hexMD5(right) + " was announced."},
+			"The body is longer than the announced 307200 bytes."},
+		{"others", strings.NewReader(other), "The body's MD5 is " + hexMD5(other) + " instead of the announced " + hexMD5(right) + "."},
 	} {
 		problems := w.problems(w.put(signed.Upload.URL, c.body))
 		if len(problems) != 1 || problems[0].Msg != "Value error, "+c.want || problems[0].Type != "value_error" ||
@@ -216,7 +216,7 @@ func TestURLsThatWereNotSigned(t *testing.T) {
 		changed.Set(name, value)
 		return parsed.Path + "?" + changed.Encode()
 	}
-	const invalid, expired = "The URL's signature is not valid.", "The URL has expired."
+	const invalid, expired = "The signature of the URL is invalid.", "The URL has expired."
 	refuse := func(says, path, want string) {
 		t.Helper()
 		if a := w.put(path, strings.NewReader("bytes")); a.status != 403 || a.detail() != want {

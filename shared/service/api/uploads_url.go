@@ -16,8 +16,8 @@ import (
 // uploadsPath is the prefix of the group Uploads; a file's id follows.
 const uploadsPath = "/v1/uploads/"
 
-// UploadURLs makes URLs of this service for uploading the bytes of a pending file. It is the
-// [Signer] of a single machine, whose blob store has no URLs.
+// UploadURLs signs URLs of this service for uploading pending files. It is the [Signer] for one machine,
+// whose blob store has no URLs.
 type UploadURLs struct {
 	secret []byte
 	now    func() time.Time
@@ -32,12 +32,12 @@ func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, err
 	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
 }
 
-// check refuses a URL that Sign did not make, or that has expired.
+// check rejects a URL that has expired or was not signed by Sign.
 //
 // Errors: fault.Forbidden.
 func (u UploadURLs) check(id string, query map[string]string) error {
 	if !hmac.Equal([]byte(query["signature"]), []byte(u.signature(id, query["expires"]))) {
-		return fault.New(fault.Forbidden, "The URL's signature is not valid.")
+		return fault.New(fault.Forbidden, "The signature of the URL is invalid.")
 	}
 	expires, err := strconv.ParseInt(query["expires"], 10, 64)
 	if err != nil || u.now().Unix() >= expires {
@@ -48,7 +48,7 @@ func (u UploadURLs) check(id string, query map[string]string) error {
 
 func (u UploadURLs) signature(id, expires string) string {
 	mac := hmac.New(sha256.New, u.secret)
-	// The path comes first, so that no other signature with the secret is an upload URL.
+	// The prefix ensures that no other signature with the same secret is valid for an upload.
 	mac.Write([]byte("PUT\x00" + uploadsPath + "\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

@@ -21,7 +21,7 @@ func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	}
 	sub := submission{}
 	for pair := range strings.SplitSeq(string(text), "&") {
-		// url.ParseQuery would refuse a semicolon in a value.
+		// url.ParseQuery would reject a semicolon in a value.
 		name, value, _ := strings.Cut(pair, "=")
 		name, wrongName := url.QueryUnescape(name)
 		value, wrongValue := url.QueryUnescape(value)

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group for receivers of webhooks, an extension of this service: the signing secret, and
-// the log of a job's delivery attempts. (The webhook itself is a field of a job's form.)
+// Webhooks is the group of the signing secret and of the log of a job's delivery attempts, an extension of
+// this service. A job's form sets the webhook.
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
@@ -26,18 +26,18 @@ func Webhooks(s *service) []route {
 	})
 }
 
-// jobForm returns the form of a job for a model: the model's fields and the common one.
+// jobForm returns the form of a job: the model's fields and the webhook.
 func jobForm(m *catalog.Model) *catalog.Form {
 	form, most := *m.Form, int64(webhook.MaxURL)
 	form.Fields = append(slices.Clip(form.Fields), catalog.Field{
 		Name: webhookField, Type: catalog.Text, Max: &most,
-		Description: "URL that receives a signed POST when the job ends (an extension of this service): https, of the " +
-			"public internet.",
+		Description: "URL on the public internet that receives a signed POST when the job ends (an extension of this " +
+			"service). It must use https.",
 	})
 	return &form
 }
 
-// checkWebhook records problems of a form's webhook URL, other than its length and encoding.
+// checkWebhook records problems of a form's webhook URL, except for its length and encoding.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
@@ -91,7 +91,7 @@ type deliveryBody struct {
 	At      *string `json:"at"`
 	// Status is the response's status, or nil.
 	Status *int `json:"status"`
-	// Error is why the attempt failed, or nil.
+	// Error is the reason why the attempt failed, or nil.
 	Error        *string `json:"error"`
 	Milliseconds int64   `json:"duration_ms"`
 	// NextAttemptAt is nil if no attempt follows.

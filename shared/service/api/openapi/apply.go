@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths that name one
-// place: names, and indexes of lists. Complete libraries bring a second YAML reader and megabytes to every
-// function. A missing target is an error, because a document and its overlay belong together.
+// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths of names and
+// list indexes, which select a single value. A complete library would add a second YAML parser and
+// megabytes to every function. A missing target is an error.
 func apply(document, overlay object) (object, error) {
 	actions, _ := overlay.get("actions").([]any)
 	var result any = document
@@ -21,14 +21,14 @@ func apply(document, overlay object) (object, error) {
 			result, err = change(result, path, action)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("the target %s: %w", action.text("target"), err)
+			return nil, fmt.Errorf("target %s: %w", action.text("target"), err)
 		}
 	}
 	return result.(object), nil
 }
 
-// segment is a name or an index of a JSONPath (RFC 9535, section 2.5.1), after a dot or
-// in brackets. It is compiled on first use, because few functions serve the document.
+// segment matches a name or an index of a JSONPath (RFC 9535, section 2.5.1), after a dot or in brackets.
+// It is compiled on first use, because few functions serve the document.
 var segment = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(?:\.([A-Za-z_][0-9A-Za-z_]*)|\['([^'\\]*)'\]|\[(0|[1-9][0-9]*)\])`)
 })
@@ -36,13 +36,13 @@ var segment = sync.OnceValue(func() *regexp.Regexp {
 // parsePath returns the names (string) and indexes (int) of a JSONPath.
 func parsePath(text string) (path []any, err error) {
 	if text == "" || text[0] != '$' {
-		return nil, fmt.Errorf("it does not begin with $")
+		return nil, fmt.Errorf("the path does not start with $")
 	}
 	for text = text[1:]; text != ""; {
 		found := segment().FindStringSubmatch(text)
 		switch {
 		case found == nil:
-			return nil, fmt.Errorf("%q does not name a single place", text)
+			return nil, fmt.Errorf("%q does not select a single value", text)
 		case found[3] != "":
 			index, err := strconv.Atoi(found[3])
 			if err != nil {
@@ -67,7 +67,7 @@ func change(value any, path []any, action object) (any, error) {
 	case string:
 		o, _ := value.(object)
 		if o.index(at) < 0 {
-			return nil, fmt.Errorf("there is no %q", at)
+			return nil, fmt.Errorf("%q does not exist", at)
 		}
 		if last {
 			return o.without(at), nil

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// formBody describes a form as a request body, from the definition that validates requests. It
+// formBody describes a form as a request body. It uses the definition that also validates requests, and
 // lists every name of a field.
 func formBody(form *catalog.Form) object {
 	var properties, encoding object
@@ -67,10 +67,10 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		s = s.set("description", description+" A file, or the id of a stored one.")
 		fallthrough
 	case catalog.AnyFile:
-		// contentMediaType would be OpenAPI 3.1's own way, but fewer tools know it.
+		// OpenAPI 3.1 would use contentMediaType, but fewer tools support it.
 		add("type", "string")
 		add("format", "binary")
-		add("minLength", 1) // an empty file is refused
+		add("minLength", 1) // an empty file is rejected
 	case catalog.Integer:
 		add("type", "integer")
 		if field.Min != nil {
@@ -89,7 +89,7 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		if field.Required || slices.Contains(form.ExactlyOne, field.Name) {
 			add("minLength", 1) // an empty value counts as absent
 			if field.Name == catalog.PromptField {
-				add("pattern", `\S`) // and so does white space only
+				add("pattern", `\S`) // white space counts as absent too
 			}
 		}
 		if field.Max != nil {
@@ -105,8 +105,8 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Generated clients always send a default. It would be refused without the field that this
-		// one requires.
+		// Generated clients always send a default. The service would reject it without the field that
+		// this one depends on.
 		add("default", field.Default)
 	}
 	return s

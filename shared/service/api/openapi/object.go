@@ -9,8 +9,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// object is a JSON object that keeps the order of its members, because people read the document in
-// this order.
+// object is a JSON object that keeps the order of its members for human readers.
 type object []member
 
 type member struct {
@@ -39,7 +38,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// index returns a member's place, or -1.
+// index returns a member's index, or -1.
 func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
@@ -52,7 +51,7 @@ func (o object) get(name string) any {
 	return nil
 }
 
-// object returns a member that is an object, or an empty one.
+// object returns a member that is an object, or an empty object.
 func (o object) object(name string) object {
 	inner, _ := o.get(name).(object)
 	return inner
@@ -63,8 +62,8 @@ func (o object) text(name string) string {
 	return text
 }
 
-// set returns a copy of the object with a member changed or appended. The original stays unchanged,
-// because documents share parts.
+// set returns a copy of the object with a member changed or appended. It keeps the original, because
+// documents share objects.
 func (o object) set(name string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {

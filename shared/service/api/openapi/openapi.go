@@ -1,6 +1,6 @@
-// Package openapi makes the OpenAPI document of both services. openapi.yaml is the valid default
-// document. An OpenAPI Overlay adapts it to a deployment: deploy.overlay.yaml for names and
-// settings, and actions from the catalog for the paths of models.
+// Package openapi builds the OpenAPI document of both services. openapi.yaml is a valid document with
+// examples. An OpenAPI Overlay adapts it to a deployment: deploy.overlay.yaml for names and settings, and
+// generated actions for the paths of the catalog's models.
 package openapi
 
 import (
@@ -20,7 +20,7 @@ var overlaySource string
 
 type Deploy struct {
 	Catalog *catalog.Catalog
-	// Routes are the routes whose paths end in the name of a model.
+	// Routes lists the routes whose paths end in the name of a model.
 	Routes       []ModelRoute
 	InferenceURL string
 	// MaxBody limits a request's body, in bytes.
@@ -52,7 +52,7 @@ func Document(d Deploy) ([]byte, error) {
 	return json.Marshal(d.ordered(document, base))
 }
 
-// ordered returns the document with the paths of models in the place of their examples.
+// ordered returns the document with the paths of models at the positions of their examples.
 func (d Deploy) ordered(document, base object) object {
 	paths := slices.Clone(document.object("paths"))
 	rank := func(path string) int {
@@ -67,7 +67,7 @@ func (d Deploy) ordered(document, base object) object {
 	return document.set("paths", paths)
 }
 
-// exampleOf returns the path in openapi.yaml that is the example for a model.
+// exampleOf returns the path in openapi.yaml that serves as the example for a model.
 func exampleOf(prefix string, m *catalog.Model) string {
 	switch {
 	case prefix == "/v1/jobs/":

@@ -70,7 +70,7 @@ func (d Deploy) replacer() *strings.Replacer {
 		"$max_body", strconv.FormatInt(d.MaxBody, 10))
 }
 
-// modelActions returns the actions that replace the examples by a path for every name of every model.
+// modelActions returns the actions that replace the examples with a path for every name of every model.
 func (d Deploy) modelActions(base object) (actions []any, err error) {
 	var paths object
 	for _, m := range base {
