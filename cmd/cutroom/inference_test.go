@@ -148,7 +148,7 @@ func TestStopWaitsForStreams(t *testing.T) {
 	}()
 	eventually(t, "the server stops", func() bool { return strings.Contains(server.Log(), "stopping") })
 	if got := patience.Receive(t, "waiting", waiting); !strings.HasPrefix(got, "<nil> 503 ") ||
-		!strings.Contains(got, "The gateway stops") {
+		!strings.Contains(got, "The gateway is shutting down") {
 		t.Errorf("the call that waits: %s", got)
 	}
 	close(goOn)

@@ -278,7 +278,7 @@ func TestTheWelcomeWorks(t *testing.T) {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	if chat := paste(lines[3], ""); !strings.Contains(chat, `"chat.completion"`) ||
-		!strings.Contains(chat, "no language model") {
+		!strings.Contains(chat, "not a language model") {
 		t.Errorf("the chat gave %s", chat)
 	}
 	edited := filepath.Join(t.TempDir(), "edited.mp4")

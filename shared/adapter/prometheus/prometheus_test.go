@@ -101,7 +101,7 @@ func TestWhoMayRead(t *testing.T) {
 		if got.Code != test.status {
 			t.Errorf("%s: status %d, want %d", test.name, got.Code, test.status)
 		}
-		if got.Code == 404 && !strings.Contains(got.Body.String(), `{"error":{"message":"There is nothing at this path."`) {
+		if got.Code == 404 && !strings.Contains(got.Body.String(), `{"error":{"message":"This path does not exist."`) {
 			t.Errorf("%s: %s reveals its existence", test.name, got.Body)
 		}
 	}

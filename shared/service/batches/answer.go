@@ -270,7 +270,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 	}
 	fits, err := a.keep.space.fits(taking, a.storedBytes())
 	if err == nil && !fits {
-		return result{answer: &gateway.LineAnswer{Status: http.StatusTooManyRequests, RetryAfter: fullPause}}, true, nil
+		return result{answer: &gateway.BatchResponse{Status: http.StatusTooManyRequests, RetryAfter: fullPause}}, true, nil
 	}
 	if err == nil {
 		err = a.withLine(taking, a.calling, a.batch, at, func(line []byte) {
@@ -279,7 +279,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 			}
 			defer a.turns.Release(a.batch.Account)
 			one := parsed(line)
-			answer := a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, one.body)
+			answer := a.config.Gateway.BatchCall(doing, *a.who.Load(), a.route, one.body)
 			made, ok = result{number: at.call, customID: one.customID, answer: &answer}, true
 		})
 	}

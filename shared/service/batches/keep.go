@@ -31,7 +31,7 @@ type result struct {
 	customID string
 	// refusal is why the call has no answer. answer may still have its usage; it is nil if the call
 	// was not made.
-	answer  *gateway.LineAnswer
+	answer  *gateway.BatchResponse
 	refusal *resultError
 }
 

@@ -96,7 +96,7 @@ type Blobs interface {
 }
 
 type Gateway interface {
-	AnswerLine(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.LineAnswer
+	BatchCall(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.BatchResponse
 }
 
 // Runner works on the batches of all accounts. A store needs only one process with a runner.

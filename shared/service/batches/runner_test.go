@@ -21,12 +21,12 @@ import (
 // hold answers calls once the channel is closed, unless the context ends.
 func (w *world) hold(account string) (release chan struct{}) {
 	release = make(chan struct{})
-	w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+	w.set(func(ctx context.Context, body string) gateway.BatchResponse {
 		select {
 		case <-release:
 			return answered(account, "key_"+account, body)
 		case <-ctx.Done():
-			return gateway.LineAnswer{Cut: true}
+			return gateway.BatchResponse{Cut: true}
 		}
 	})
 	return release
@@ -35,7 +35,7 @@ func (w *world) hold(account string) (release chan struct{}) {
 // answerSlowly answers calls of the account acme one after another, so that thousands take long enough
 // for a runner to notice the end of a batch.
 func (w *world) answerSlowly() {
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		time.Sleep(20 * time.Millisecond)
 		return answered("acme", "key_acme", body)
 	})
@@ -70,11 +70,11 @@ func TestBatch(t *testing.T) {
 func TestBatchGoesOn(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+	w.set(func(ctx context.Context, body string) gateway.BatchResponse {
 		select {
 		case <-time.After(2 * time.Millisecond):
 		case <-ctx.Done():
-			return gateway.LineAnswer{Cut: true}
+			return gateway.BatchResponse{Cut: true}
 		}
 		return answered("acme", "key_acme", body)
 	})
@@ -104,21 +104,21 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tries := map[string]int{}
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		tries[body]++
 		switch n := tries[body]; {
 		case body == bodyOf(0) && n < 3:
-			return gateway.LineAnswer{Status: 429, Body: []byte(`{}`), RetryAfter: time.Second}
+			return gateway.BatchResponse{Status: 429, Body: []byte(`{}`), RetryAfter: time.Second}
 		case body == bodyOf(1) && n < 3:
-			return gateway.LineAnswer{Cut: true}
+			return gateway.BatchResponse{Cut: true}
 		case body == bodyOf(2) && n < 3:
-			return gateway.LineAnswer{Status: 502, Body: []byte(`{}`), RetryAfter: time.Second}
+			return gateway.BatchResponse{Status: 502, Body: []byte(`{}`), RetryAfter: time.Second}
 		case body == bodyOf(3):
-			return gateway.LineAnswer{Status: 500, Body: []byte(`{"error": "<broken>"}`)}
+			return gateway.BatchResponse{Status: 500, Body: []byte(`{"error": "<broken>"}`)}
 		case body == bodyOf(4):
-			return gateway.LineAnswer{Status: 400, Body: []byte("{\n\"error\": 1}")}
+			return gateway.BatchResponse{Status: 400, Body: []byte("{\n\"error\": 1}")}
 		}
 		return answered("acme", "key_acme", body)
 	})
@@ -147,7 +147,7 @@ func TestCallsAreMadeAgain(t *testing.T) {
 func TestAnswerThatIsNoJSON(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		answer := answered("acme", "key_acme", body)
 		if body == bodyOf(1) {
 			answer.Body = []byte(strings.Repeat("[", 100_000))
@@ -329,8 +329,8 @@ func TestExpiry(t *testing.T) {
 	}
 	stop()
 	w.runner = w.newRunner()
-	w.set(func(context.Context, string) gateway.LineAnswer {
-		return gateway.LineAnswer{Status: 429, RetryAfter: time.Hour}
+	w.set(func(context.Context, string) gateway.BatchResponse {
+		return gateway.BatchResponse{Status: 429, RetryAfter: time.Hour}
 	})
 	late := w.create("acme", lines(3))
 	w.ahead.Add(int64(batch.Window + time.Minute))
@@ -365,7 +365,7 @@ func TestFullDisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.full.Store(true)
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		return answered("acme", "key_acme", strings.Replace(body, "{", `{"text":"`+strings.Repeat("x", 200_000)+`",`, 1))
 	})
 	w.run()
@@ -409,8 +409,8 @@ func TestLargeBatch(t *testing.T) {
 		input, atMost = &largeInput{calls: batch.MaxLines / 10, text: 8000}, 24<<20
 	}
 	w := newWorld(t)
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
-		return gateway.LineAnswer{Status: 200, Body: []byte(body)}
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
+		return gateway.BatchResponse{Status: 200, Body: []byte(body)}
 	})
 	b, err := w.service.Create(t.Context(), batch.Request{
 		Account: "acme", Key: "key_acme", Endpoint: endpoint, Input: w.upload("acme", input).ID,
@@ -449,9 +449,9 @@ func TestLargeBatch(t *testing.T) {
 func TestPlacesOfBatchesAreShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		if strings.Contains(body, "stuck") {
-			return gateway.LineAnswer{Status: 429, Body: []byte(`{}`), RetryAfter: time.Hour}
+			return gateway.BatchResponse{Status: 429, Body: []byte(`{}`), RetryAfter: time.Hour}
 		}
 		return answered("other", "key_other", body)
 	})
@@ -472,9 +472,9 @@ func TestCallsAreCutOff(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
 		w := newWorld(t)
-		w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+		w.set(func(ctx context.Context, body string) gateway.BatchResponse {
 			<-ctx.Done()
-			cut := gateway.LineAnswer{Cut: true}
+			cut := gateway.BatchResponse{Cut: true}
 			if errors.Is(context.Cause(ctx), gateway.ErrGivenUp) {
 				cut.Used = answered("acme", "key_acme", body).Used
 			}
@@ -521,13 +521,13 @@ func TestLongLines(t *testing.T) {
 	var mu sync.Mutex
 	refused, within, inAll := map[string]bool{}, 0, 0
 	full := make(chan struct{})
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		account := body[len(body)-3:]
 		mu.Lock()
 		if !refused[account] {
 			refused[strings.Clone(account)] = true
 			mu.Unlock()
-			return gateway.LineAnswer{Status: 429, Body: []byte(`{}`), RetryAfter: time.Second}
+			return gateway.BatchResponse{Status: 429, Body: []byte(`{}`), RetryAfter: time.Second}
 		}
 		if within++; within > fit {
 			t.Errorf("%d lines are in memory", within)
@@ -542,7 +542,7 @@ func TestLongLines(t *testing.T) {
 		mu.Lock()
 		within--
 		mu.Unlock()
-		return gateway.LineAnswer{Status: 200, Body: []byte(`{}`)}
+		return gateway.BatchResponse{Status: 200, Body: []byte(`{}`)}
 	})
 	var all []batch.Batch
 	for n := range accounts {
@@ -578,10 +578,10 @@ func TestSlowLongLines(t *testing.T) {
 	w.runner.WithMemory(callMiB<<20, callMiB<<19)
 	w.made = nil
 	under := make(chan bool, 16)
-	w.set(func(ctx context.Context, _ string) gateway.LineAnswer {
+	w.set(func(ctx context.Context, _ string) gateway.BatchResponse {
 		under <- true
 		<-ctx.Done()
-		return gateway.LineAnswer{Cut: true}
+		return gateway.BatchResponse{Cut: true}
 	})
 	w.run()
 	for n := range 2 {

@@ -123,7 +123,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	w := newWorld(t)
 	long := `{"text": "` + strings.Repeat("x", 10_000) + `"}`
 	w.tier.StoredBytes = quota
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		answer := answered("me", "key_me", body)
 		answer.Body = []byte(long)
 		return answer
@@ -157,7 +157,7 @@ func TestStorageCountsWhatIsOnDisk(t *testing.T) {
 	for n := range uint64(*seeds) {
 		w := newWorld(t)
 		random := rand.New(rand.NewPCG(*seed+n, 0))
-		w.set(func(_ context.Context, body string) gateway.LineAnswer { return answered("me", "key_me", body) })
+		w.set(func(_ context.Context, body string) gateway.BatchResponse { return answered("me", "key_me", body) })
 		stop := w.run()
 		sweeper := &file.Sweeper{Store: w.db.Files(), Blobs: w.blobs, Now: w.now}
 		var files []file.File

@@ -26,7 +26,7 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 	// The first calls of both batches wait for each other.
 	var first atomic.Int32
 	both := make(chan struct{})
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		if first.Add(1) == 6 { // an account has three quarters of four
 			close(both)
 		}
@@ -57,7 +57,7 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 	b := w.create("acme", lines(20))
 	var calls atomic.Int32
 	under, over := make(chan struct{}), make(chan struct{})
-	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		if n := calls.Add(1); n <= 3 { // calls of the first process: three quarters of four
 			if n == 3 {
 				close(under)
@@ -94,11 +94,11 @@ func TestWorkEndsAfterItsTime(t *testing.T) {
 		w.rhythm = batches.Rhythm{Keep: time.Millisecond, Watch: time.Millisecond, Grace: time.Nanosecond}
 		b := w.create("acme", lines(20))
 		made := make(chan struct{}, 20)
-		w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+		w.set(func(ctx context.Context, body string) gateway.BatchResponse {
 			if body == bodyOf(3) {
 				made <- struct{}{}
 				<-ctx.Done()
-				return gateway.LineAnswer{Cut: true}
+				return gateway.BatchResponse{Cut: true}
 			}
 			return answered("acme", "key_acme", body)
 		})
@@ -123,8 +123,8 @@ func TestWorkHasPatience(t *testing.T) {
 	w := newWorld(t)
 	w.rhythm = batches.Rhythm{Watch: time.Millisecond, Patience: 2 * time.Second}
 	b := w.create("acme", lines(20))
-	w.set(func(context.Context, string) gateway.LineAnswer {
-		return gateway.LineAnswer{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
+	w.set(func(context.Context, string) gateway.BatchResponse {
+		return gateway.BatchResponse{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
 	})
 	w.newRunner().Work(t.Context(), b, time.Hour)
 	if b = w.reaches(b, batch.InProgress); b.Answered+b.Failed != 0 {

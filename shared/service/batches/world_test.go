@@ -51,7 +51,7 @@ type world struct {
 	// dead is true after the runner's process has died.
 	dead *atomic.Bool
 	// answer makes a call; nil answers it with its body.
-	answer func(ctx context.Context, body string) gateway.LineAnswer
+	answer func(ctx context.Context, body string) gateway.BatchResponse
 	log    programtest.Output
 
 	mu sync.Mutex
@@ -160,9 +160,9 @@ func (h holder) Holder(_ context.Context, account, keyID string) (credential.Pri
 // caller makes calls.
 type caller struct{ *world }
 
-func (c caller) AnswerLine(
+func (c caller) BatchCall(
 	ctx context.Context, who credential.Principal, route catalog.Route, body []byte,
-) gateway.LineAnswer {
+) gateway.BatchResponse {
 	c.mu.Lock()
 	if c.made != nil {
 		c.made[string(body)]++
@@ -179,14 +179,14 @@ func (c caller) AnswerLine(
 }
 
 // answered is the answer to a call.
-func answered(account, key, body string) gateway.LineAnswer {
-	return gateway.LineAnswer{Status: 200, Body: []byte(body), Used: []usage.Record{{
+func answered(account, key, body string) gateway.BatchResponse {
+	return gateway.BatchResponse{Status: 200, Body: []byte(body), Used: []usage.Record{{
 		Account: account, Key: key, Model: "m", Day: "2026-02-03", Counts: usage.Counts{Requests: 1, Cost: 3},
 	}}}
 }
 
 // set sets how calls are answered.
-func (w *world) set(answer func(ctx context.Context, body string) gateway.LineAnswer) {
+func (w *world) set(answer func(ctx context.Context, body string) gateway.BatchResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = answer

@@ -138,7 +138,7 @@ func TestAKeyReachesItsModelsAlone(t *testing.T) {
 		"/v1/responses":        `{"model": "small", "input": "x"}`,
 	} {
 		a := w.do(w.request(t.Context(), http.MethodPost, path, key, strings.NewReader(body)))
-		if a.status != http.StatusForbidden || !strings.Contains(a.body, "The key does not reach this model.") {
+		if a.status != http.StatusForbidden || !strings.Contains(a.body, "The API key may not use this model.") {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
 		}
 		checkDialectError(t, path, a)

@@ -18,21 +18,22 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// maxAnswer limits an answer that is not streamed, in bytes. It is held in memory whole, because
-// its header reports the tokens, which are known at its end.
+// maxAnswer limits a response that is not streamed, in bytes. It is buffered completely, because
+// its header reports the tokens, which are known only at the end.
 const maxAnswer = 16 << 20
 
-// maxEdits limits the changes of an answer. Each takes many times the memory of an empty choice.
+// maxEdits limits the edits of a response, because each takes many times the memory of an empty
+// choice.
 const maxEdits = 10_000
 
-// trustedAnswer is the largest buffer that is allocated for a declared length before its bytes have
-// arrived.
+// trustedAnswer is the largest buffer that is allocated for a declared length before the bytes
+// arrive.
 const trustedAnswer = 1 << 20
 
 var (
-	errAnswerTooLong = errors.New("its answer is longer than 16 MiB")
-	errManyEdits     = fmt.Errorf("its answer needs more than %d changes, as one with as many choices does", maxEdits)
-	errNoCompletion  = errors.New("its answer is not a completion")
+	errAnswerTooLong = errors.New("its response is longer than 16 MiB")
+	errManyEdits     = fmt.Errorf("its response needs more than %d edits, which means that it has too many choices", maxEdits)
+	errNoCompletion  = errors.New("its response is not a completion")
 )
 
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -43,7 +44,7 @@ func putAnswerBuffer(buffer *[]byte) {
 	}
 }
 
-// answer passes on an answer that is not streamed.
+// answer forwards a response that is not streamed.
 func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(read)
@@ -56,7 +57,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 		f.tryNext = f.outcome == Failed && !errors.Is(err, errAnswerTooLong)
 		return f
 	}
-	c.tally.reset()
+	c.counter.reset()
 	body = jsonedit.ValidUTF8(body)
 	completion, ok := jsonedit.ParseObject(body)
 	if !ok {
@@ -86,17 +87,16 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	return nil
 }
 
-// readAnswer appends the body to a buffer. Memory beyond trustedAnswer is acquired from the budget
-// of requests when bytes arrive, so that an upstream with many slow, large answers holds only the
-// arrived bytes.
+// readAnswer appends the body to a buffer. It acquires memory beyond trustedAnswer as bytes arrive,
+// so an upstream with many slow, large responses holds only the received bytes.
 //
-// Errors: an *apierror.Error without memory; errors of the body.
+// Errors: *apierror.Error if no memory is available; errors of the body.
 func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservation) ([]byte, error) {
 	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
-		body = make([]byte, 0, n+1) // one more, to see the end
+		body = make([]byte, 0, n+1) // one more byte, to see EOF
 	}
-	// Some servers send spaces while they generate, so silence is not a sufficient limit: the
-	// answer may take as long again as its first byte.
+	// Some servers send spaces while they generate, so a silence limit alone is not enough. The
+	// response may take as long as the first byte may.
 	end := time.Now().Add(c.firstByte())
 	for {
 		left := time.Until(end)
@@ -108,13 +108,13 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 			if len(body) > maxAnswer {
 				return body, errAnswerTooLong
 			}
-			room := max(2*cap(body), eventBuffer)
-			if room > trustedAnswer {
-				if apiErr := memory.acquire(c.r.Context(), int64(room)); apiErr != nil {
+			size := max(2*cap(body), eventBuffer)
+			if size > trustedAnswer {
+				if apiErr := memory.acquire(c.r.Context(), int64(size)); apiErr != nil {
 					return body, apiErr
 				}
 			}
-			grown := make([]byte, len(body), room)
+			grown := make([]byte, len(body), size)
 			copy(grown, body)
 			if before := cap(body); before > trustedAnswer {
 				memory.release(int64(before))
@@ -132,8 +132,8 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 	}
 }
 
-// rewriteAnswer meters an upstream's answer, and returns the edits that set the caller's model name
-// and every field of docs/contract/gateway.md#answers.
+// rewriteAnswer meters an upstream's response. It returns the edits that set the caller's model
+// name and every field of docs/contract/gateway.md#answers.
 func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 8)
 	var id, object, created, named, broken bool
@@ -158,7 +158,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 		}
 		return len(edits) <= maxEdits
 	})
-	c.tally.report(used)
+	c.counter.report(used)
 	if broken {
 		return nil, errorInAnswer(answer, secret)
 	}
@@ -167,8 +167,8 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 	}
 	position := 0
 	choices.ForEach(func(_, choice gjson.Result) bool {
-		if !c.tally.known {
-			c.tally.addChoice(choice)
+		if !c.counter.known {
+			c.counter.addChoice(choice)
 		}
 		edits = appendChoice(edits, choice, position, c.request.Route)
 		position++
@@ -190,7 +190,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 	return edits, nil
 }
 
-// missing returns the members that an answer lacks.
+// missing returns the members that the response lacks.
 func (c *completion) missing(id, object, created, named bool) []string {
 	var members []string
 	if !id {
@@ -208,8 +208,8 @@ func (c *completion) missing(id, object, created, named bool) []string {
 	return members
 }
 
-// appendLast remembers the value of a member. Readers disagree about duplicate names: the last
-// value counts here, and the earlier one is emptied.
+// appendLast stores the value of a member. JSON readers disagree about duplicate names, so the last
+// value is used here and the earlier one is emptied.
 func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, empty string) []jsonedit.Edit {
 	if last.Exists() {
 		edits = append(edits, jsonedit.Replace(*last, []byte(empty)))
@@ -264,7 +264,8 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 	return edits
 }
 
-// appendMessage appends the edits of a message. With tool calls the content may be null, as clients expect.
+// appendMessage appends the edits of a message. Clients expect that the content may be null if
+// there are tool calls.
 func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
 	message.ForEach(func(key, value gjson.Result) bool {
@@ -301,8 +302,8 @@ func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit 
 // The members of a usage that break down its two counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
-// appendUsage appends the edits of a usage. The upstream's usage is completed, and corrected to the
-// metered numbers. It is replaced if it is not an object or not plausible.
+// appendUsage appends the edits of a usage object. It completes the upstream's usage and corrects
+// it to the metered numbers. It replaces a usage that is not an object or not plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
@@ -348,7 +349,7 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 	return edits
 }
 
-// appendCorrections appends the edits that set a usage to the metered numbers.
+// appendCorrections appends the edits that set the metered numbers.
 func appendCorrections(
 	edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route,
 ) []jsonedit.Edit {
@@ -374,7 +375,7 @@ func appendCorrections(
 		case "total_tokens":
 			number(value, billed(counts))
 		case "cost":
-			// If the row has a price, hide the upstream's cost from the caller.
+			// If the row has a price, its cost replaces the upstream's.
 			if counts.Cost > 0 {
 				edits = append(edits, jsonedit.Replace(value, []byte(usage.Amount(counts.Cost))))
 			}
@@ -388,7 +389,6 @@ func appendCorrections(
 	return edits
 }
 
-// appendCounts appends a usage with the gateway's counts.
 func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"completion_tokens":`...), counts.CompletionTokens, 10)
@@ -406,7 +406,7 @@ func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	return append(out, '}')
 }
 
-// appendUsageChunk appends a chunk with only a usage. id and created are JSON, or empty.
+// appendUsageChunk appends a chunk that has only a usage. id and created are JSON, or empty.
 func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route catalog.Route) []byte {
 	object := answerObject(route)
 	if route == catalog.Chat {
@@ -432,7 +432,6 @@ func answerObject(route catalog.Route) string {
 	return "text_completion"
 }
 
-// answerID makes an id for an answer without one.
 func answerID(route catalog.Route, requestID string) string {
 	if route == catalog.Chat {
 		return "chatcmpl-" + requestID

@@ -41,8 +41,8 @@ func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *htt
 			Logger: slog.New(slog.DiscardHandler),
 		}},
 		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request,
-		pool:  &upstream.Pool{Model: row, Slug: jsonedit.Quote("small")},
-		tally: tally{generated: estimate{tokenizer: letters{}}, maxTokens: 150},
+		pool:    &upstream.Pool{Model: row, Slug: jsonedit.Quote("small")},
+		counter: tokenCounter{generated: estimate{tokenizer: letters{}}, maxTokens: 150},
 	}
 	c.stream = newStreamWriter(c.w, time.Hour, true)
 	t.Cleanup(c.stream.stopKeepAlive)

@@ -111,7 +111,7 @@ func TestTextCompletions(t *testing.T) {
 
 // Upstreams' refusals, and the caller's error.
 func TestRefusals(t *testing.T) {
-	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
+	const failed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
 	refusal := func(message, param, code string) string {
 		return fmt.Sprintf(`{"error":{"message":%q,"type":"invalid_request_error","param":%s,"code":%s}}`,
@@ -136,7 +136,7 @@ func TestRefusals(t *testing.T) {
 		{"as vLLM writes it", always(400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`), 400, refusal("too long", "null", "null"), ""},
 		{"as FastAPI writes it", always(422, `{"detail":"no such field"}`), 422, refusal("no such field", "null", "null"), ""},
 		{"in a few words", always(413, `{"error":"too big"}`), 413, refusal("too big", "null", "null"), ""},
-		{"as no JSON", always(400, `<html>`), 400, refusal("The model server refused the request.", "null", "null"), ""},
+		{"as no JSON", always(400, `<html>`), 400, refusal("The model server rejected the request.", "null", "null"), ""},
 		{"with this service's key in it", always(400, `{"error":{"message":"key sk-very-secret, too long"}}`), 400, refusal("key ***, too long", "null", "null"), ""},
 		{"an error inside of 200", always(200, `{"error":{"message":"boom"}}`), 502, failed, ""},
 		{"a refusal inside of 200", always(200, `{"error":{"message":"too long","code":400}}`), 400, refusal("too long", "null", "null"), ""},
@@ -160,7 +160,7 @@ func TestRefusals(t *testing.T) {
 			io.WriteString(c, "HTTP/1.1 400 x\r\nTransfer-Encoding: chunked\r\n\r\n")
 			for piece := strings.Repeat(" ", 1<<20); c.write(piece) == nil; {
 			}
-		}, 400, refusal("The model server refused the request.", "null", "null"), ""},
+		}, 400, refusal("The model server rejected the request.", "null", "null"), ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, c.upstream)}})

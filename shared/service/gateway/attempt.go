@@ -13,40 +13,42 @@ import (
 )
 
 const (
-	// maxAttempts limits how many upstreams of a row one call tries. Refused connections do not
-	// count, up to maxTried in all.
+	// maxAttempts limits the upstreams of a row that one call tries. Connections that are refused
+	// do not count, but maxTried limits them.
 	maxAttempts = 3
 	maxTried    = 16
-	// shortSilence is the longest wait for a first byte after which another upstream is tried.
+	// shortSilence is the longest wait for a first byte after which the call still tries another
+	// upstream.
 	shortSilence = 30 * time.Second
-	// firstByteStream and firstByteWhole limit the wait for the first byte unless the catalog does.
-	// An answer that is not streamed is generated before it starts.
+	// firstByteStream and firstByteWhole limit the wait for the first byte if the catalog does not.
+	// A response that is not streamed is generated before its first byte.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
-	// affinityHeader groups calls (docs/contract/gateway.md#affinity).
+	// affinityHeader groups calls that should use the same cache
+	// (docs/contract/gateway.md#affinity).
 	affinityHeader = "X-Session-Affinity"
-	// idleTime limits the silence between bytes unless the catalog does.
+	// idleTime limits the silence between bytes if the catalog does not.
 	idleTime = 2 * time.Minute
 )
 
 type failure struct {
-	// apiErr is the caller's error if no other upstream answers.
+	// apiErr is sent to the caller if no other upstream serves the call.
 	apiErr  *apierror.Error
 	outcome Outcome
 	// tryNext means that another upstream may succeed.
 	tryNext bool
-	// retryAfter is how long the upstream asks not to be called.
+	// retryAfter is the pause that the upstream asked for.
 	retryAfter time.Duration
-	// upstreamFault means that no connection could be made, so the upstream is at fault, not the request.
+	// upstreamFault means that no connection could be made, so the request is not to blame.
 	upstreamFault bool
-	// quick means that the failure took no time and cost the upstream nothing.
+	// quick means that the failure took no time and no work of the upstream.
 	quick bool
-	// unavailable means that the upstream serves no calls now.
+	// unavailable means that the upstream serves no calls at the moment.
 	unavailable bool
 	cause       error
 }
 
-// serve tries upstreams and rows until one answers or the caller has received something.
+// serve tries upstreams and rows until one responds or the caller has received something.
 func (c *completion) serve() *apierror.Error {
 	var last *apierror.Error
 	for c.showRow() {
@@ -70,13 +72,14 @@ func (c *completion) serve() *apierror.Error {
 	return last
 }
 
-// serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If all are
-// busy, the call tries again after the time they ask for, if the row's queue allows the wait.
+// serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If
+// all upstreams are busy, it waits for the requested time and retries, if the row's queue permits
+// the wait.
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
 	call := upstream.Call{Account: c.who.Account()}
-	if c.line != nil {
-		call.Yield = c.line.yield
+	if c.batch != nil {
+		call.Yield = c.batch.yield
 	}
 	if c.serving.Model.Affinity && c.serving.HasChoice() {
 		call.Affinity = c.request.Affinity(call.Account, c.r.Header.Get(affinityHeader))
@@ -95,7 +98,7 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	}
 }
 
-// tryAll calls the upstreams of a row one after another, within the limits.
+// tryAll calls the upstreams of a row one after another, up to the limits.
 func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewhere bool) {
 	for attempts := 0; attempts < maxAttempts && len(call.Tried) < maxTried; {
 		l, unavailable := c.serving.Take(c.r.Context(), call)
@@ -121,13 +124,13 @@ func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewher
 	return last, true
 }
 
-// busyFor reports whether an error means that the upstreams are busy, and for how long.
+// busyFor reports whether an error means that the upstreams are busy, and how long to wait.
 func busyFor(e *apierror.Error) (wait time.Duration, busy bool) {
 	return e.RetryAfter, e.Status == http.StatusTooManyRequests || e.Code == apierror.UpstreamFailed && e.RetryAfter > 0
 }
 
-// tryUpstream makes one call to an upstream, and records its outcome.
-func (c *completion) tryUpstream(l upstream.Lease) *failure {
+// tryUpstream makes one upstream call and records its outcome.
+func (c *completion) tryUpstream(l upstream.Slot) *failure {
 	c.stream.startKeepAlive()
 	model := c.serving.Model.ID
 	span := c.startSpan(l)
@@ -150,29 +153,29 @@ func (c *completion) tryUpstream(l upstream.Lease) *failure {
 			about = append(about, slog.String("address", address))
 		}
 		about = append(about, slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
-		c.log(slog.LevelWarn, "an upstream gave no answer", about...)
+		c.log(slog.LevelWarn, "upstream call failed", about...)
 	}
 	return f
 }
 
-// noUpstream returns the error if no upstream can be called now.
+// noUpstream returns the error for a call that found no available upstream.
 func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	switch {
 	case u.Stopping:
-		return stopping("The gateway stops, and the call would have to wait for a model server.")
+		return stopping("The gateway is shutting down, and no model server was free for the call.")
 	case u.Full:
 		return &apierror.Error{
 			Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded, RetryAfter: u.Wait,
-			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", c.serving.Model.ID),
+			Message: fmt.Sprintf("The model %s is at capacity.", c.serving.Model.ID),
 		}
 	}
 	return &apierror.Error{
 		Status: http.StatusBadGateway, Type: apierror.API, Code: apierror.UpstreamFailed, RetryAfter: u.Wait,
-		Message: fmt.Sprintf("No model server of %s answers now.", c.serving.Model.ID),
+		Message: fmt.Sprintf("No model server of %s is available at the moment.", c.serving.Model.ID),
 	}
 }
 
-// result converts the failure for the upstream's state.
+// result converts the failure for the health tracking of the upstream.
 func (f *failure) result() upstream.Result {
 	r := upstream.Result{AnyAccount: f.upstreamFault, RetryAfter: f.retryAfter}
 	switch {
@@ -184,8 +187,8 @@ func (f *failure) result() upstream.Result {
 	return r
 }
 
-// preferredError chooses between the errors of two upstreams. A 429 comes first, because the caller
-// can act on it; of two, the one with the shorter wait wins.
+// preferredError chooses between the errors of two upstreams. It prefers a 429, because the caller
+// can act on it, and of two 429s the one with the shorter wait.
 func preferredError(before, now *apierror.Error) *apierror.Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
@@ -194,8 +197,8 @@ func preferredError(before, now *apierror.Error) *apierror.Error {
 	return now
 }
 
-// attempt calls one upstream and passes its answer on. The upstream continues the parent's trace.
-func (c *completion) attempt(l upstream.Lease, parent string) *failure {
+// attempt calls one upstream and forwards its response. The upstream continues the parent's trace.
+func (c *completion) attempt(l upstream.Slot, parent string) *failure {
 	secret, err := l.Secret(c.r.Context())
 	if err != nil {
 		return failed(err)
@@ -237,7 +240,7 @@ func (c *completion) idle() time.Duration {
 	return idleTime
 }
 
-// failed is the failure of an upstream that was unreachable or whose answer was not usable.
+// failed returns the failure for an upstream that was unreachable or sent an unusable response.
 func failed(cause error) *failure {
 	return &failure{apiErr: upstreamFailed(), outcome: Failed, cause: cause}
 }
@@ -245,19 +248,19 @@ func failed(cause error) *failure {
 func upstreamFailed() *apierror.Error {
 	return &apierror.Error{
 		Status: http.StatusBadGateway, Type: apierror.API, Code: apierror.UpstreamFailed,
-		Message: "The model server failed to answer.",
+		Message: "The model server failed.",
 	}
 }
 
 func upstreamTimeout() *apierror.Error {
 	return &apierror.Error{
 		Status: http.StatusGatewayTimeout, Type: apierror.API, Code: apierror.UpstreamTimeout,
-		Message: "The model server did not answer in time.",
+		Message: "The model server did not respond in time.",
 	}
 }
 
-// unreachable is the failure of an upstream that sent no header. Another one may be tried, unless
-// the wait took the whole time of a call.
+// unreachable returns the failure for an upstream that sent no response header. Another one may be
+// tried unless the wait used up the time of the call.
 func unreachable(err error) *failure {
 	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
@@ -274,7 +277,7 @@ func unreachable(err error) *failure {
 	return f
 }
 
-// cutShort is the failure of an upstream whose answer ended early.
+// cutShort returns the failure for a response that ended early.
 func cutShort(err error) *failure {
 	var noMemory *apierror.Error
 	if errors.As(err, &noMemory) {

@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxBatchRequest limits a request for a batch, in bytes.
+// maxBatchRequest is the maximum size of the body of POST /v1/batches, in bytes.
 const maxBatchRequest = 256 << 10
 
-// maxBatchValues limits its values and member names.
+// maxBatchValues limits the values and member names in that body.
 const maxBatchValues = 10_000
 
-// batchBody is a batch (docs/contract/batches.md#batch-record).
+// batchBody is the response body for a batch (docs/contract/batches.md#batch-record).
 type batchBody struct {
 	ID               string             `json:"id"`
 	Object           string             `json:"object"`
@@ -83,7 +83,7 @@ func newBatchBody(b batch.Batch) batchBody {
 	case batch.Cancelled:
 		body.CancelledAt = ended
 	}
-	if b.Status.Ended() { // before, the files are not there
+	if b.Status.Ended() { // the files do not exist before
 		body.OutputFileID, body.ErrorFileID = optional(b.Output), optional(b.Failures)
 	}
 	if len(b.Errors) > 0 {
@@ -127,7 +127,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 	}
 	if after := asked.OutputExpiresAfter; after != nil {
 		if after.Anchor != fileAnchor {
-			return apierror.Invalid("output_expires_after.anchor", apierror.InvalidValue, "The anchor is %q.", fileAnchor)
+			return apierror.Invalid("output_expires_after.anchor", apierror.InvalidValue, "The anchor must be %q.", fileAnchor)
 		}
 		request.OutputLifetime, err = fileLifetime("output_expires_after.seconds", after.Seconds)
 		if err != nil {
@@ -144,7 +144,6 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 	return respond(w, newBatchBody(b))
 }
 
-// readBatchRequest reads and checks the body of POST /v1/batches.
 func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchRequest, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBatchRequest))
 	if err != nil {
@@ -169,10 +168,10 @@ func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchReques
 		}
 	}
 	if _, ok := BatchRoute(asked.Endpoint); !ok {
-		return asked, apierror.Invalid("endpoint", apierror.InvalidValue, "Batches do not support this endpoint.")
+		return asked, apierror.Invalid("endpoint", apierror.InvalidValue, "This endpoint cannot be used for batches.")
 	}
 	if asked.CompletionWindow != completionWindow {
-		return asked, apierror.Invalid("completion_window", apierror.InvalidValue, "The window is %q.", completionWindow)
+		return asked, apierror.Invalid("completion_window", apierror.InvalidValue, "The completion window must be %q.", completionWindow)
 	}
 	return asked, nil
 }
@@ -185,7 +184,7 @@ func (g *Gateway) getBatch(w http.ResponseWriter, r *http.Request, who credentia
 	return respond(w, newBatchBody(b))
 }
 
-// namedBatch returns the batch in the path, if the caller may use its model.
+// namedBatch returns the batch in the path if the caller may use its model.
 func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.Batch, error) {
 	b, err := g.config.Batches.Service.Get(r.Context(), who.Account(), r.PathValue("batch_id"))
 	if err != nil {
@@ -194,14 +193,14 @@ func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.B
 	return b, checkBatch(who, b)
 }
 
-// checkBatch refuses a batch whose model the caller may not use. A key may always see its own
+// checkBatch rejects a batch whose model the caller may not use. A key may always see its own
 // batches, because each of their calls was checked against the key's limits.
 func checkBatch(who credential.Principal, b batch.Batch) error {
 	switch {
 	case b.Key == who.Key.ID:
 		return nil
 	case b.Model == "" && len(who.Key.Limits.Models) > 0:
-		return notAllowed(errors.New("The API key is limited to models, and the model of the batch is not known yet."))
+		return notAllowed(errors.New("The API key is limited to certain models, and the model of this batch is not known yet."))
 	}
 	return checkModel(who, b.Model)
 }
@@ -225,7 +224,7 @@ func (g *Gateway) listBatches(w http.ResponseWriter, r *http.Request, who creden
 	}
 	after := query.Get("after")
 	if after != "" && !strings.HasPrefix(after, "batch_") {
-		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a batch.")
+		return apierror.Invalid("after", apierror.InvalidValue, "after must be the id of a batch.")
 	}
 	page := newListBody(limit)
 	for more := true; more && !page.HasMore; {

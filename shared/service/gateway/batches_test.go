@@ -243,9 +243,9 @@ func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
 }
 
 // lineOf makes a call of a batch for the account studio.
-func (w *world) lineOf(ctx context.Context, body string) gateway.LineAnswer {
+func (w *world) lineOf(ctx context.Context, body string) gateway.BatchResponse {
 	who := credential.Principal{Key: credential.Key{ID: "key_1", Account: "studio"}, Tier: w.setup.tier}
-	return w.gateway.AnswerLine(ctx, who, catalog.Chat, []byte(body))
+	return w.gateway.BatchCall(ctx, who, catalog.Chat, []byte(body))
 }
 
 // A call of a batch is answered as a live one is, at its own price, and is not metered.
@@ -278,8 +278,8 @@ func TestLineIsAnswered(t *testing.T) {
 func TestLineYields(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
-	line := func(text string) <-chan gateway.LineAnswer {
-		answers := make(chan gateway.LineAnswer, 1)
+	line := func(text string) <-chan gateway.BatchResponse {
+		answers := make(chan gateway.BatchResponse, 1)
 		go func() { answers <- w.lineOf(t.Context(), strings.Replace(plain, "one two", text, 1)) }()
 		return answers
 	}
@@ -327,7 +327,7 @@ func TestLineThatIsGivenUp(t *testing.T) {
 		used  int
 	}{{gateway.ErrGivenUp, 1}, {context.Canceled, 0}} {
 		ctx, cut := context.WithCancelCause(t.Context())
-		answers := make(chan gateway.LineAnswer, 1)
+		answers := make(chan gateway.BatchResponse, 1)
 		go func() { answers <- w.lineOf(ctx, plain) }()
 		patience.Receive(t, "g.entered", g.entered)
 		cut(c.cause)
@@ -344,7 +344,7 @@ func TestLinesLeavePlaces(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "concurrency: 1", "concurrency: 4", 1),
 		upstreams: []*modelServer{g.modelServer}})
-	answers := make(chan gateway.LineAnswer, 4)
+	answers := make(chan gateway.BatchResponse, 4)
 	for range 4 {
 		go func() { answers <- w.lineOf(t.Context(), plain) }()
 	}
@@ -413,10 +413,10 @@ func TestLinesLeaveMemory(t *testing.T) {
 		head, tail, _ := strings.Cut(body, "one two")
 		return slices.Concat([]byte(head+"held"), bytes.Repeat([]byte("y"), mebibytes<<20), []byte(tail))
 	}
-	line := func(route catalog.Route, text []byte) <-chan gateway.LineAnswer {
-		answers := make(chan gateway.LineAnswer, 1)
+	line := func(route catalog.Route, text []byte) <-chan gateway.BatchResponse {
+		answers := make(chan gateway.BatchResponse, 1)
 		who := credential.Principal{Key: credential.Key{ID: "key_1", Account: "studio"}}
-		go func() { answers <- w.gateway.AnswerLine(ctx, who, route, text) }()
+		go func() { answers <- w.gateway.BatchCall(ctx, who, route, text) }()
 		return answers
 	}
 	chat := of(plain, 28)
@@ -449,7 +449,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 		}
 	}
 	// When the live calls need the memory of both, either may answer first.
-	var got gateway.LineAnswer
+	var got gateway.BatchResponse
 	select {
 	case got = <-first:
 	case got = <-second:

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	// MaxBody limits a request's body in bytes. A larger one gets a 413.
+	// MaxBody is the maximum size of a request body in bytes. A larger one gets a 413.
 	MaxBody = 32 << 20
-	// trustedLength is the largest buffer that is allocated for a declared length before its bytes
-	// have arrived. Above this size, a quarter of them must have arrived.
+	// trustedLength is the largest buffer that is allocated for a declared length before the bytes
+	// arrive. A larger buffer is allocated only after a quarter of the bytes have arrived.
 	trustedLength = 64 << 10
 	// maxKeptRequest is the largest request buffer that is kept for reuse, in bytes. A stream holds
-	// its request until it ends, and a small request may have got a large buffer.
+	// its request until it ends, and a small request may have received a large buffer.
 	maxKeptRequest = 8 << 10
 )
 
@@ -29,22 +29,22 @@ func putRequestBuffer(buffer *[]byte) {
 	}
 }
 
-// readBody reads a request of at most MaxBody, into body if that is large enough. It acquires
-// memory beyond freeBody when bytes arrive.
+// readBody reads a request of at most MaxBody bytes into body, which grows as needed. It acquires
+// memory beyond freeBody as bytes arrive.
 func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	declared := r.ContentLength
 	if declared > MaxBody {
 		return nil, tooLarge()
 	}
-	// One byte more than declared, to see the end. Only from then on does the server watch whether
-	// the caller leaves.
-	room := int64(512)
-	if declared >= room {
-		room = min(declared, trustedLength) + 1
+	// Read one byte past the declared length to see EOF. Only after EOF does the server detect that
+	// the caller disconnects.
+	size := int64(512)
+	if declared >= size {
+		size = min(declared, trustedLength) + 1
 	}
 	for {
-		if int64(cap(body)) < room {
-			grown, apiErr := grow(body, room, r, memory)
+		if int64(cap(body)) < size {
+			grown, apiErr := grow(body, size, r, memory)
 			if apiErr != nil {
 				return nil, apiErr
 			}
@@ -64,21 +64,21 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 		if len(body) < cap(body) {
 			continue
 		}
-		if room = 2 * int64(cap(body)); declared < 2*room && declared >= int64(len(body)) {
-			room = declared + 1
+		if size = 2 * int64(cap(body)); declared < 2*size && declared >= int64(len(body)) {
+			size = declared + 1
 		}
-		room = min(room, MaxBody+1)
+		size = min(size, MaxBody+1)
 	}
 }
 
-// grow returns a larger buffer with the content of body. Both count while the content is copied.
-func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
-	if room > freeBody {
-		if apiErr := memory.acquire(r.Context(), room); apiErr != nil {
+// grow copies body to a larger buffer. Both buffers count as held until the copy is done.
+func grow(body []byte, size int64, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
+	if size > freeBody {
+		if apiErr := memory.acquire(r.Context(), size); apiErr != nil {
 			return nil, apiErr
 		}
 	}
-	grown := make([]byte, len(body), room)
+	grown := make([]byte, len(body), size)
 	copy(grown, body)
 	if before := int64(cap(body)); before > freeBody {
 		memory.release(before)
@@ -89,6 +89,6 @@ func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte
 func tooLarge() *apierror.Error {
 	return &apierror.Error{
 		Status: http.StatusRequestEntityTooLarge, Type: apierror.InvalidRequest, Code: apierror.RequestTooLarge,
-		Message: fmt.Sprintf("The request's body is larger than %d bytes.", MaxBody),
+		Message: fmt.Sprintf("The request body is larger than %d bytes.", MaxBody),
 	}
 }

@@ -12,38 +12,40 @@ import (
 )
 
 const (
-	// DefaultBodyMemory is the default of BodyMemory, in bytes.
+	// DefaultBodyMemory is the default of Config.BodyMemory, in bytes.
 	DefaultBodyMemory = 256 << 20
 	DefaultBodyWait   = 5 * time.Second
-	// freeBody is how much every body may hold uncounted, in bytes: its
-	// connection holds as much.
+	// freeBody is the number of bytes that each body may hold without being counted. Its connection
+	// takes about as much.
 	freeBody = 16 << 10
-	// returnedPeak is the number of bytes from which the memory of bodies returns to the system as soon
-	// as all are released. By default it would stay for minutes.
+	// returnedPeak is the peak size, in bytes, above which freed memory is returned to the system
+	// when all bodies are released. By default Go would keep it for minutes.
 	returnedPeak = 32 << 20
 )
 
-// bodyMemory is a memory budget for the bodies of requests and large answers. An account may hold
-// at most half of it. Batch calls may hold a quarter, which counts for no account. They never wait,
-// and are abandoned if a live call needs their memory.
+// bodyMemory is a memory budget for request bodies and large responses. An account may hold at most
+// half of it. Batch calls together may hold a quarter, which counts for no account. They never
+// wait, and are abandoned if a live call needs their memory.
 type bodyMemory struct {
-	total, perAccount, forLines int64
-	wait                        time.Duration
+	total, perAccount, forBatches int64
+	wait                          time.Duration
 
 	mu       sync.Mutex
 	held     int64
 	accounts map[string]int64
-	// peak is the highest amount since the last time it was 0.
+	// peak is the highest value of held since it was last 0.
 	peak int64
-	// lines are the batch calls that hold memory. lineHeld is their sum.
-	lines    []*line
-	lineHeld int64
-	// waiting counts the waiting requests. freed is closed when memory is released while requests wait.
+	// batchCalls lists the batch calls that hold memory. batchHeld is their total in bytes.
+	batchCalls []*batchCall
+	batchHeld  int64
+	// waiting counts the waiting requests. freed is closed if memory is released while requests
+	// wait.
 	waiting int
 	freed   chan struct{}
 }
 
-// newBodyMemory returns a budget of total bytes, or more if the two largest requests need it.
+// newBodyMemory returns a budget of total bytes, raised if necessary to hold two of the largest
+// requests.
 func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if total == 0 {
 		total = DefaultBodyMemory
@@ -51,43 +53,43 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if wait == 0 {
 		wait = DefaultBodyWait
 	}
-	// A growing body is held twice while it is copied.
+	// A growing body takes twice its size while it is copied.
 	total = max(total, 4*(MaxBody+1))
 	return &bodyMemory{
-		total: total, perAccount: total / 2, forLines: total / 4, wait: wait,
+		total: total, perAccount: total / 2, forBatches: total / 4, wait: wait,
 		accounts: map[string]int64{}, freed: make(chan struct{}),
 	}
 }
 
-// reservation is one request's part of the budget. The zero value is empty and must not be
-// extended. Only one goroutine may use it.
+// reservation is one request's allocation from the budget. Only one goroutine may use it. The zero
+// value is empty and cannot acquire memory.
 type reservation struct {
 	memory  *bodyMemory
 	account string
-	// line is set for a batch call.
-	line *line
-	held int64
-	// until is when this request stops waiting, or zero before its first wait.
+	// batch is set for a batch call.
+	batch *batchCall
+	held  int64
+	// until is the time at which the request stops waiting, or zero before its first wait.
 	until time.Time
 }
 
-// acquire reserves memory. A live call waits if there is too little. The error has a Retry-After.
+// acquire reserves memory. A live call waits if too little is free. The error has a Retry-After.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.memory
 	for {
 		b.mu.Lock()
-		own := b.accounts[r.account]+bytes > b.perAccount && r.line == nil
-		if !own && b.fits(r.line, bytes) {
+		own := b.accounts[r.account]+bytes > b.perAccount && r.batch == nil
+		if !own && b.fits(r.batch, bytes) {
 			b.add(r, bytes)
 			b.mu.Unlock()
 			return nil
 		}
-		if r.line != nil {
+		if r.batch != nil {
 			b.mu.Unlock()
 			return tooMuchInFlight(false)
 		}
 		if !own {
-			b.makeRoom(bytes)
+			b.freeFromBatches(bytes)
 		}
 		freed := b.freed
 		b.waiting++
@@ -102,19 +104,20 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	}
 }
 
-// fits reports whether enough is left for a batch call, or for a live call if l is nil. A batch
-// call that is the only one with memory may exceed the quarter. The lock must be held.
-func (b *bodyMemory) fits(l *line, bytes int64) bool {
+// fits reports whether enough memory is free for a batch call, or for a live call if l is nil. If
+// only one batch call holds memory, it may exceed the quarter. The lock must be held.
+func (b *bodyMemory) fits(l *batchCall, bytes int64) bool {
 	if b.held+bytes > b.total {
 		return false
 	}
-	return l == nil || b.lineHeld+bytes <= b.forLines || b.lineHeld == l.held
+	return l == nil || b.batchHeld+bytes <= b.forBatches || b.batchHeld == l.held
 }
 
-// makeRoom abandons as many batch calls as needed for a live call's bytes. The lock must be held.
-func (b *bodyMemory) makeRoom(bytes int64) {
+// freeFromBatches abandons as many batch calls as a live call needs to get its bytes. The lock must
+// be held.
+func (b *bodyMemory) freeFromBatches(bytes int64) {
 	missing := b.held + bytes - b.total
-	for _, l := range b.lines {
+	for _, l := range b.batchCalls {
 		if missing <= 0 {
 			return
 		}
@@ -123,19 +126,18 @@ func (b *bodyMemory) makeRoom(bytes int64) {
 	}
 }
 
-// add changes the size of a reservation. The lock must be held.
 func (b *bodyMemory) add(r *reservation, bytes int64) {
 	r.held += bytes
 	b.held += bytes
 	b.peak = max(b.peak, b.held)
-	if l := r.line; l != nil {
+	if l := r.batch; l != nil {
 		if l.held == 0 {
-			b.lines = append(b.lines, l)
+			b.batchCalls = append(b.batchCalls, l)
 		}
 		l.held += bytes
-		b.lineHeld += bytes
+		b.batchHeld += bytes
 		if l.held == 0 {
-			b.lines = slices.DeleteFunc(b.lines, func(other *line) bool { return other == l })
+			b.batchCalls = slices.DeleteFunc(b.batchCalls, func(other *batchCall) bool { return other == l })
 		}
 		return
 	}
@@ -144,7 +146,7 @@ func (b *bodyMemory) add(r *reservation, bytes int64) {
 	}
 }
 
-// waitFor waits for released memory. It returns false if the time is over.
+// waitFor waits until memory is released. It returns false after BodyWait or when the context ends.
 func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(r.memory.wait)
@@ -182,15 +184,14 @@ func (r *reservation) release(bytes int64) {
 
 func (r *reservation) releaseAll() { r.release(r.held) }
 
-// tooMuchInFlight returns the error for a request without memory.
 func tooMuchInFlight(own bool) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
 		RetryAfter: DefaultBodyWait,
-		Message:    "The gateway holds all the requests that it has memory for.",
+		Message:    "The gateway has no memory for another request at the moment.",
 	}
 	if own {
-		e.Message = "The account has more bytes of requests under way than it may."
+		e.Message = "The running requests of this account already use all the memory that one account may have."
 	}
 	return e
 }

@@ -64,10 +64,10 @@ func TestOrderOfChecks(t *testing.T) {
 		want                          string
 	}{
 		{"the root", "GET", "/", "", "", nil, 200, `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`},
-		{"no route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
-		{"a path that is not clean", "POST", "/v1/./completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "There is nothing at this path.", "invalid_request_error", nothing, nothing)},
-		{"no method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "The path does not answer this method.", "invalid_request_error", nothing, nothing)},
-		{"no key", "POST", "/v1/chat/completions", "", model, nil, 401, fmt.Sprintf(errorFormat, `An API key is required in the header Authorization, after "Bearer".`, "authentication_error", nothing, `"invalid_api_key"`)},
+		{"no route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "This path does not exist.", "invalid_request_error", nothing, nothing)},
+		{"a path that is not clean", "POST", "/v1/./completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "This path does not exist.", "invalid_request_error", nothing, nothing)},
+		{"no method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "This path does not support the method.", "invalid_request_error", nothing, nothing)},
+		{"no key", "POST", "/v1/chat/completions", "", model, nil, 401, fmt.Sprintf(errorFormat, `An API key is required in the Authorization header, after "Bearer".`, "authentication_error", nothing, `"invalid_api_key"`)},
 		{"an unknown key", "POST", "/v1/chat/completions", "ck_unknown_key", model, nil, 401, fmt.Sprintf(errorFormat, "The API key is not valid.", "authentication_error", nothing, `"invalid_api_key"`)},
 		{"a token from elsewhere", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://b.example"}, 403, fmt.Sprintf(errorFormat, "The client token does not allow this origin.", "permission_error", nothing, nothing)},
 		{"no such model", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://a.example"}, 404, ""},
@@ -75,7 +75,7 @@ func TestOrderOfChecks(t *testing.T) {
 		{"content", "POST", "/v1/chat/completions", studio, known, nil, 400, ""},
 		{"a placeholder", "POST", "/v1/completions", studio, `{"model":"later","prompt":""}`, nil, 404, ""},
 		{"a model without the route", "POST", "/v1/completions", studio, `{"model":"talker","prompt":""}`, nil, 404, ""},
-		{"over the rate", "POST", "/v1/chat/completions", studio, model, nil, 429, fmt.Sprintf(errorFormat, "The account makes more than 5 requests per minute.", "rate_limit_error", nothing, `"rate_limit_exceeded"`)},
+		{"over the rate", "POST", "/v1/chat/completions", studio, model, nil, 429, fmt.Sprintf(errorFormat, "The account exceeded its limit of 5 requests per minute.", "rate_limit_error", nothing, `"rate_limit_exceeded"`)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			a := w.do(w.request(t.Context(), c.method, c.path, c.key, strings.NewReader(c.body), c.fields...))
@@ -291,7 +291,7 @@ func TestCallersThatLeave(t *testing.T) {
 // A stop that cannot wait notifies the remaining callers: by an event before the usual end of a stream,
 // or by a status if nothing was sent yet.
 func TestCallersAreToldOfAStop(t *testing.T) {
-	const stopping = `{"error":{"message":"The gateway stops, and did not wait for the rest of the answer.",` +
+	const stopping = `{"error":{"message":"The gateway is shutting down and did not wait for the rest of the response.",` +
 		`"type":"api_error","param":null,"code":"service_unavailable"}}`
 	for _, c := range []struct {
 		name, request string
@@ -428,7 +428,7 @@ func TestUsage(t *testing.T) {
 		{"?to=2020-01-31", studio, 200, `{"data":[]}`},
 		{"", rival, 200, `{"data":[]}`},
 		{"", scoped, 403, `{"error":{"message":"A client token cannot be used here; a permanent key is required.","type":"permission_error","param":null,"code":null}}`},
-		{"?from=yesterday", studio, 400, `{"error":{"message":"A day is written as 2006-01-02.","type":"invalid_request_error","param":"from","code":null}}`},
+		{"?from=yesterday", studio, 400, `{"error":{"message":"A day must have the form YYYY-MM-DD.","type":"invalid_request_error","param":"from","code":null}}`},
 		{"?from=2020-02-01&to=2020-01-31", studio, 400, ""},
 		{"?from=2019-01-01&to=2020-01-31", studio, 400, ""},
 		{"", "", 401, ""},

@@ -24,32 +24,32 @@ type completion struct {
 	who     credential.Principal
 	route   catalog.Route
 	begun   time.Time
-	// line is set for a batch call.
-	line *line
+	// batch is set for a batch call.
+	batch *batchCall
 
 	request *request.Request
 	// translation converts the call to chat. It is nil if the upstreams serve the route natively.
 	translation translation
-	// kept is the translation's memory; repeated is the part of it for the request. sequence is the
-	// number of a stream's next event, if its events are numbered.
+	// kept is the memory of the translation, and repeated is its size for the request in bytes.
+	// sequence is the number of the stream's next event if its events are numbered.
 	kept     reservation
 	repeated int64
 	sequence int64
-	// pool belongs to the requested model, serving to the row that serves the call.
+	// pool belongs to the requested model, and serving to the row that serves the call.
 	pool, serving *upstream.Pool
 	choice        choice
-	// memory is the request's memory. tried are the row's upstreams that have failed it.
-	memory reservation
-	tried  [maxAttempts]upstream.Lease
-	tally  tally
-	stream *streamWriter
-	// upstream is the name of the last called upstream.
+	// memory is the request's memory. tried lists the upstreams of the row that failed this call.
+	memory  reservation
+	tried   [maxAttempts]upstream.Slot
+	counter tokenCounter
+	stream  *streamWriter
+	// upstream is the name of the upstream that was called last.
 	upstream string
-	// requestSent means that an upstream received the request, so that tokens may have been used.
+	// requestSent means that an upstream received the request and may have used tokens.
 	requestSent bool
-	// waited is how long the call has waited for upstreams.
+	// waited is the time spent waiting for upstreams.
 	waited time.Duration
-	// firstToken is when the first chunk of a stream arrived.
+	// firstToken is the arrival time of a stream's first chunk.
 	firstToken time.Time
 	settled    bool
 	counts     usage.Counts
@@ -63,7 +63,7 @@ func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *htt
 		apiErr := c.run()
 		c.observe(apiErr)
 		if apiErr == nil || c.stream.hasBegun() {
-			return nil // the stream has carried its error itself
+			return nil // the stream already contains the error
 		}
 		return apiErr
 	}
@@ -74,14 +74,14 @@ func (g *Gateway) newCompletion(
 ) *completion {
 	return &completion{
 		gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(),
-		tally: tally{generated: estimate{tokenizer: g.config.Tokenizer}},
+		counter: tokenCounter{generated: estimate{tokenizer: g.config.Tokenizer}},
 	}
 }
 
-// run answers the call, or returns its error. An error after a stream has started is already part
-// of the stream.
+// run serves the call. If it fails after a stream has started, the stream already contains the
+// returned error.
 func (c *completion) run() *apierror.Error {
-	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.line != nil); err != nil {
+	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.batch != nil); err != nil {
 		return c.internal(err)
 	}
 	read := requestBuffers.Get().(*[]byte)
@@ -89,8 +89,8 @@ func (c *completion) run() *apierror.Error {
 	c.memory = c.reservation()
 	defer c.memory.releaseAll()
 	var apiErr *apierror.Error
-	if c.line != nil {
-		read = &c.line.body
+	if c.batch != nil {
+		read = &c.batch.body
 	} else if *read, apiErr = readBody((*read)[:0], c.r, &c.memory); apiErr != nil {
 		return apiErr
 	}
@@ -104,7 +104,7 @@ func (c *completion) run() *apierror.Error {
 	if c.route == catalog.CountTokens && c.translation != nil {
 		return c.countTokens()
 	}
-	defer func() { c.spend(usage.Counts{}) }() // nothing, unless the call was metered
+	defer func() { c.spend(usage.Counts{}) }() // has no effect if the call was metered
 	if apiErr = c.reserve(); apiErr != nil {
 		return apiErr
 	}
@@ -115,19 +115,19 @@ func (c *completion) run() *apierror.Error {
 	apiErr = c.serve()
 	switch {
 	case callerLeft(c.r):
-		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller has gone."}
+		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller disconnected."}
 	case apiErr != nil && c.r.Context().Err() != nil:
-		apiErr = stopping("The gateway stops, and did not wait for the rest of the answer.")
+		apiErr = stopping("The gateway is shutting down and did not wait for the rest of the response.")
 	}
 	c.end(apiErr)
 	return apiErr
 }
 
 func (c *completion) reservation() reservation {
-	return reservation{memory: c.gateway.bodies, account: c.who.Account(), line: c.line}
+	return reservation{memory: c.gateway.bodies, account: c.who.Account(), batch: c.batch}
 }
 
-// stopping returns the error for a call that the gateway's stop has ended.
+// stopping returns the error for a call that was interrupted by a shutdown.
 func stopping(message string) *apierror.Error {
 	return &apierror.Error{
 		Status: http.StatusServiceUnavailable, Type: apierror.API, Code: apierror.ServiceUnavailable,
@@ -135,11 +135,11 @@ func stopping(message string) *apierror.Error {
 	}
 }
 
-// internal returns the error for the caller, and logs it if the gateway is at fault.
+// internal converts an error for the caller and logs it if the gateway is at fault.
 func (c *completion) internal(err error) *apierror.Error {
 	apiErr := apierror.From(err)
 	if apiErr.Status >= http.StatusInternalServerError {
-		c.log(slog.LevelError, "a request failed", slog.Any("error", err))
+		c.log(slog.LevelError, "request failed", slog.Any("error", err))
 	}
 	return apiErr
 }
@@ -152,32 +152,32 @@ func (c *completion) log(level slog.Level, message string, attributes ...slog.At
 	c.gateway.config.Logger.LogAttrs(ctx, level, message, append(about, attributes...)...)
 }
 
-// promptTokens counts the prompt's tokens if no upstream has reported them.
+// promptTokens estimates the prompt's tokens for a call whose upstream did not report them.
 func (c *completion) promptTokens() int64 {
 	text := estimate{tokenizer: c.gateway.config.Tokenizer}
 	besides := c.request.PromptTexts(text.add)
 	return text.total() + int64(besides)
 }
 
-// settle meters the call's use. Call it once, before the answer ends.
+// settle meters the call's usage. It must run once, before the response ends.
 func (c *completion) settle() {
 	if c.settled || c.route == catalog.CountTokens {
 		return
 	}
 	c.settled = true
 	c.stream.stopKeepAlive()
-	c.counts = c.tally.counts(c.promptTokens)
+	c.counts = c.counter.counts(c.promptTokens)
 	if price := c.request.Model.Price; price != nil {
 		c.counts.Cost = c.price(*price, catalog.Tokens{
 			Prompt: c.counts.PromptTokens, Cached: c.counts.CachedTokens,
 			Completion: c.counts.CompletionTokens, Reasoning: c.counts.ReasoningTokens,
 		})
 	}
-	if c.line != nil {
+	if c.batch != nil {
 		c.counts.BatchRequests, c.counts.BatchCost = c.counts.Requests, c.counts.Cost
 	}
-	if c.tally.implausible {
-		c.log(slog.LevelWarn, "an upstream reported an impossible usage", slog.String("model", c.request.Model.ID),
+	if c.counter.implausible {
+		c.log(slog.LevelWarn, "upstream reported impossible token counts", slog.String("model", c.request.Model.ID),
 			slog.String("upstream", c.upstream), slog.Bool("estimated", c.counts.Estimated > 0))
 	}
 	ctx := context.WithoutCancel(c.r.Context())
@@ -186,32 +186,32 @@ func (c *completion) settle() {
 		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID,
 		Day: usage.DayOf(c.gateway.config.Date()), Counts: c.counts,
 	}
-	if c.line != nil {
-		c.line.used = append(c.line.used, record)
+	if c.batch != nil {
+		c.batch.used = append(c.batch.used, record)
 	} else if err := c.gateway.config.Meter.Record(ctx, record); err != nil {
-		c.log(slog.LevelError, "a completion was not metered", slog.Any("error", err))
+		c.log(slog.LevelError, "cannot meter a completion", slog.Any("error", err))
 	}
 	c.spend(c.counts)
 }
 
 // price returns the cost of the call in billionths of the currency.
 func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 {
-	if c.line != nil {
+	if c.batch != nil {
 		return price.OfBatch(used)
 	}
 	return price.Of(used)
 }
 
-// end meters a call that failed: the generated tokens for a caller that left or whose stream broke,
-// and the usage in an answer that could not be passed on. An answer that is not streamed is seen
-// only at its end, so a caller that leaves earlier is billed for the prompt. A batch call that is
-// repeated is billed then.
+// end meters a failed call. It bills the generated tokens if the caller disconnected or the stream
+// broke, and the reported usage if the response could not be forwarded. A response that is not
+// streamed arrives only when it is complete, so a caller that disconnects earlier pays for the
+// prompt. A batch call that will be retried is billed by the retry.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
-	if gone && c.line != nil && !givenUp(c.r.Context()) {
+	if gone && c.batch != nil && !givenUp(c.r.Context()) {
 		return
 	}
-	if c.requestSent && gone || c.tally.known || c.stream.hasBegun() && !c.firstToken.IsZero() {
+	if c.requestSent && gone || c.counter.known || c.stream.hasBegun() && !c.firstToken.IsZero() {
 		c.settle()
 	}
 	if c.settled && !c.stream.hasBegun() && apiErr != nil {
@@ -219,7 +219,7 @@ func (c *completion) end(apiErr *apierror.Error) {
 	}
 	if apiErr != nil && !gone && c.stream.hasBegun() {
 		c.stream.out = c.appendFailure(c.stream.out, apiErr)
-		_ = c.finishStream() // a caller that has gone needs no end
+		_ = c.finishStream() // it fails only if the caller has disconnected
 	}
 }
 
@@ -243,10 +243,10 @@ func (c *completion) observe(apiErr *apierror.Error) {
 	c.gateway.config.Observer.Completed(o)
 }
 
-// costHeader has the cost of a call.
+// costHeader reports the cost of a call.
 const costHeader = "X-Cost"
 
-// setUsed sets the headers with the billed total and its cost (docs/contract/gateway.md#headers).
+// setUsed sets the headers for the billed tokens and their cost (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
@@ -256,7 +256,7 @@ func (c *completion) setUsed(header http.Header) {
 	}
 }
 
-// cost returns the cost of the call, such as "0.00012 USD", or "" if unknown.
+// cost formats the cost of the call, such as "0.00012 USD". It returns "" if the cost is unknown.
 func (c *completion) cost() string {
 	if !c.settled || c.request.Model.Price == nil {
 		return ""
@@ -264,5 +264,5 @@ func (c *completion) cost() string {
 	return usage.Amount(c.counts.Cost) + " " + c.choice.snapshot.Catalog.Currency
 }
 
-// finishStream sends the end of the stream, which is in its out.
+// finishStream sends the end of the stream, which is in c.stream.out.
 func (c *completion) finishStream() error { return c.stream.finish(c.counts, c.cost()) }

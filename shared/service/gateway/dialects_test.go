@@ -217,7 +217,7 @@ func TestRefusedOnTheOtherRoutes(t *testing.T) {
 		{"embeddings", `{"model":"small","input":[1,"a"]}`, "a string, an array"},
 		{"embeddings", `{"model":"small","input":[` + strings.Repeat(`"a",`, 2048) + `"a"]}`, "at most 2048"},
 		{"embeddings", `{"model":"small","input":[` + strings.Repeat(`1,`, 8192) + `1]}`, "longer than the 8192 tokens"},
-		{"embeddings", `{"model":"talker","input":"a"}`, "no embeddings route"},
+		{"embeddings", `{"model":"talker","input":"a"}`, "not support the embeddings route"},
 		{"rerank", `{"model":"small","documents":["a"]}`, "query is missing"},
 		{"rerank", `{"model":"small","query":"q"}`, "documents is missing"},
 		{"rerank", `{"model":"small","query":"q","documents":"a"}`, "an array"},
@@ -250,7 +250,7 @@ func TestKeyAndErrorsOfMessages(t *testing.T) {
 	}
 	for _, path := range []string{"/v1/messages", "/v1/messages/count_tokens"} {
 		a := call(path)
-		want := `{"type":"error","error":{"type":"authentication_error","message":"An API key is required in the header Authorization, after \"Bearer\"."},"request_id":"ID"}`
+		want := `{"type":"error","error":{"type":"authentication_error","message":"An API key is required in the Authorization header, after \"Bearer\"."},"request_id":"ID"}`
 		if a.status != 401 || a.withoutID() != want {
 			t.Errorf("%s without a key: %d %s", path, a.status, a.withoutID())
 		}
@@ -378,13 +378,13 @@ func TestEndlessResponse(t *testing.T) {
 	must(t, err)
 	defer response.Body.Close()
 	var tail []byte
-	read, room := 0, make([]byte, 64<<10)
+	read, buffer := 0, make([]byte, 64<<10)
 	for err == nil {
 		var n int
-		n, err = response.Body.Read(room)
+		n, err = response.Body.Read(buffer)
 		read += n
-		tail = append(tail, room[:n]...)
-		tail = tail[max(0, len(tail)-len(room)):]
+		tail = append(tail, buffer[:n]...)
+		tail = tail[max(0, len(tail)-len(buffer)):]
 	}
 	// The failed response has the parts so far: no item is complete.
 	if err != io.EOF || read > 24<<20 || !strings.Contains(string(tail), "event: response.failed") {

@@ -56,7 +56,7 @@ func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
 
 // changes returns how often the servers behind a name changed.
 func (w *world) changes() int {
-	return strings.Count(w.log.String(), "the servers behind a name have changed")
+	return strings.Count(w.log.String(), "the servers behind a name changed")
 }
 
 // discovered has calls made until the name has n servers.

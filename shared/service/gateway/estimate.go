@@ -1,12 +1,12 @@
 package gateway
 
-// estimateText is how many bytes of text are tokenized; the rest is assumed to be similar. Tokenizing takes
-// a second or more per megabyte, so a long text must not cost the gateway that much.
+// estimateText is the number of bytes of text that are tokenized. The rest is assumed to be
+// similar, because tokenizing takes a second or more per megabyte.
 const estimateText = 64 << 10
 
 type estimate struct {
 	tokenizer Tokenizer
-	// tokens is the count of the first bytes; more is the length of the rest.
+	// tokens is the count for the first bytes. more is the length of the rest in bytes.
 	tokens, bytes, more int64
 }
 

@@ -7,46 +7,47 @@ import (
 )
 
 const (
-	// eventBuffer is the size of a stream's first buffer in bytes. Chunks have a few hundred bytes,
-	// and there are thousands of streams.
+	// eventBuffer is the initial buffer size of a stream in bytes. Chunks take a few hundred bytes,
+	// and there may be thousands of streams.
 	eventBuffer = 4 << 10
-	// maxEvent limits one event of a stream, in bytes.
+	// maxEvent is the maximum size of an event in bytes.
 	maxEvent = 4 << 20
-	// maxEmptyReads limits how often in a row a reader may return nothing.
+	// maxEmptyReads limits consecutive reads that return no bytes.
 	maxEmptyReads = 100
 )
 
-var errEventTooLong = errors.New("an event is longer than 4 MiB")
+var errEventTooLong = errors.New("an event of the stream is longer than 4 MiB")
 
-// event is one event of a stream. It is valid until the next is read.
+// event is one event of a stream. It is valid until the next one is read.
 type event struct {
 	// name is the value of the "event:" line, or empty.
 	name string
-	// data is the value of the "data:" lines, on one line.
+	// data is the joined value of the "data:" lines.
 	data []byte
 }
 
-// eventReader reads Server-Sent Events (the HTML standard, "Parsing an event stream"). Lines end with CR,
-// LF or both. It drops comments, unknown fields and events without data. Unlike in the standard, the last
-// event counts even without its line end or the empty line, because some servers omit them.
+// eventReader reads Server-Sent Events (HTML standard, "Parsing an event stream"). It drops
+// comments, unknown fields and events without data. Unlike the standard, it accepts a last event
+// without a line end or an empty line, because some servers omit them.
 type eventReader struct {
 	source io.Reader
-	// reserve is called before buf grows to a size in bytes beyond maxKeptBuffer. nil allows all.
+	// reserve is called before buf grows beyond maxKeptBuffer, with the new size in bytes. nil
+	// permits any size.
 	reserve func(size int) error
 	buf     []byte
-	// buf[start:end] is unread. buf[start:line] are the complete lines of the current event, and
-	// buf[line:scanned] has no line end.
+	// buf[start:end] is unread. buf[start:line] contains the complete lines of the current event.
+	// buf[line:scanned] contains no line end.
 	start, line, scanned, end int
 	// afterCR means that the last line ended with CR, so an LF may follow.
 	afterCR bool
-	// True after the first line, which may start with a byte order mark.
+	// begun means that the first line, which may start with a byte order mark, was read.
 	begun bool
 	err   error
-	// joined has the data of an event of several lines.
+	// joined holds the data of an event with several data lines.
 	joined []byte
 }
 
-// reset changes the source and keeps the buffer.
+// reset switches to another source and reuses the buffer.
 func (r *eventReader) reset(source io.Reader) {
 	*r = eventReader{source: source, buf: r.buf, joined: r.joined[:0]}
 	if r.buf == nil {
@@ -54,8 +55,8 @@ func (r *eventReader) reset(source io.Reader) {
 	}
 }
 
-// next returns the next event. ok is false if the buffer has no whole event, and fill must read
-// more. At the end of the stream err is io.EOF, or the error of the source.
+// next returns the next event. ok is false if the buffer has no complete event; then call fill. At
+// the end of the stream err is io.EOF or the source's error.
 func (r *eventReader) next() (e event, ok bool, err error) {
 	for {
 		for r.scanned < r.end {
@@ -63,7 +64,7 @@ func (r *eventReader) next() (e event, ok bool, err error) {
 			if r.afterCR {
 				r.afterCR = false
 				if c == '\n' {
-					// The line ended at the CR before it.
+					// The CR before it already ended the line.
 					r.scanned++
 					if r.line == r.scanned-1 {
 						r.line = r.scanned
@@ -142,7 +143,7 @@ func (r *eventReader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// parse reads the lines of one event. ok is false if it has no data.
+// parse parses the lines of one event. ok is false if the event has no data.
 func (r *eventReader) parse(block []byte) (e event, ok bool) {
 	if !r.begun {
 		r.begun = true
@@ -170,8 +171,8 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 				several = true
 				r.joined = append(r.joined[:0], e.data...)
 			}
-			// The standard joins lines by a line feed. In JSON a space is equivalent, and an event
-			// is forwarded as one line.
+			// The standard joins lines with a line feed. In JSON a space is equivalent, and the
+			// event is forwarded on one line.
 			r.joined = append(append(r.joined, ' '), value...)
 			e.data = r.joined
 		}

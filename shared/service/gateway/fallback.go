@@ -14,18 +14,19 @@ import (
 // (docs/contract/gateway.md#fallbacks).
 const servedHeader = "X-Served-Model"
 
-// choice has the possible rows of a call.
+// choice holds the rows that may serve a call.
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's body, which another row may need in another form. held is its memory.
+	// body is the caller's body, which another row may need in another form. held is its memory in
+	// bytes.
 	body *[]byte
 	held int64
-	// rest are the rows that are left. shown means that the caller sees the name of the serving row.
+	// rest lists the remaining rows. shown means that the caller sees the name of the serving row.
 	rest  []*catalog.Inference
 	shown bool
 }
 
-// caller returns the checks of a request: for a row that the call has fallen back to, or for the
+// caller returns the checks for a request: for the row that the call has fallen back to, or for the
 // named model if row is nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
@@ -35,18 +36,19 @@ func (c *completion) caller(row *catalog.Inference) request.Caller {
 	}
 }
 
-// refuses returns why the caller may not use a model, or "".
+// refuses returns the reason that the caller may not use a model, or "".
 func (c *completion) refuses(slug string) string {
 	switch {
 	case !c.who.Key.Limits.AllowsModel(slug):
-		return "The key does not reach this model."
+		return "The API key may not use this model."
 	case !c.who.Scope().AllowsModel(slug):
-		return "The token does not reach this model."
+		return "The token may not use this model."
 	}
 	return ""
 }
 
-// begin checks the call for the named model, or for the first row that accepts such a long prompt.
+// begin checks the call for the named model. If the prompt is too long, it uses the first fallback
+// row that accepts it.
 func (c *completion) begin() *apierror.Error {
 	var apiErr *apierror.Error
 	c.request, apiErr = request.Parse(c.route, *c.choice.body, c.caller(nil))
@@ -65,8 +67,8 @@ func (c *completion) begin() *apierror.Error {
 	return apiErr
 }
 
-// otherRows returns the fallback rows: the rows named by the caller, or else the row's own that the
-// caller may use.
+// otherRows returns the fallback rows: the rows named by the caller, or else the configured
+// fallbacks of the model that the caller may use.
 func (c *completion) otherRows() []*catalog.Inference {
 	if c.request.Named {
 		return c.request.Models
@@ -81,7 +83,7 @@ func (c *completion) otherRows() []*catalog.Inference {
 	return rows
 }
 
-// use makes a row serve the call, and checks c.request for it.
+// use selects the row that serves the call and checks c.request for it.
 func (c *completion) use(row *catalog.Inference) *apierror.Error {
 	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
 	c.kept.releaseAll()
@@ -92,12 +94,12 @@ func (c *completion) use(row *catalog.Inference) *apierror.Error {
 			return apiErr
 		}
 	}
-	c.tally.maxTokens = int64(c.request.Completions) * int64(row.ContextLength+row.MaxOutputLength)
-	c.tally.maxGenerated = int64(c.request.Completions) * int64(c.request.MostTokens)
+	c.counter.maxTokens = int64(c.request.Completions) * int64(row.ContextLength+row.MaxOutputLength)
+	c.counter.maxGenerated = int64(c.request.Completions) * int64(c.request.MostTokens)
 	return nil
 }
 
-// fallBack continues with the next row that accepts the request, and reports whether one exists.
+// fallBack switches to the next row that accepts the request. It returns false if no row does.
 func (c *completion) fallBack() bool {
 	before, translation, serving := c.request, c.translation, c.serving
 	for len(c.choice.rest) > 0 {
@@ -115,7 +117,6 @@ func (c *completion) fallBack() bool {
 	return false
 }
 
-// showRow sets the header with the serving row. It returns false if the header was already sent.
 func (c *completion) showRow() bool {
 	if !c.choice.shown {
 		return !c.stream.hasBegun()
@@ -127,7 +128,7 @@ func (c *completion) showRow() bool {
 	return c.stream.setHeader(servedHeader, c.serving.Model.ID)
 }
 
-// hideRow undoes showRow for a row that did not serve the call.
+// hideRow undoes showRow if the row did not serve the call.
 func (c *completion) hideRow() {
 	if c.choice.shown && !c.stream.hasBegun() {
 		c.stream.stopKeepAlive()
@@ -135,13 +136,13 @@ func (c *completion) hideRow() {
 	}
 }
 
-// tooLong are phrases of model servers for a prompt that is too long.
+// tooLong lists phrases that model servers use for a prompt that is too long.
 var tooLong = []string{
 	"context length", "context_length", "context window", "context size", "maximum context", "max_model_len",
 	"maximum model length", "prompt is too long", "input is too long", "too many tokens", "exceeds the available context",
 }
 
-// isTooLong reports whether a refusal means that the prompt is too long for the model.
+// isTooLong reports whether an upstream's error means that the prompt is too long for the model.
 func isTooLong(e *apierror.Error) bool {
 	if e.Code == apierror.ContextExceeded {
 		return true

@@ -35,35 +35,35 @@ type Batches struct {
 	Files   *file.Service
 	Blobs   blob.Store
 	Intake  *file.Intake
-	// Detect returns the type of a file from its first media.SniffLen bytes, like sniff.Any.
-	Detect func(head []byte) (mime string, told bool)
-	// MaxUpload limits a file in bytes.
+	// Detect returns the type of a file from its first media.SniffLen bytes, as sniff.Any does.
+	Detect func(head []byte) (mime string, known bool)
+	// MaxUpload is the maximum size of a file in bytes.
 	MaxUpload int64
-	// Downloads signs the URLs for bytes of files larger than RedirectAbove. nil turns redirects
-	// off.
+	// Downloads signs download URLs for files larger than RedirectAbove bytes. nil disables
+	// redirects.
 	Downloads interface {
-		// SignDownload returns an absolute URL that reads a blob for a few minutes.
+		// SignDownload returns an absolute URL that is valid for a few minutes.
 		SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
 	}
 	RedirectAbove int64
 }
 
 const (
-	// maxForm limits a form without its file, in bytes, and maxFormParts its parts.
+	// maxForm limits a form without its file, in bytes. maxFormParts limits its parts.
 	maxForm      = 1 << 20
 	maxFormParts = 100
-	// maxFormValue limits a field's value, in bytes.
+	// maxFormValue limits the value of a field, in bytes.
 	maxFormValue = 1 << 10
-	// afterwards limits work for a request whose context may have ended.
+	// afterwards limits cleanup for a request whose context may have ended.
 	afterwards = 10 * time.Second
 )
 
-// userData is the purpose of files for general use.
+// userData is the purpose of general-purpose files.
 const userData = "user_data"
 
 var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
 
-// FilesAndBatches is the group of files and batches. It has no routes without [Config.Batches].
+// FilesAndBatches registers the routes of files and batches if [Config.Batches] is set.
 func FilesAndBatches(g *Gateway) {
 	if g.config.Batches == nil {
 		return
@@ -81,8 +81,8 @@ func FilesAndBatches(g *Gateway) {
 
 type principalHandler func(http.ResponseWriter, *http.Request, credential.Principal) error
 
-// keyOnly is authenticated for calls that need a permanent key, and that count against
-// the request rate of the media service.
+// keyOnly is like authenticated, but requires a permanent key. It counts the call against the
+// request rate of the media service.
 func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) handler {
 	return g.authenticated(group, func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		if who.Token != nil {
@@ -95,7 +95,7 @@ func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) 
 				return err
 			}
 			if !state.Allowed {
-				over := fault.New(fault.Limited, "The account makes more than %g requests per second.", rate.PerSecond)
+				over := fault.New(fault.Limited, "The account exceeded its limit of %g requests per second.", rate.PerSecond)
 				over.RetryAfter = max(state.RetryAfter, time.Second)
 				return over
 			}
@@ -104,7 +104,7 @@ func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) 
 	})
 }
 
-// fileBody is a file (docs/contract/batches.md#files).
+// fileBody is the response body for a file (docs/contract/batches.md#files).
 type fileBody struct {
 	ID        string `json:"id"`
 	Object    string `json:"object"`
@@ -130,7 +130,7 @@ func purposeOf(f file.File) string {
 	return f.Purpose
 }
 
-// unixOf returns a time in seconds, or nil for the zero time.
+// unixOf returns a time in seconds since 1970, or nil for the zero time.
 func unixOf(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
@@ -139,7 +139,7 @@ func unixOf(t time.Time) *int64 {
 	return &seconds
 }
 
-// createFile serves POST /v1/files. A failed request deletes its stored bytes.
+// createFile serves POST /v1/files. If it fails, it deletes the stored bytes.
 func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	b := g.config.Batches
 	upload, err := b.Intake.Begin(who.Account(), file.Allowance{Uploads: who.Tier.Uploads, Bytes: who.Tier.StoredBytes})
@@ -148,7 +148,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 	}
 	defer func() {
 		if err := upload.End(r.Context()); err != nil { // the reservation expires
-			g.logError(r, "an upload's reservation was not released", err)
+			g.logError(r, "cannot release the reservation of an upload", err)
 		}
 	}()
 	r.Body = http.MaxBytesReader(w, r.Body, b.MaxUpload+maxForm)
@@ -175,7 +175,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 	defer cancel()
 	created, err := b.Files.Create(ctx, form.file, who.Tier.StoredBytes)
 	if err != nil {
-		keep = !fault.Is(err, fault.Limited) && !fault.Is(err, fault.StorageFull) // it may have been recorded
+		keep = !fault.Is(err, fault.Limited) && !fault.Is(err, fault.StorageFull) // the file may have been recorded
 		return err
 	}
 	keep = true
@@ -187,7 +187,7 @@ func (g *Gateway) discard(r *http.Request, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
 	defer cancel()
 	if err := g.config.Batches.Blobs.Delete(ctx, name); err != nil {
-		g.logError(r, "an uploaded blob was not deleted", err)
+		g.logError(r, "cannot delete an uploaded blob", err)
 	}
 }
 
@@ -201,7 +201,7 @@ type uploadForm struct {
 	values map[string]string
 }
 
-// readUpload reads a form part by part, and stores its file when it arrives. The returned form
+// readUpload reads a form part by part and stores the file while it arrives. The returned form
 // names the blob even if reading fails.
 func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, error) {
 	form := uploadForm{values: map[string]string{}}
@@ -215,7 +215,7 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 	}
 	for range maxFormParts {
 		part, err := reader.NextRawPart()
-		if err == io.EOF { //nolint:errorlint // wrapped, it is a form that breaks off
+		if err == io.EOF { //nolint:errorlint // a wrapped EOF means an incomplete form
 			return form, nil
 		}
 		if err != nil {
@@ -235,7 +235,7 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 		case err != nil:
 			return form, formError(err)
 		case len(value) > maxFormValue:
-			return form, apierror.Invalid(part.FormName(), apierror.InvalidValue, "A value of the form is too long.")
+			return form, apierror.Invalid(part.FormName(), apierror.InvalidValue, "The value of the field is too long.")
 		}
 		form.values[part.FormName()] = string(value)
 	}
@@ -266,7 +266,7 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 	return nil
 }
 
-// uploadReader reads a file of at most left bytes, and keeps the error for its caller.
+// uploadReader reads a file of at most left bytes and records its error.
 type uploadReader struct {
 	source io.Reader
 	left   int64
@@ -278,29 +278,28 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 	if u.left -= int64(n); u.left < 0 {
 		u.err = &apierror.Error{
 			Status: http.StatusRequestEntityTooLarge, Type: apierror.InvalidRequest, Code: apierror.RequestTooLarge,
-			Param: "file", Message: "The file is larger than this service accepts.",
+			Param: "file", Message: "The file exceeds the maximum size of an upload.",
 		}
 		return 0, u.err
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // the real end, not a truncated form
+	if err != nil && err != io.EOF { //nolint:errorlint // a plain EOF is the end of the file
 		u.err = formError(err)
 	}
 	return n, err
 }
 
-// formError returns the error for a form that could not be read.
 func formError(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		return &apierror.Error{
 			Status: http.StatusRequestEntityTooLarge, Type: apierror.InvalidRequest, Code: apierror.RequestTooLarge,
-			Message: fmt.Sprintf("The request's body is larger than %d bytes.", large.Limit),
+			Message: fmt.Sprintf("The request body is larger than %d bytes.", large.Limit),
 		}
 	}
 	return bodyError(err)
 }
 
-// finish checks the form's values and sets the file's fields.
+// finish validates the form and sets the fields of the file.
 func (f *uploadForm) finish() error {
 	switch {
 	case f.file.Blob == "":
@@ -308,19 +307,19 @@ func (f *uploadForm) finish() error {
 	case f.file.Size == 0:
 		return apierror.Invalid("file", apierror.InvalidValue, "The file is empty.")
 	}
-	purpose, said := f.values["purpose"]
-	if !said {
+	purpose, given := f.values["purpose"]
+	if !given {
 		return apierror.Invalid("purpose", apierror.MissingParameter, "A purpose is required.")
 	}
 	if !slices.Contains(purposes, purpose) {
-		return apierror.Invalid("purpose", apierror.InvalidValue, "The purpose is one of %v.", purposes)
+		return apierror.Invalid("purpose", apierror.InvalidValue, "The purpose must be one of %v.", purposes)
 	}
 	f.file.Purpose, f.file.Lifetime = purpose, batch.FileLifetime
-	seconds, said := f.values["expires_after[seconds]"]
-	if anchor, anchored := f.values["expires_after[anchor]"]; !said && !anchored {
+	seconds, given := f.values["expires_after[seconds]"]
+	if anchor, anchored := f.values["expires_after[anchor]"]; !given && !anchored {
 		return nil
 	} else if anchor != fileAnchor {
-		return apierror.Invalid("expires_after[anchor]", apierror.InvalidValue, "The anchor is %q.", fileAnchor)
+		return apierror.Invalid("expires_after[anchor]", apierror.InvalidValue, "The anchor must be %q.", fileAnchor)
 	}
 	n, err := strconv.ParseInt(seconds, 10, 64)
 	if err != nil {
@@ -330,14 +329,14 @@ func (f *uploadForm) finish() error {
 	return err
 }
 
-// fileAnchor is the only accepted start of a file's lifetime.
+// fileAnchor is the only supported anchor of a file's lifetime.
 const fileAnchor = "created_at"
 
-// fileLifetime checks a lifetime in seconds.
+// fileLifetime validates a lifetime in seconds.
 func fileLifetime(param string, seconds int64) (time.Duration, error) {
 	least, most := int64(batch.MinFileLifetime/time.Second), int64(file.MaxLifetime/time.Second)
 	if seconds < least || seconds > most {
-		return 0, apierror.Invalid(param, apierror.InvalidValue, "It is a number from %d to %d.", least, most)
+		return 0, apierror.Invalid(param, apierror.InvalidValue, "The value must be from %d to %d.", least, most)
 	}
 	return time.Duration(seconds) * time.Second, nil
 }
@@ -370,7 +369,7 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	}
 	defer content.Close()
 	header := w.Header()
-	// No browser runs the bytes in this origin, whatever they are.
+	// Browsers must not run the bytes in this origin.
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Disposition", contentDisposition)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -380,7 +379,7 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 		return nil
 	}
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		g.logError(r, "a file was not sent to its end", err)
+		g.logError(r, "cannot send a complete file", err)
 	}
 	return nil
 }
@@ -415,11 +414,11 @@ const (
 	maxFilePage                    = 10_000
 	defaultBatchPage, maxBatchPage = 20, 100
 	filePage                       = 1000
-	// maxPageBytes limits a page's items in bytes, except for its first one.
+	// maxPageBytes limits the items of a page in bytes, except for the first one.
 	maxPageBytes = 1 << 20
 )
 
-// listBody is a page of a list (docs/contract/batches.md#lists).
+// listBody is one page of a list (docs/contract/batches.md#lists).
 type listBody struct {
 	Object  string            `json:"object"`
 	Data    []json.RawMessage `json:"data"`
@@ -434,7 +433,7 @@ func newListBody(limit int) listBody {
 	return listBody{Object: "list", Data: []json.RawMessage{}, limit: limit}
 }
 
-// add appends an item. It sets HasMore instead if the page is full.
+// add appends an item, or sets HasMore if the page is full.
 func (l *listBody) add(id string, item any) error {
 	text, err := encode(item)
 	if err != nil {
@@ -458,11 +457,11 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 		return err
 	}
 	if order := query.Get("order"); order != "" && order != "desc" {
-		return apierror.Invalid("order", apierror.InvalidValue, "Lists are newest first: order is desc.")
+		return apierror.Invalid("order", apierror.InvalidValue, "order must be desc, because lists start with the newest file.")
 	}
 	after, purpose := query.Get("after"), query.Get("purpose")
 	if after != "" && !file.IsReference(after) {
-		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a file.")
+		return apierror.Invalid("after", apierror.InvalidValue, "after must be the id of a file.")
 	}
 	page := newListBody(limit)
 	for more := true; more && !page.HasMore; {
@@ -483,7 +482,6 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 	return respond(w, page)
 }
 
-// pageLimit reads the limit of a page's items.
 func pageLimit(query url.Values, otherwise, most int) (int, error) {
 	text := query.Get("limit")
 	if text == "" {
@@ -491,7 +489,7 @@ func pageLimit(query url.Values, otherwise, most int) (int, error) {
 	}
 	limit, err := strconv.Atoi(text)
 	if err != nil || limit < 1 || limit > most {
-		return 0, apierror.Invalid("limit", apierror.InvalidValue, "limit is a number from 1 to %d.", most)
+		return 0, apierror.Invalid("limit", apierror.InvalidValue, "limit must be from 1 to %d.", most)
 	}
 	return limit, nil
 }

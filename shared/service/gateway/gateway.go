@@ -1,8 +1,9 @@
-// Package gateway is the text inference gateway over HTTP: chat and text completions for any number
-// of model servers with the same interface. The contract is docs/contract/gateway.md.
+// Package gateway serves text inference over HTTP: chat and text completions for any number of
+// model servers with the same interface. The contract is docs/contract/gateway.md.
 //
-// It checks and rewrites a request in place (package request), sends it to one of the model's
-// upstreams (package upstream), and passes the answer on when it arrives. It meters the use even if
+// It checks and edits a request in place (package request), sends it to an upstream of the model
+// (package upstream), and forwards the response as it arrives. It meters the usage even if the
+// caller disconnects.
 // the caller leaves.
 package gateway
 
@@ -29,39 +30,37 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// DefaultKeepAlive is the default of KeepAlive.
 const DefaultKeepAlive = 10 * time.Second
 
 // Config configures the gateway. Fields are required unless they say otherwise.
 type Config struct {
-	// Catalog returns the current catalog. Upstreams that a new one also has keep their state.
+	// Catalog returns the current catalog. An upstream that stays in it keeps its state.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
-	// Batches serves files and batches; without it their paths do not exist.
+	// Batches serves files and batches. If nil, their paths do not exist.
 	Batches *Batches
-	// Tracer records a span for every call to an upstream, which continues the trace. nil turns
-	// tracing off.
+	// Tracer records a span for every upstream call. nil disables tracing.
 	Tracer trace.Tracer
-	// Observer may be nil. Metrics answers GET /metrics; without it the route does not exist.
+	// Observer may be nil. Metrics serves GET /metrics; if nil, the route does not exist.
 	Observer Observer
 	Metrics  http.Handler
-	// Origins are the origins that browsers may call from.
+	// Origins lists the origins that browsers may call from.
 	Origins httpserver.Origins
-	// KeepAlive is how long a stream may be silent before its first chunk; then a comment keeps the
-	// connection alive. 0 means DefaultKeepAlive.
+	// KeepAlive is the time that a stream may be silent before its first chunk. Then a comment
+	// keeps the connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Trailers means that the transport supports trailers, which streams use to report their tokens.
+	// Trailers means that the transport supports trailers, in which streams report their tokens.
 	Trailers bool
-	// Ready returns why the gateway does not accept requests yet, for /healthz. nil means always
-	// ready. The message of a fault.Unavailable is shown.
+	// Ready returns the reason that the gateway does not accept requests yet, for /healthz. nil
+	// means always ready. The message of a fault.Unavailable is public.
 	Ready func(context.Context) error
-	// Now measures durations: only its differences count. Date is the day for recorded usage; nil
-	// means Now.
+	// Now measures durations; only differences matter. Date provides the day for recorded usage.
+	// nil means Now.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
-	// BodyMemory limits the memory for the bodies of all requests and large answers, in bytes. An
-	// account may hold half of it. 0 means DefaultBodyMemory. BodyWait is how long a request waits
-	// for memory before it is refused with a Retry-After. 0 means DefaultBodyWait.
+	// BodyMemory limits the memory for all request bodies and large responses, in bytes. An account
+	// may hold half of it. 0 means DefaultBodyMemory. BodyWait is the time that a request waits for
+	// memory before it is rejected with a Retry-After. 0 means DefaultBodyWait.
 	BodyMemory int64
 	BodyWait   time.Duration
 
@@ -69,49 +68,48 @@ type Config struct {
 	Upstreams
 }
 
-// Spending configures how calls are counted, limited and billed.
+// Spending configures the metering, limiting and billing of calls.
 type Spending struct {
-	// Limiter counts requests and tokens against the rates of tiers; nil means
-	// no limits.
+	// Limiter counts requests and tokens against the rates of tiers. nil means no limits.
 	Limiter Limiter
 	Meter   Meter
-	// Budgets limits accounts and keys; nil means no budgets.
+	// Budgets limits the spending of accounts and keys. nil means no budgets.
 	Budgets Budgets
 	// Usage returns metered usage, for GET /v1/usage.
 	Usage     Totals
 	Tokenizer Tokenizer
 }
 
-// Upstreams configures how the gateway reaches and chooses model servers.
+// Upstreams configures how the gateway finds and chooses model servers.
 type Upstreams struct {
 	Secrets upstream.Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
-	// Random returns a number in [0, 1) for choosing upstreams.
+	// Random returns a number in [0, 1), used to choose upstreams.
 	Random func() float64
-	// Resolver looks up the names of upstreams; nil means the system's.
+	// Resolver looks up the names of upstreams. nil means the system's resolver.
 	Resolver upstream.Resolver
 }
 
 type Limiter interface {
-	// Take counts n under the name if the rate allows them now.
+	// Take counts n under the name if the rate permits it now.
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
-	// Charge counts n that are already used.
+	// Charge counts n that were already used.
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
 type Budgets interface {
-	// Find returns the budgets that apply to the calls of a key, or nil.
+	// Find returns the budgets that apply to calls with a key, or nil.
 	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
-	// Reserve reserves the largest possible use of a call.
+	// Reserve reserves the maximum usage of a call.
 	//
-	// Errors: fault.Exhausted if a budget has too little left.
+	// Errors: fault.Exhausted if too little of a budget remains.
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
 type Totals interface {
-	// Totals returns an account's use from the first to the last day, both included, in the order
-	// of day, model and key.
+	// Totals returns an account's usage for the given days, both inclusive, sorted by day, model
+	// and key.
 	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
 }
 
@@ -124,10 +122,10 @@ type Gateway struct {
 	started time.Time
 }
 
-// Group is a set of routes that are deployed together.
+// Group registers a set of routes that are deployed together.
 type Group func(*Gateway)
 
-// New returns the gateway with the groups' routes. It must not name a group itself, so that a
+// New returns a gateway with the routes of the groups. It does not refer to any group itself, so a
 // program links only the groups that it uses. Call Close when done.
 func New(c Config, groups ...Group) *Gateway {
 	if c.KeepAlive == 0 {
@@ -164,7 +162,7 @@ func New(c Config, groups ...Group) *Gateway {
 	return g
 }
 
-// Models is the group of model calls, the list of models, and usage.
+// Models registers the routes for inference, the model list, and usage.
 func Models(g *Gateway) {
 	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Chat)))
 	g.route("/v1/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Completions)))
@@ -178,23 +176,24 @@ func Models(g *Gateway) {
 	g.route("/v1/usage", http.MethodGet, g.keyOnly(credential.UsageRoutes, g.inTurn(g.getUsage)))
 }
 
-// rootBody is the answer to GET /, with relative links. The media service documents both services.
+// rootBody is the response to GET /, with relative links. The media service documents both
+// services.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain refuses calls that wait for an upstream, now and later. Calls with an upstream continue. A
-// stopping server must call it first, because the wait of calls may be long.
+// Drain fails all calls that wait for an upstream, now and later. Calls that have an upstream
+// continue. A server must call it first when it shuts down, because calls may wait for long.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
 // Close closes idle connections and stops the embedded model server. Call it after all calls have
 // ended.
 func (g *Gateway) Close() { g.pools.Close() }
 
-// Health returns the state of every upstream, in the catalog's order.
+// Health returns the state of every upstream in catalog order.
 func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
-// exposedHeaders are the response headers that browsers show to pages in addition to the standard
+// exposedHeaders lists the response headers that browsers show to pages in addition to the standard
 // ones.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
@@ -204,7 +203,7 @@ var exposedHeaders = strings.Join([]string{
 
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.config.Origins.Allow(w.Header(), r, exposedHeaders)
-	// The mux would redirect to the cleaned path, but this service has only clean paths.
+	// The mux would redirect an unclean path, but this service has only clean ones.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
 		NotFound(w)
 		return
@@ -212,15 +211,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r)
 }
 
-// handler answers a request, or returns the error to send.
+// handler serves a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// route serves one path by one method. GET includes HEAD.
+// route serves one path with one method. GET includes HEAD.
 func (g *Gateway) route(pattern, method string, handle handler) {
 	g.routes(pattern, map[string]handler{method: handle})
 }
 
-// routes serves one path by several methods. GET includes HEAD.
+// routes serves one path with several methods. GET includes HEAD.
 func (g *Gateway) routes(pattern string, by map[string]handler) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
@@ -237,7 +236,7 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 			w.Header().Set("Allow", allow)
 			g.fail(w, r, &apierror.Error{
 				Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest,
-				Message: "The path does not answer this method.",
+				Message: "This path does not support the method.",
 			})
 			return
 		}
@@ -247,14 +246,13 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 	})
 }
 
-// NotFound answers a request whose path does not exist for its sender.
 func NotFound(w http.ResponseWriter) {
-	e := &apierror.Error{Status: http.StatusNotFound, Type: apierror.InvalidRequest, Message: "There is nothing at this path."}
+	e := &apierror.Error{Status: http.StatusNotFound, Type: apierror.InvalidRequest, Message: "This path does not exist."}
 	writeJSON(w, e.Status, e.JSON())
 }
 
-// authenticated makes the checks before every route: the caller, the token's origin
-// (docs/contract/auth.md#scope), and the routes of a limited key.
+// authenticated checks the caller, the token's origin (docs/contract/auth.md#scope), and the
+// permitted routes of the key.
 func (g *Gateway) authenticated(
 	group credential.RouteGroup, handle func(http.ResponseWriter, *http.Request, credential.Principal) error,
 ) handler {
@@ -265,7 +263,7 @@ func (g *Gateway) authenticated(
 			ok = secret != ""
 		}
 		if !ok {
-			return fault.New(fault.Unauthorized, "An API key is required in the header Authorization, after \"Bearer\".")
+			return fault.New(fault.Unauthorized, "An API key is required in the Authorization header, after \"Bearer\".")
 		}
 		who, err := g.config.Authenticator.Authenticate(r.Context(), secret)
 		if err != nil {
@@ -284,8 +282,8 @@ func (g *Gateway) authenticated(
 	}
 }
 
-// bearer returns the secret of an Authorization field (RFC 6750, section 2.1), ignoring the case of
-// the scheme.
+// bearer returns the secret of an Authorization field (RFC 6750, section 2.1). The case of the
+// scheme is ignored.
 func bearer(field string) (secret string, ok bool) {
 	scheme, secret, ok := strings.Cut(field, " ")
 	secret = strings.TrimSpace(secret)
@@ -296,9 +294,9 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 	if g.config.Ready != nil {
 		if err := g.config.Ready(r.Context()); err != nil {
 			if fault.Is(err, fault.Unavailable) {
-				return err // its message may be shown to anyone
+				return err // its message is public
 			}
-			return fault.Wrap(err, fault.Unavailable, "The gateway does not accept requests now.")
+			return fault.Wrap(err, fault.Unavailable, "The gateway does not accept requests at the moment.")
 		}
 	}
 	writeJSON(w, http.StatusOK, []byte(`{"status":"ok"}`))

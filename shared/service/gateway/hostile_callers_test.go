@@ -271,7 +271,7 @@ func TestCallersOfDialectsAreToldOfAStop(t *testing.T) {
 			w.stop()
 			a := patience.Receive(t, "got", got)
 			checkDialect(t, made, a)
-			if !strings.Contains(a.body, "The gateway stops") || made.stream != (a.status == 200) || !made.stream && a.status != 503 {
+			if !strings.Contains(a.body, "The gateway is shutting down") || made.stream != (a.status == 200) || !made.stream && a.status != 503 {
 				t.Errorf("%d %s: %v", a.status, a.body, a.err)
 			}
 		})

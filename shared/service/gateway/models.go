@@ -52,12 +52,10 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 	return respond(w, g.modelBody(row))
 }
 
-// checkModel refuses a model that the caller may not use.
 func checkModel(who credential.Principal, id string) error {
 	return notAllowed(who.CheckModel(id))
 }
 
-// notAllowed returns the error for a refused model.
 func notAllowed(err error) error {
 	if err == nil {
 		return nil

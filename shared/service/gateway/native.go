@@ -14,12 +14,12 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Routes outside the contract that upstreams serve natively. Answers are passed on in place, as for chat.
+// This file handles routes outside the contract that upstreams serve natively. Responses are edited
+// in place, as for chat.
 
-// errNoAnswer is returned for an answer with another shape than its route's.
-var errNoAnswer = errors.New("its answer is not one of the route")
+var errNoAnswer = errors.New("its response does not have the format of the route")
 
-// content returns the main member of an answer of the route.
+// content returns the name of the main member of a response.
 func content(route catalog.Route) string {
 	switch route {
 	case catalog.Messages:
@@ -34,7 +34,7 @@ func content(route catalog.Route) string {
 	return "data"
 }
 
-// rewriteOther meters an answer of these routes, and returns the edits that set the caller's model
+// rewriteOther meters a response of these routes. It returns the edits that set the caller's model
 // name and the metered usage.
 func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 4)
@@ -56,7 +56,7 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	if len(edits) > maxEdits {
 		return nil, failed(errManyEdits)
 	}
-	c.tally.take(usageOn(c.route, used))
+	c.counter.take(usageOn(c.route, used))
 	if broken {
 		return nil, errorInAnswer(answer, secret)
 	}
@@ -69,8 +69,8 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	if !about.IsArray() {
 		return nil, failed(errNoAnswer)
 	}
-	if !c.tally.known && c.route.Generates() {
-		c.tally.addTexts(about)
+	if !c.counter.known && c.route.Generates() {
+		c.counter.addTexts(about)
 	}
 	c.settle()
 	switch {
@@ -86,8 +86,8 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	return edits, nil
 }
 
-// addTexts counts the generated texts of a content of any shape.
-func (t *tally) addTexts(value gjson.Result) {
+// addTexts counts the generated texts in a value of any shape.
+func (t *tokenCounter) addTexts(value gjson.Result) {
 	value.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "text", "thinking", "arguments", "refusal":
@@ -103,7 +103,7 @@ func (t *tally) addTexts(value gjson.Result) {
 	})
 }
 
-// usageOn reads a usage in the route's shape; see usageOf.
+// usageOn parses a usage in the route's format; see usageOf.
 func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !used.IsObject() {
 		return usage.Counts{}, false, false
@@ -122,7 +122,7 @@ func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, prese
 	case catalog.Messages:
 		present = used.Get("input_tokens").Exists() && used.Get("output_tokens").Exists()
 		counts.CachedTokens = read("cache_read_input_tokens")
-		// The sum of huge numbers would overflow; each one is refused later.
+		// The sum of huge numbers would overflow. Each huge number is rejected later.
 		for _, name := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
 			if n := read(name); n < 1<<40 {
 				counts.PromptTokens += n
@@ -153,7 +153,6 @@ func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, prese
 	return counts, present, ok
 }
 
-// appendUsageOn appends a usage with the gateway's counts in the route's shape.
 func appendUsageOn(out []byte, route catalog.Route, counts usage.Counts) []byte {
 	switch route {
 	case catalog.Messages:
@@ -169,16 +168,16 @@ func appendUsageOn(out []byte, route catalog.Route, counts usage.Counts) []byte 
 	return append(out, '}')
 }
 
-// isTyped reports whether a route's streams are events with types, instead of chunks.
+// isTyped reports whether the route streams typed events instead of chunks.
 func isTyped(route catalog.Route) bool {
 	return route == catalog.Messages || route == catalog.Responses
 }
 
-// passTyped handles an event of such a stream. done reports whether it was the last.
+// passTyped handles an event of a typed stream. done means that it was the last.
 func (r *relay) passTyped(e event) (done bool, f *failure) {
 	c := r.completion
 	if string(e.data) == "[DONE]" {
-		// The final event must come before it.
+		// The final event must precede it.
 		return false, failed(io.ErrUnexpectedEOF)
 	}
 	e.data = jsonedit.ValidUTF8(e.data)
@@ -190,7 +189,7 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	switch {
 	case kind == "error" || kind == "response.failed" || object.Get("error").IsObject():
 		if inner := object.Get("response"); inner.IsObject() {
-			c.tally.take(usageOn(c.route, inner.Get("usage")))
+			c.counter.take(usageOn(c.route, inner.Get("usage")))
 		}
 		return false, errorInAnswer(object, r.secret)
 	case !isEventName(kind):
@@ -215,24 +214,24 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	return done, nil
 }
 
-// meterTyped records the tokens in an event, and reports whether the event ends the stream. A
-// missing or implausible count is replaced by the gateway's.
+// meterTyped records the tokens in an event and reports whether the event ends the stream. It
+// replaces a missing or implausible count with the gateway's count.
 func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Edit) ([]jsonedit.Edit, bool) {
 	c := r.completion
 	switch kind {
 	case "message_start":
 		used := object.Get("message.usage")
 		r.prompted = strings.Clone(used.Raw)
-		c.tally.take(usageOn(c.route, used))
+		c.counter.take(usageOn(c.route, used))
 	case "message_delta":
 		used := object.Get("usage")
 		if used.IsObject() && !used.Get("input_tokens").Exists() && gjson.Parse(r.prompted).IsObject() {
 			counts, present, ok := usageOn(c.route, gjson.Parse(r.prompted))
 			var valid bool
 			counts.CompletionTokens, valid = tokens(used.Get("output_tokens"))
-			c.tally.take(counts, present, ok && valid)
+			c.counter.take(counts, present, ok && valid)
 		} else {
-			c.tally.take(usageOn(c.route, used))
+			c.counter.take(usageOn(c.route, used))
 		}
 		c.settle()
 		edits = c.appendOwn(edits, object, used)
@@ -241,22 +240,23 @@ func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Ed
 	case "response.completed", "response.incomplete":
 		inner := object.Get("response")
 		used := inner.Get("usage")
-		c.tally.take(usageOn(c.route, used))
+		c.counter.take(usageOn(c.route, used))
 		c.settle()
 		return c.appendOwn(edits, inner, used), true
 	default:
 		delta := object.Get("delta")
-		c.tally.add(delta.Str)
+		c.counter.add(delta.Str)
 		if delta.IsObject() {
 			for _, name := range []string{"text", "thinking", "partial_json"} {
-				c.tally.add(delta.Get(name).Str)
+				c.counter.add(delta.Get(name).Str)
 			}
 		}
 	}
 	return edits, false
 }
 
-// appendOwn appends the edit with the gateway's count, if the upstream's is missing or implausible.
+// appendOwn appends the edit that sets the gateway's count if the upstream's is missing or
+// implausible.
 func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result) []jsonedit.Edit {
 	if c.counts.Estimated == 0 || !object.IsObject() {
 		return edits
@@ -268,7 +268,7 @@ func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result)
 	return append(edits, jsonedit.InsertMembers(object, `"usage":`+string(own)))
 }
 
-// isEventName reports whether a text may be in an "event:" line.
+// isEventName reports whether a name is valid in an "event:" line.
 func isEventName(name string) bool {
 	for _, c := range name {
 		if (c < 'a' || c > 'z') && c != '_' && c != '.' {

@@ -6,27 +6,28 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Observer receives events for metrics. Its methods must be safe for concurrent use, and fast.
+// Observer receives events for metrics. Its methods must be fast and safe for concurrent use.
 type Observer interface {
-	// Completed is called once for every call of a completions route, when its answer has ended.
+	// Completed is called once per call of a completion route, after its response has ended.
 	Completed(Completion)
-	// Attempted is called for every call to an upstream, when it has ended.
+	// Attempted is called once per call to an upstream, after it has ended.
 	Attempted(Attempt)
 }
 
 type Completion struct {
 	// Route is "chat" or "completions".
 	Route string
-	// Model is the slug, or empty for a call that was refused earlier.
+	// Model is the slug, or empty if the call was rejected before its model was known.
 	Model  string
 	Stream bool
-	// Status is the answer's status, or 499 if the caller left before it.
+	// Status is the response's status, or 499 if the caller disconnected before it.
 	Status int
-	// Code is the code of the error that ended the answer or the stream, or empty.
+	// Code is the code of the error that ended the response or the stream, or empty.
 	Code string
-	// Duration is the time of the call. FirstToken is the time to a stream's first chunk, or 0.
+	// Duration is the total time of the call. FirstToken is the time to a stream's first chunk, or
+	// 0.
 	Duration, FirstToken time.Duration
-	// Waited is how long the call waited in the model's queue.
+	// Waited is the time that the call spent in the model's queue.
 	Waited time.Duration
 	Counts usage.Counts
 }
@@ -36,19 +37,20 @@ type Attempt struct {
 	Outcome         Outcome
 }
 
-// Outcome is how a call to an upstream ended.
+// Outcome is the result of a call to an upstream.
 type Outcome string
 
 const (
 	Succeeded Outcome = "succeeded"
-	// Refused means that the request is wrong.
+	// Refused means that the upstream rejected the request as invalid.
 	Refused Outcome = "refused"
-	// Overloaded means that the upstream asks to call later.
+	// Overloaded means that the upstream asked to be called later.
 	Overloaded Outcome = "overloaded"
-	// Failed means that the upstream was unreachable, broke off, or sent an unusable answer.
+	// Failed means that the upstream was unreachable, closed the connection early, or sent an
+	// unusable response.
 	Failed Outcome = "failed"
 	// TimedOut means that the upstream was silent for too long.
 	TimedOut Outcome = "timed_out"
-	// Abandoned means that the caller left or the server stopped.
+	// Abandoned means that the caller disconnected or the server is shutting down.
 	Abandoned Outcome = "abandoned"
 )

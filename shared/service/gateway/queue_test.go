@@ -214,7 +214,7 @@ func TestQueueDrains(t *testing.T) {
 		go func() { answers <- w.do(request) }()
 		return answers
 	}
-	const refusal = `{"error":{"message":"The gateway stops, and the call would have to wait for a model server.","type":"api_error",` +
+	const refusal = `{"error":{"message":"The gateway is shutting down, and no model server was free for the call.","type":"api_error",` +
 		`"param":null,"code":"service_unavailable"}}`
 	calls := []struct{ path, body, want string }{
 		{"/v1/chat/completions", plain, refusal},

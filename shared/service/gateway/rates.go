@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// count counts a completion as one request against the caller's tier, and requires remaining
-// tokens. Its tokens are known only later (see charge). It sets the rate limit headers of client
-// libraries. A batch call leaves half of each rate to live calls.
+// count counts a completion as one request against the caller's tier and requires that tokens
+// remain. Its tokens are charged later (see charge). It sets the rate limit headers that client
+// libraries read. Batch calls leave half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal, ofBatch bool) error {
@@ -34,7 +34,7 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 		}
 		setRateHeaders(header, "Requests", n, state)
 		if !state.Allowed {
-			return limitExceeded(state, "The account makes more than %d requests per minute.", n)
+			return limitExceeded(state, "The account exceeded its limit of %d requests per minute.", n)
 		}
 	}
 	if n := who.Tier.InferenceTokensPerMinute; n > 0 {
@@ -49,13 +49,13 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 		}
 		setRateHeaders(header, "Tokens", n, state)
 		if state.Remaining < 1 {
-			return limitExceeded(state, "The account uses more than %d tokens per minute.", n)
+			return limitExceeded(state, "The account exceeded its limit of %d tokens per minute.", n)
 		}
 	}
 	return nil
 }
 
-// leaveHalf fails for a batch call while less than half of a rate per minute is left.
+// leaveHalf rejects a batch call if less than half of the rate remains.
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rate, ofBatch bool) error {
@@ -65,12 +65,12 @@ func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rat
 	state, err := g.config.Limiter.Take(ctx, name, 0, rate)
 	if missing := rate.Burst/2 + 1 - state.Remaining; err == nil && missing > 0 {
 		state.RetryAfter = rate.Cost(missing)
-		return limitExceeded(state, "Batches leave half of %d a minute to live calls.", rate.Burst)
+		return limitExceeded(state, "Batches may use at most half of the limit of %d per minute.", rate.Burst)
 	}
 	return err
 }
 
-// charge counts a completion's tokens against the rate.
+// charge charges a completion's tokens to the tier's token rate.
 func (g *Gateway) charge(ctx context.Context, header http.Header, who credential.Principal, tokens int64) {
 	n := who.Tier.InferenceTokensPerMinute
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
@@ -78,8 +78,8 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	}
 	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
 	if err != nil {
-		// The answer is complete and metered; only the rate misses it.
-		g.config.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",
+		// The response is complete and metered. Only the rate is too low.
+		g.config.Logger.LogAttrs(ctx, slog.LevelError, "cannot charge tokens to the rate limit",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return
 	}

@@ -18,23 +18,23 @@ import (
 )
 
 const (
-	// maxRefusal limits the bytes read from an upstream's refusal.
+	// maxRefusal limits the bytes read from an upstream's error response.
 	maxRefusal  = 64 << 10
 	refusalTime = 5 * time.Second
-	// maxMessage limits the bytes of it that the caller sees.
+	// maxMessage limits the bytes of the upstream's message that the caller sees.
 	maxMessage = 4 << 10
-	// maxRetryAfter limits an upstream's Retry-After: few limits last longer than an hour.
+	// maxRetryAfter caps an upstream's Retry-After, because few limits last longer than an hour.
 	maxRetryAfter = time.Hour
 )
 
-// refused is the failure of an upstream with a status other than 200.
+// refused returns the failure for an upstream status other than 200.
 //
-// A refusal of the request is passed on. A 429 is passed on unless another upstream takes the call.
-// A busy or broken upstream is replaced by another one. Other failures, such as an unknown key or
-// model, are wrong settings of this service.
+// A rejection of the request is forwarded. A 429 is forwarded unless another upstream accepts the
+// call. If the upstream is busy or broken, another one is tried. Other failures, such as an unknown
+// key or model, are configuration errors of this service.
 func refused(r upstream.Reply, secret string) *failure {
 	body := readRefusal(r.Body)
-	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.Status)}
+	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it responded with status %d", r.Status)}
 	retryAfter := retryDelay(r)
 	switch r.Status {
 	case http.StatusTooManyRequests:
@@ -57,38 +57,39 @@ func refused(r upstream.Reply, secret string) *failure {
 	return f
 }
 
-// tooManyCalls returns the error for an upstream's 429, with its reason if it has one.
+// tooManyCalls returns the error for an upstream's 429, including the upstream's reason if it gave
+// one.
 func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
 		RetryAfter: max(retryAfter, time.Second),
-		Message:    "The model server takes no more calls now.",
+		Message:    "The model server accepts no more calls at the moment.",
 	}
 	if reason := refusalError(e.Status, body, secret).Message; reason != noReason {
-		e.Message = "The model server takes no more calls now: " + reason
+		e.Message = "The model server accepts no more calls at the moment: " + reason
 	}
 	return e
 }
 
-// readRefusal reads the start of a refusal for a limited time. An error ends the reading.
+// readRefusal reads the start of an error response within refusalTime. It ignores read errors.
 func readRefusal(body upstream.Body) []byte {
 	var text []byte
-	room := make([]byte, 4<<10)
+	buffer := make([]byte, 4<<10)
 	for until := time.Now().Add(refusalTime); len(text) < maxRefusal; {
 		left := time.Until(until)
 		if left <= 0 {
 			break
 		}
 		body.Allow(left)
-		n, err := body.Read(room)
-		if text = append(text, room[:n]...); err != nil {
+		n, err := body.Read(buffer)
+		if text = append(text, buffer[:n]...); err != nil {
 			break
 		}
 	}
 	return text
 }
 
-// isCallerError reports whether an upstream's status blames the caller's request.
+// isCallerError reports whether an upstream's status blames the caller.
 func isCallerError(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -99,14 +100,14 @@ func isCallerError(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// statusOverloaded replaces 503 in Messages.
+// statusOverloaded is the Messages API's equivalent of 503.
 const statusOverloaded = 529
 
-// noReason is the message for a refusal without a reason.
-const noReason = "The model server refused the request."
+// noReason is the message if the upstream gave no reason.
+const noReason = "The model server rejected the request."
 
-// refusalError converts an upstream's refusal to the gateway's shape. Servers write {"error":
-// {...}} or {"error": "..."}, the same members at the top, or {"detail": "..."}.
+// refusalError converts an upstream's error response to the gateway's format. Servers send
+// {"error": {...}} or {"error": "..."}, the same members at the top level, or {"detail": "..."}.
 func refusalError(status int, body []byte, secret string) *apierror.Error {
 	e := &apierror.Error{Status: status, Type: apierror.InvalidRequest, Message: noReason}
 	object, ok := jsonedit.ParseObject(bytes.TrimSpace(body))
@@ -132,7 +133,7 @@ func refusalError(status int, body []byte, secret string) *apierror.Error {
 	return e
 }
 
-// sanitized makes an upstream's text safe to show.
+// sanitized removes the secret and invalid UTF-8 from an upstream's text and truncates it.
 func sanitized(text, secret string) string {
 	if secret != "" {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -140,7 +141,7 @@ func sanitized(text, secret string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// errorInAnswer is the failure of an upstream that sends an error after status 200.
+// errorInAnswer returns the failure for a response with status 200 that contains an error.
 func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")
 	if !code.Exists() {
@@ -149,11 +150,11 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	if status := int(code.Int()); code.Type == gjson.Number && isCallerError(status) {
 		return &failure{apiErr: refusalError(status, []byte(object.Raw), secret), outcome: Refused}
 	}
-	return failed(errors.New("it answered with status 200 and an error inside"))
+	return failed(errors.New("it responded with status 200 and an error in the body"))
 }
 
-// retryDelay returns the upstream's Retry-After, in seconds or as a date, or 0. Some servers write
-// fractions of seconds.
+// retryDelay parses the upstream's Retry-After, in seconds or as a date. It returns 0 without a
+// valid one. Some servers send fractions of seconds.
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		if !(seconds > 0) {
@@ -165,7 +166,7 @@ func retryDelay(r upstream.Reply) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The date refers to the upstream's clock, if it sends that.
+	// The date refers to the upstream's clock, which its Date header shows.
 	now, err := http.ParseTime(r.Date)
 	if err != nil {
 		now = time.Now()

@@ -14,22 +14,23 @@ import (
 )
 
 const (
-	// maxKeptBuffer is the largest buffer that is kept for the next stream, in bytes.
+	// maxKeptBuffer is the largest buffer that is reused for another stream, in bytes.
 	maxKeptBuffer = 64 << 10
-	// eventCopies is how often a large event may be in memory: as it arrived, in one line, and as it
-	// is passed on.
+	// eventCopies is the maximum number of copies of a large event in memory: as received, joined
+	// to one line, and as forwarded.
 	eventCopies = 3
-	// drainTime and drainReads limit reading an upstream's stream after its end, to reuse its connection.
+	// drainTime and drainReads limit reading after the end of an upstream's stream, which permits
+	// reuse of its connection.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
 
-var errNoStream = errors.New("its answer is not a stream of chunks")
+var errNoStream = errors.New("its response is not a stream of chunks")
 
 var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 
-// relay passes a stream on, each chunk when it arrives. A slow caller makes the upstream wait: only
-// the reader's buffer is read ahead.
+// relay forwards a stream chunk by chunk. It reads ahead only one buffer, so a slow caller slows
+// the upstream down.
 func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 	if kind, _, _ := strings.Cut(answer.ContentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
 		return c.notStreamed(answer, secret)
@@ -51,7 +52,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		}
 	}()
 	relay := relay{completion: c, secret: secret, body: answer.Body}
-	c.tally.reset()
+	c.counter.reset()
 	var last time.Time
 	for {
 		e, ok, err := reader.next()
@@ -68,7 +69,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 				continue
 			}
 		case err == io.EOF && relay.begun && (relay.finished || answer.Framed) && !isTyped(c.request.Route):
-			// The upstream omitted [DONE].
+			// The upstream omitted the final [DONE].
 			return relay.finish(reader)
 		case err != nil:
 			return relay.fail(cutShort(err))
@@ -79,7 +80,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		if ok {
 			continue
 		}
-		// For the caller, dropped events such as comments are silence.
+		// The caller does not see dropped events such as comments, so they count as silence.
 		if now := time.Now(); relay.begun {
 			if relay.passed {
 				last, relay.passed = now, false
@@ -94,12 +95,12 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 	}
 }
 
-// notStreamed is the failure of an upstream that answers with one JSON text
-// instead of a stream, mostly an error.
+// notStreamed returns the failure for an upstream that responds with one JSON value instead of a
+// stream, usually an error.
 func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure {
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if object, ok := jsonedit.ParseObject(body); err == nil && ok && object.Get("error").IsObject() {
-		c.tally.report(object.Get("usage"))
+		c.counter.report(object.Get("usage"))
 		f := errorInAnswer(object, secret)
 		f.tryNext = f.outcome == Failed
 		return f
@@ -109,27 +110,28 @@ func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure 
 	return f
 }
 
-// relay is the state of a stream that is passed on.
+// relay is the state of a stream that is being forwarded.
 type relay struct {
 	completion *completion
 	secret     string
 	body       upstream.Body
-	// State of the stream: a chunk has arrived, a choice has a finish reason.
+	// begun means that a chunk has arrived, and finished that a choice has a finish reason.
 	begun, finished bool
-	// passed means that a chunk was passed on since the last wait.
+	// passed means that a chunk was forwarded since the last wait.
 	passed bool
-	// id and created are from the first chunk, for chunks made here.
+	// id and created are from the first chunk. Chunks made by the gateway repeat them.
 	id, created string
-	// usage is the last chunk with only a usage, which is sent at the end. usageSent means that the
-	// last passed chunk had a usage.
+	// usage is the last chunk that has only a usage; it is sent at the end. usageSent means that
+	// the last forwarded chunk had a usage.
 	usage     []byte
 	usageSent bool
 	edits     [2]jsonedit.Edit
-	// prompted is the usage at the start of a Messages stream; the end completes it.
+	// prompted is the usage at the start of a Messages stream. The usage at its end may lack the
+	// prompt.
 	prompted string
 }
 
-// pass handles an event. done reports whether it was the last.
+// pass handles one event. done means that it was the last.
 func (r *relay) pass(e event) (done bool, f *failure) {
 	if isTyped(r.completion.request.Route) {
 		return r.passTyped(e)
@@ -159,13 +161,13 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	none := true
 	choices.ForEach(func(_, choice gjson.Result) bool {
 		none = false
-		if r.completion.tally.addChoice(choice) {
+		if r.completion.counter.addChoice(choice) {
 			r.finished = true
 		}
 		return true
 	})
 	if used.IsObject() {
-		believed := r.completion.tally.report(used)
+		believed := r.completion.counter.report(used)
 		if none && r.completion.translation != nil {
 			return false, nil
 		}
@@ -174,7 +176,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 			return false, nil
 		}
 		if believed {
-			edits = appendCorrections(edits, used, r.completion.tally.reported, r.completion.request.Route)
+			edits = appendCorrections(edits, used, r.completion.counter.reported, r.completion.request.Route)
 		} else {
 			edits = append(edits, jsonedit.Replace(used, []byte("null")))
 		}
@@ -192,8 +194,8 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	return false, nil
 }
 
-// readChunk returns the choices and the usage of a chunk, and the edits with the caller's model
-// name. broken means that it has an error.
+// readChunk returns the choices and the usage of a chunk, and the edits that set the caller's model
+// name. broken means that the chunk contains an error.
 func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, used gjson.Result, broken bool) {
 	named := false
 	edits = r.edits[:0]
@@ -225,8 +227,8 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, u
 	return edits, choices, used, broken
 }
 
-// fail sends the text generated before the failure. After a first chunk the answer is a stream,
-// however early the failure.
+// fail sends the text that was generated before the failure. Another upstream may be tried only
+// before the first chunk.
 func (r *relay) fail(f *failure) *failure {
 	f.tryNext = !r.begun && f.outcome == Failed
 	if r.begun && r.completion.stream.send() != nil {
@@ -235,7 +237,8 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream. If that takes no time, it frees the upstream's connection for reuse.
+// finish meters and ends the stream. It also tries briefly to drain the upstream's connection for
+// reuse.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {
@@ -255,13 +258,14 @@ func (r *relay) finish(reader *eventReader) *failure {
 	return nil
 }
 
-// writeUsage appends the requested usage chunk: the upstream's, or one with the gateway's count.
+// writeUsage appends the requested usage chunk: the upstream's chunk, or a new one with the
+// gateway's count.
 func (r *relay) writeUsage() {
 	out := append(r.completion.stream.out, "data: "...)
 	switch {
 	case len(r.usage) > 0 && r.completion.counts.Estimated == 0:
 		edits := r.edits[:0]
-		chunk, _ := jsonedit.ParseObject(r.usage) // it was an object before its edits
+		chunk, _ := jsonedit.ParseObject(r.usage) // unreachable error: it was an object before the edits
 		chunk.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "usage" {
 				edits = appendUsage(edits, value, r.completion.counts, r.completion.request.Route)

@@ -17,24 +17,24 @@ import (
 	"cutroom/shared/service/gateway/dialect"
 )
 
-// statusCallerGone is the logged status of a call whose caller left before its answer. nginx uses
+// statusCallerGone is logged for a call whose caller disconnected before the response. nginx uses
 // the same number.
 const statusCallerGone = 499
 
-// callerLeft reports whether a caller has closed its connection. A request's context also ends when
-// the server stops; then the caller is still connected.
+// callerLeft reports whether the caller has closed its connection. A request's context also ends at
+// shutdown, while the caller is still connected.
 func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
 }
 
-// fail answers with an error. It logs the cause if the caller is not at fault.
+// fail sends an error response. It logs the cause if the caller is not at fault.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	apiErr := apierror.From(err)
 	switch {
 	case apiErr.Status >= http.StatusInternalServerError && callerLeft(r):
-		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller has gone."}
+		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller disconnected."}
 	case apiErr.Status == http.StatusInternalServerError || apiErr.Status == http.StatusServiceUnavailable:
-		g.config.Logger.LogAttrs(r.Context(), slog.LevelError, "a request failed",
+		g.config.Logger.LogAttrs(r.Context(), slog.LevelError, "request failed",
 			slog.String("request_id", httpserver.RequestID(r.Context())),
 			slog.String("route", r.Pattern), slog.Any("error", err))
 	}
@@ -42,7 +42,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
 	}
 	if apiErr.Type == apierror.OverBudget {
-		// Clients that know this header would otherwise try again within seconds.
+		// Clients that honour this header would otherwise retry within seconds.
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	if apiErr.Status == http.StatusUnauthorized {
@@ -51,7 +51,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, apiErr.Status, errorJSON(r, apiErr))
 }
 
-// errorJSON returns the body of an error in the dialect of the route.
+// errorJSON returns the body of an error response in the dialect of the route.
 func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	if isMessages(r) {
 		return dialect.MessagesError(apiErr, httpserver.RequestID(r.Context()))
@@ -59,13 +59,13 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	return apiErr.JSON()
 }
 
-// isMessages reports whether a request is in the Messages dialect, which has its own errors and key
-// header.
+// isMessages reports whether a request uses the Messages dialect, which has its own error format
+// and key header.
 func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }
 
-// challenge names the required credential, and whether the sent one is invalid (RFC 6750, section
+// challenge states the required credential and whether the given one is invalid (RFC 6750, section
 // 3).
 func challenge(r *http.Request) string {
 	if _, sent := bearer(r.Header.Get("Authorization")); sent {
@@ -74,8 +74,8 @@ func challenge(r *http.Request) string {
 	return `Bearer realm="cutroom"`
 }
 
-// PanicHandler returns the handler that answers with 500 in this package's
-// shape, for OnPanic of httpserver.Config.
+// PanicHandler returns a handler for OnPanic of httpserver.Config. It responds with 500 in the
+// gateway's error format.
 func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposedHeaders)
@@ -93,19 +93,19 @@ func bodyError(err error) *apierror.Error {
 	}
 	return &apierror.Error{
 		Status: http.StatusBadRequest, Type: apierror.InvalidRequest,
-		Message: "The request's body ended early or is broken.",
+		Message: "The request body is incomplete or malformed.",
 	}
 }
 
-// writeJSON answers with a JSON text. It declares the length, so that the
-// answer is complete for a client that is still sending (see httpserver).
+// writeJSON sends a JSON response. It declares the length, so a client that is still sending knows
+// when the response is complete (see httpserver).
 func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	header := w.Header()
 	header["Content-Type"] = jsonType
 	header["Cache-Control"] = noStore
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // fails when the client has gone
+	_, _ = w.Write(text) // fails if the client has disconnected
 }
 
 func respond(w http.ResponseWriter, value any) error {
@@ -117,7 +117,7 @@ func respond(w http.ResponseWriter, value any) error {
 	return nil
 }
 
-// encode returns a value as JSON. It does not escape HTML, which would make texts six times as long.
+// encode returns a value as JSON. It does not escape HTML characters, because each takes six bytes.
 func encode(value any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -126,8 +126,8 @@ func encode(value any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), err
 }
 
-// inTurn is handle for answers that are built whole. They stay in memory until the caller has read
-// them, so accounts take turns.
+// inTurn wraps a handler whose response is built in memory and stays there until the caller has
+// read it. Accounts take turns, which limits that memory.
 func (g *Gateway) inTurn(handle principalHandler) principalHandler {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		return g.answers.Answer(r.Context(), who.Account(), func() error { return handle(w, r, who) })

@@ -58,9 +58,9 @@ func TestNoFallbackAfterAKeepAlive(t *testing.T) {
 	defer response.Body.Close()
 	close(begun)
 	var text strings.Builder
-	for room := make([]byte, 512); ; {
-		n, err := response.Body.Read(room)
-		if text.Write(room[:n]); err != nil {
+	for buffer := make([]byte, 512); ; {
+		n, err := response.Body.Read(buffer)
+		if text.Write(buffer[:n]); err != nil {
 			break
 		}
 	}

@@ -12,14 +12,14 @@ import (
 
 const firstTokenEvent = "first_token"
 
-// upstreamSpan is the span of one call to an upstream. The zero value records nothing.
+// upstreamSpan is the span of one upstream call. The zero value records nothing.
 type upstreamSpan struct {
 	span api.Span
 	// parent is the traceparent for the upstream.
 	parent string
 }
 
-func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
+func (c *completion) startSpan(l upstream.Slot) upstreamSpan {
 	if c.gateway.config.Tracer == nil {
 		return upstreamSpan{}
 	}
@@ -34,7 +34,7 @@ func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
 	case catalog.Completions:
 		operation = "text_completion"
 	}
-	// The names are OpenTelemetry's, "Semantic conventions for generative AI".
+	// Attribute names follow OpenTelemetry's "Semantic conventions for generative AI".
 	span.SetAttributes(
 		attribute.String("gen_ai.operation.name", operation), attribute.String("gen_ai.request.model", c.pool.Model.ID),
 		attribute.String("cutroom.upstream", l.Name()), attribute.Bool("cutroom.stream", c.request.Stream),
@@ -42,8 +42,8 @@ func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
 	return upstreamSpan{span, trace.Parent(ctx)}
 }
 
-// endSpan ends the span. It records only the outcome of a failure, because errors contain answers
-// of upstreams.
+// endSpan ends the span. For a failure it records only the outcome, because error texts may contain
+// an upstream's response.
 func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
 	span := s.span
 	if span == nil {

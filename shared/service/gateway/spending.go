@@ -7,11 +7,12 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// promptOverhead is how many tokens a template may add to a prompt, such as instructions for tools.
+// promptOverhead is the number of tokens that a template may add to a prompt, such as instructions
+// for tools.
 const promptOverhead = 512
 
-// reserve reserves the largest possible use of the call in its budgets, for the serving row
-// (docs/contract/budgets.md#what-counts). A fallback changes the reservation.
+// reserve reserves the maximum usage of the call in its budgets, priced by the serving row
+// (docs/contract/budgets.md#what-counts). A fallback adjusts the reservation.
 func (c *completion) reserve() *apierror.Error {
 	if c.gateway.config.Budgets == nil || c.route == catalog.CountTokens {
 		return nil
@@ -36,8 +37,8 @@ func (c *completion) reserve() *apierror.Error {
 	return nil
 }
 
-// most returns the largest possible use of the call. A token of a text has at least a byte, and a
-// character has at least as many bytes in JSON.
+// most returns the maximum usage of the call. Each token takes at least one byte of text, and each
+// character takes at least as many bytes in JSON.
 func (c *completion) most() budget.Amounts {
 	row := c.request.Model
 	prompts, completions := int64(1), int64(c.request.Completions)
@@ -48,7 +49,7 @@ func (c *completion) most() budget.Amounts {
 	longest := prompts * int64(row.ContextLength)
 	prompt := int64(len(c.request.Raw())) + promptOverhead
 	if c.route == catalog.Rerank || c.route == catalog.Score {
-		prompt *= prompts // each document is read together with the query
+		prompt *= prompts // the model reads each document together with the query
 	}
 	if !c.request.TextOnly {
 		prompt = longest
@@ -65,7 +66,7 @@ func (c *completion) most() budget.Amounts {
 	return amounts
 }
 
-// spend settles the call's use in its budgets.
+// spend settles the call's actual usage in its budgets.
 func (c *completion) spend(used usage.Counts) {
 	c.reserved.Settle(c.r.Context(), budget.Amounts{Cost: used.Cost, Tokens: billed(used)})
 }

@@ -9,8 +9,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUnsent limits how many bytes of a stream are collected before they are sent, while more has
-// already arrived.
+// maxUnsent limits the bytes that are collected before a send while more input is available.
 const maxUnsent = 16 << 10
 
 var (
@@ -18,31 +17,32 @@ var (
 	doneEvent        = []byte("data: [DONE]\n\n")
 )
 
-// streamWriter sends a stream to the caller. The header goes with the first chunk, so that an earlier
-// failure still has its own status, or with the first keep-alive if the first chunk is late.
+// streamWriter sends a stream to the caller. It sends the header with the first chunk, so that an
+// earlier failure still gets its own status, or with the first keep-alive if the first chunk is
+// late.
 //
-// Only one goroutine may use it; its timer is safe.
+// Only one goroutine may use it. Its own timer is synchronized.
 type streamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	trailers   bool
 	every      time.Duration
-	// out has the bytes to send next.
+	// out holds the bytes to send next.
 	out []byte
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// State of the stream: the header was sent, no more keep-alives may be sent.
+	// begun means that the header was sent. keepAliveStopped means that no more keep-alives may be
+	// sent.
 	begun, keepAliveStopped bool
 }
 
-// newStreamWriter returns a writer of a stream that has not started.
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
 	return &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 }
 
-// startKeepAlive starts the keep-alives, once; stopKeepAlive ends them. They start the stream, so
-// they must not start before an upstream is found. It does nothing for a nil writer.
+// startKeepAlive starts the keep-alives; calling it again has no effect. A keep-alive starts the
+// stream, so call it only when an upstream was found. A nil writer ignores it.
 func (s *streamWriter) startKeepAlive() {
 	if s == nil {
 		return
@@ -54,7 +54,6 @@ func (s *streamWriter) startKeepAlive() {
 	}
 }
 
-// setHeader sets a header field. It returns false if the header was already sent.
 func (s *streamWriter) setHeader(name, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -72,8 +71,8 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasBegun reports whether the caller has received anything. A nil writer means an answer that is not
-// streamed.
+// hasBegun reports whether the caller has received anything. A nil writer means that the response
+// is not streamed.
 func (s *streamWriter) hasBegun() bool {
 	if s == nil {
 		return false
@@ -83,7 +82,7 @@ func (s *streamWriter) hasBegun() bool {
 	return s.begun
 }
 
-// sendKeepAlive sends a comment. If the caller has left, the next send fails.
+// sendKeepAlive sends a comment. If the caller has disconnected, the next send fails.
 func (s *streamWriter) sendKeepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +95,7 @@ func (s *streamWriter) sendKeepAlive() {
 	s.keepAlive.Reset(s.every)
 }
 
-// begin sends the header, once.
+// begin sends the header unless it was already sent.
 func (s *streamWriter) begin() {
 	if s.begun {
 		return
@@ -105,7 +104,7 @@ func (s *streamWriter) begin() {
 	header := s.w.Header()
 	header["Content-Type"] = streamType
 	header["Cache-Control"] = noStore
-	// Proxies must not buffer chunks; nginx reads this field.
+	// Tell proxies, such as nginx, not to buffer chunks.
 	header.Set("X-Accel-Buffering", "no")
 	if s.trailers {
 		header.Set("Trailer", "X-Tokens-Used")
@@ -113,7 +112,7 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// send sends out. It fails if the caller has left.
+// send flushes out. It fails if the caller has disconnected.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 {
 		return nil
@@ -132,8 +131,9 @@ func (s *streamWriter) send() error {
 	return s.controller.Flush()
 }
 
-// finish sends the end of the stream, which is in out, and the usage. cost is empty without a
-// price. It is not announced as a trailer, because the serving row is known only after the header.
+// finish sends the end of the stream, which is in out, and reports the usage. cost is empty if the
+// model has no price. The cost trailer is not announced, because the serving row is known only
+// after the header is sent.
 func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {
@@ -145,8 +145,8 @@ func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	return err
 }
 
-// stopKeepAlive ends the keep-alives. After that only one goroutine writes, and it may change the
-// header. It does nothing for a nil writer.
+// stopKeepAlive stops the keep-alives. Then only one goroutine writes, and it may change the
+// header. A nil writer ignores it.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return

@@ -27,7 +27,7 @@ func counted(n int64) usage.Counts {
 }
 
 const (
-	streamFailed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
+	streamFailed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
 	noDetails = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
 	// usedChunk and estimatedChunk are the last chunks of callers that asked for the usage.
@@ -317,7 +317,7 @@ func TestKeepAlive(t *testing.T) {
 				text := strings.ReplaceAll(string(rest), ": keep-alive\n\n", "")
 				want := eventStream(asSmall(chunk("one")), asSmall(last), done)
 				if fails {
-					want = eventStream(`{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,`+
+					want = eventStream(`{"error":{"message":"The model server failed.","type":"api_error","param":null,`+
 						`"code":"upstream_error"}}`, done)
 				}
 				if text != want {

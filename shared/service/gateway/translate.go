@@ -16,20 +16,21 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// translation converts one call of a dialect that the upstreams do not support to chat. Features
-// that chat does not have are errors, never dropped.
+// translation converts one call of a dialect that the upstreams do not support to chat. A feature
+// that chat lacks is an error and is never dropped silently.
 type translation interface {
-	// Request appends the chat request for a body that request.Parse has accepted. It does not keep
-	// the body.
+	// Request appends the chat request for a body that request.Parse has accepted. It does not
+	// retain the body.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
-	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express the chunks.
+	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express the
+	// chunk.
 	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
-	// End and Fail append the events that end a stream, with success or with an error.
+	// End and Fail append the final events of a stream, after success or an error.
 	End(out []byte, counts usage.Counts) []byte
 	Fail(out []byte, e *apierror.Error) []byte
-	// Held is how many bytes are kept, because the dialect repeats parts of the answer and the
-	// request at the end of a stream.
+	// Held returns the number of buffered bytes. The dialect repeats parts of the response and of
+	// the request at the end of a stream.
 	Held() int
 }
 
@@ -44,18 +45,18 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	} else {
 		c.translation = dialect.NewMessages(call)
 	}
-	room, before := len(*body)+len(*body)/4+512, memory.held
-	// Texts with escapes are copied to be read.
+	size, before := len(*body)+len(*body)/4+512, memory.held
+	// Texts with escapes are copied while they are decoded.
 	copied := 0
 	if len(*body) > freeBody && bytes.IndexByte(*body, '\\') >= 0 {
 		copied = len(*body)
 	}
-	if room > freeBody {
-		if apiErr := memory.acquire(c.r.Context(), int64(room+copied)); apiErr != nil {
+	if size > freeBody {
+		if apiErr := memory.acquire(c.r.Context(), int64(size+copied)); apiErr != nil {
 			return apiErr
 		}
 	}
-	chat, apiErr := c.translation.Request(make([]byte, 0, room), *body, model)
+	chat, apiErr := c.translation.Request(make([]byte, 0, size), *body, model)
 	memory.release(int64(copied))
 	if apiErr != nil {
 		return apiErr
@@ -76,7 +77,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	return nil
 }
 
-// countTokens answers with a prompt's tokens, as counted by the gateway.
+// countTokens responds with the gateway's own count of the prompt's tokens.
 func (c *completion) countTokens() *apierror.Error {
 	body := strconv.AppendInt([]byte(`{"input_tokens":`), c.promptTokens(), 10)
 	writeJSON(c.w, http.StatusOK, append(body, '}'))
@@ -86,7 +87,7 @@ func (c *completion) countTokens() *apierror.Error {
 func (c *completion) translateAnswer(text []byte) ([]byte, error) {
 	chat, ok := jsonedit.ParseObject(text)
 	if !ok {
-		return nil, errNoCompletion // it was an object before its edits
+		return nil, errNoCompletion // unreachable: it was an object before the edits
 	}
 	return c.translation.Answer(make([]byte, 0, len(text)+len(text)/4+512), chat, c.counts)
 }
@@ -109,18 +110,17 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	return nil
 }
 
-// appendEnd appends the end of a successful stream.
 func (c *completion) appendEnd(out []byte) []byte {
 	switch {
 	case c.translation != nil:
 		return c.translation.End(out, c.counts)
 	case isTyped(c.route):
-		return out // its last event was passed on
+		return out // its last event was already forwarded
 	}
 	return append(out, doneEvent...)
 }
 
-// appendFailure appends the end of a failed stream.
+// appendFailure appends the events that end a failed stream.
 func (c *completion) appendFailure(out []byte, apiErr *apierror.Error) []byte {
 	switch {
 	case c.translation != nil:

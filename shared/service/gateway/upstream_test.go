@@ -215,7 +215,7 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}})
 		for _, body := range []string{plain, streamed} {
 			a := w.chat(body)
-			want := fmt.Sprintf(errorFormat, "The model server takes no more calls now: Limit of 5 images a minute.",
+			want := fmt.Sprintf(errorFormat, "The model server accepts no more calls at the moment: Limit of 5 images a minute.",
 				"rate_limit_error", "null", `"rate_limit_exceeded"`)
 			if a.status != 429 || a.header.Get("Retry-After") != c.want || a.body != want {
 				t.Errorf("%s: got %d after %q: %s", c.field, a.status, a.header.Get("Retry-After"), a.body)
@@ -329,7 +329,7 @@ func TestBreakerOfOneAccount(t *testing.T) {
 	for range 5 {
 		call(w, studio)
 	}
-	if a := call(w, rival); !strings.Contains(a.body, "No model server of small answers now.") {
+	if a := call(w, rival); !strings.Contains(a.body, "No model server of small is available at the moment.") {
 		t.Errorf("no server to connect to: %d %s", a.status, a.body)
 	}
 }

@@ -25,7 +25,7 @@ const (
 	defaultGroups = "day,model"
 )
 
-// usageBody is a row of an account's usage (docs/contract/gateway.md#usage).
+// usageBody is one row of an account's usage (docs/contract/gateway.md#usage).
 type usageBody struct {
 	Account          string    `json:"account,omitempty"`
 	Day              usage.Day `json:"day,omitempty"`
@@ -36,18 +36,19 @@ type usageBody struct {
 	CompletionTokens int64     `json:"completion_tokens"`
 	CachedTokens     int64     `json:"cached_tokens"`
 	ReasoningTokens  int64     `json:"reasoning_tokens"`
-	// Estimated counts requests whose tokens the gateway counted.
+	// Estimated is the number of requests whose tokens the gateway estimated.
 	Estimated int64 `json:"estimated"`
-	// SessionSeconds is set only for models with realtime sessions.
+	// SessionSeconds is set only for models that had realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
-	// Jobs is set only for models with accepted jobs.
+	// Jobs is set only for models that had accepted jobs.
 	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted counts jobs, including earlier ones, that ended with a result.
+	// JobsCompleted is the number of jobs that completed in this period, including jobs accepted
+	// earlier.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
-	// Cost and Currency are set only if a price was set.
+	// Cost and Currency are set only if the model has a price.
 	Cost     json.Number `json:"cost,omitempty"`
 	Currency string      `json:"currency,omitempty"`
-	// BatchRequests and BatchCost are the batches' part of requests and cost. They are omitted if 0.
+	// BatchRequests and BatchCost are included in Requests and Cost. They are omitted if 0.
 	BatchRequests int64       `json:"batch_requests,omitempty"`
 	BatchCost     json.Number `json:"batch_cost,omitempty"`
 }
@@ -55,18 +56,17 @@ type usageBody struct {
 // usageQuery is a parsed query of GET /v1/usage.
 type usageQuery struct {
 	from, to usage.Day
-	// groups are from groupNames, in the order of the rows.
+	// groups lists names from groupNames in the requested order.
 	groups []string
 	csv    bool
-	// account owns the usage.
+	// account is the account that owns the usage.
 	account string
 }
 
-// groupNames are the accepted groups.
 func groupNames() []string { return []string{"day", "model", "key", "account"} }
 
-// getUsage serves GET /v1/usage?from=&to=&group_by=&format=: days in UTC, both included, by default
-// the last 30.
+// getUsage serves GET /v1/usage?from=&to=&group_by=&format=. Both days are inclusive and in UTC.
+// The default is the last 30 days.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	query, err := g.usageQuery(r.URL.Query())
 	if err != nil {
@@ -96,13 +96,13 @@ func (g *Gateway) usageQuery(asked url.Values) (query usageQuery, err error) {
 		return query, err
 	}
 	if from.After(to) || to.Sub(from) >= maxUsageDays*24*time.Hour {
-		return query, wrongQuery("from", "\"from\" is not after \"to\", and at most a year before it.")
+		return query, wrongQuery("from", "\"from\" must not be after \"to\" and must be at most a year before it.")
 	}
 	query.from, query.to = usage.DayOf(from), usage.DayOf(to)
 	query.groups = strings.Split(cmp.Or(asked.Get("group_by"), defaultGroups), ",")
 	for i, group := range query.groups {
 		if !slices.Contains(groupNames(), group) || slices.Contains(query.groups[:i], group) {
-			return query, wrongQuery("group_by", "\"group_by\" is a list of day, model, key and account, with commas between them.")
+			return query, wrongQuery("group_by", "\"group_by\" must be a comma-separated list of day, model, key and account.")
 		}
 	}
 	switch asked.Get("format") {
@@ -110,7 +110,7 @@ func (g *Gateway) usageQuery(asked url.Values) (query usageQuery, err error) {
 	case "csv":
 		query.csv = true
 	default:
-		return query, wrongQuery("format", "\"format\" is json or csv.")
+		return query, wrongQuery("format", "\"format\" must be json or csv.")
 	}
 	return query, nil
 }
@@ -121,13 +121,13 @@ func wrongQuery(param, message string) error {
 	}
 }
 
-// usageGroup is the key of a row.
+// usageGroup identifies a row.
 type usageGroup struct {
 	day                 usage.Day
 	model, key, account string
 }
 
-// rows sums totals by group, in the order of the groups.
+// rows sums the totals by group and sorts the rows by group.
 func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	sums := map[usageGroup]usage.Counts{}
 	for _, t := range totals {
@@ -179,7 +179,6 @@ func (q usageQuery) group(t usage.Total) (group usageGroup) {
 	return group
 }
 
-// column returns a row's value of one group.
 func (b usageBody) column(group string) string {
 	switch group {
 	case "day":
@@ -192,7 +191,7 @@ func (b usageBody) column(group string) string {
 	return b.Key
 }
 
-// writeCSV answers with a table (RFC 4180) whose first row names the columns.
+// writeCSV responds with a CSV table (RFC 4180). Its first row contains the column names.
 func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	header := w.Header()
 	header.Set("Content-Type", "text/csv; charset=utf-8; header=present")
@@ -203,7 +202,7 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	record := append(slices.Clone(q.groups), "requests", "prompt_tokens", "completion_tokens", "cached_tokens",
 		"reasoning_tokens", "estimated", "session_seconds", "jobs", "cost", "currency",
 		"jobs_completed", "batch_requests", "batch_cost")
-	_ = table.Write(record) // fails when the client has gone
+	_ = table.Write(record) // fails if the client has disconnected
 	for _, row := range rows {
 		record = record[:0]
 		for _, group := range q.groups {
@@ -226,7 +225,7 @@ func parseDay(text, param string, otherwise time.Time) (time.Time, error) {
 	}
 	parsed, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return time.Time{}, wrongQuery(param, "A day is written as 2006-01-02.")
+		return time.Time{}, wrongQuery(param, "A day must have the form YYYY-MM-DD.")
 	}
 	return parsed, nil
 }

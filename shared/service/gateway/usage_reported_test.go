@@ -64,7 +64,7 @@ func TestReportedUsage(t *testing.T) {
 			if r := w.recorded(1)[0]; r.Counts != c.counts {
 				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
 			}
-			if logged := strings.Contains(w.log.String(), "an impossible usage"); logged != c.logged ||
+			if logged := strings.Contains(w.log.String(), "impossible token counts"); logged != c.logged ||
 				logged && !strings.Contains(w.log.String(), `"upstream":"first"`) {
 				t.Errorf("it was logged: %v, want %v: %s", logged, c.logged, w.log)
 			}

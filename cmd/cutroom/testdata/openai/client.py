@@ -58,7 +58,7 @@ def chat():
     raw = client().chat.completions.with_raw_response.create(model=MODEL, messages=HELLO)
     answer = raw.parse()
     choice = answer.choices[0]
-    assert "no language model" in choice.message.content and "Grüße 🤚🏾, you!" in choice.message.content
+    assert "not a language model" in choice.message.content and "Grüße 🤚🏾, you!" in choice.message.content
     assert choice.finish_reason == "stop" and choice.message.role == "assistant" and answer.model == MODEL
     assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens > 10
     assert answer.usage.prompt_tokens_details.cached_tokens == 0

@@ -1,4 +1,4 @@
-// Package apierror defines the errors for callers of the gateway, in the shape of
+// Package apierror defines the errors that the gateway sends to callers, in the format of
 // docs/contract/errors.md#gateway-errors.
 package apierror
 
@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Type is the kind of an error. Client libraries choose their exception by it
-// and by the status.
+// Type is the kind of an error. Client libraries choose their exception by the type and the HTTP
+// status.
 type Type string
 
 const (
@@ -22,11 +22,11 @@ const (
 	Permission     Type = "permission_error"
 	RateLimited    Type = "rate_limit_error"
 	API            Type = "api_error"
-	// OverBudget also has the code InsufficientQuota, as clients expect.
+	// OverBudget has the same value as the code InsufficientQuota, which clients expect.
 	OverBudget Type = InsufficientQuota
 )
 
-// The codes that a client may act on.
+// Codes that a client may act on.
 const (
 	InvalidAPIKey      = "invalid_api_key"
 	ModelNotFound      = "model_not_found"
@@ -42,7 +42,7 @@ const (
 	StorageFull        = "storage_full"
 )
 
-// The codes of a bad request, in words that users of clients know.
+// Codes of an invalid request. Client libraries know these names.
 const (
 	InvalidJSON      = "invalid_json"
 	MissingParameter = "missing_required_parameter"
@@ -64,16 +64,17 @@ type Error struct {
 	Status int
 	Type   Type
 	Code   string
-	// Param is the wrong field, such as messages[0].role, or empty.
+	// Param is the invalid field, such as messages[0].role, or empty.
 	Param   string
 	Message string
-	// RetryAfter is the wait before trying again, or 0.
+	// RetryAfter is the delay before a retry, or 0.
 	RetryAfter time.Duration
 }
 
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is the JSON of an error. All four members are always present; an empty param or code is null.
+// errorBody is the JSON of an error. All four members are always present. An empty param or code is
+// null.
 type errorBody struct {
 	Error struct {
 		Message string  `json:"message"`
@@ -83,7 +84,7 @@ type errorBody struct {
 	} `json:"error"`
 }
 
-// JSON returns the body of the answer, {"error": {message, type, param, code}}.
+// JSON returns the response body, {"error": {message, type, param, code}}.
 func (e *Error) JSON() []byte {
 	var body errorBody
 	body.Error.Message, body.Error.Type = e.Message, e.Type
@@ -93,16 +94,17 @@ func (e *Error) JSON() []byte {
 	if e.Code != "" {
 		body.Error.Code = &e.Code
 	}
-	// A struct of strings can always be encoded: invalid UTF-8 is replaced.
+	// Marshal cannot fail for a struct of strings: it replaces invalid UTF-8.
 	text, _ := json.Marshal(body)
 	return text
 }
 
-// shortageRetry is the Retry-After while the machine is short of a resource.
+// shortageRetry is the Retry-After while the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// From returns the error for the caller: an *Error in err's chain unchanged, a fault by its code,
-// 503 if the machine lacks a resource, and otherwise an internal error without details.
+// From converts err to an error for the caller. It returns an *Error in err's chain unchanged, maps
+// a fault by its code, returns 503 if the machine lacks a resource, and otherwise an internal error
+// without details.
 func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -112,13 +114,13 @@ func From(err error) *Error {
 	if !errors.As(err, &f) && fault.IsShortage(err) {
 		return &Error{
 			Status: http.StatusServiceUnavailable, Type: API, Code: ServiceUnavailable, RetryAfter: shortageRetry,
-			Message: "The service is short of resources. Try again.",
+			Message: "The service is short of resources at the moment. Try again later.",
 		}
 	}
 	if f == nil {
 		return &Error{
 			Status: http.StatusInternalServerError, Type: API, Code: InternalError,
-			Message: "Something went wrong inside the gateway.",
+			Message: "An internal error occurred in the gateway.",
 		}
 	}
 	e = &Error{Message: f.Message, RetryAfter: f.RetryAfter}
@@ -153,7 +155,6 @@ func From(err error) *Error {
 	return e
 }
 
-// Invalid returns the error for a request with a wrong field.
 func Invalid(param, code, format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param,
@@ -161,8 +162,8 @@ func Invalid(param, code, format string, args ...any) *Error {
 	}
 }
 
-// UnknownModel returns the error for an unknown model, a placeholder row, or a model that does not
-// serve the route.
+// UnknownModel returns the error for a model that is unknown, is a placeholder, or does not support
+// the route.
 func UnknownModel(format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",

@@ -60,7 +60,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	// Only faults are shown.
 	got := apierror.From(errors.New("open /secret/path"))
 	if got.Status != 500 || got.Type != apierror.API || got.Code != "internal_error" ||
-		got.Message != "Something went wrong inside the gateway." {
+		got.Message != "An internal error occurred in the gateway." {
 		t.Errorf("got %+v", got)
 	}
 }

@@ -33,12 +33,12 @@ type request struct {
 	} `json:"response_format"`
 
 	Prompt inputs `json:"prompt"`
-	// Echo puts the prompt before the answer. ReturnTokenIDs adds the ids of the tokens, as vLLM does.
+	// Echo puts the prompt before the reply. ReturnTokenIDs adds token ids, as vLLM does.
 	Echo           bool `json:"echo"`
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-// content is a text: a string, null, an object with a text, or a list of parts with optional texts.
+// content unmarshals a text from a string, null, an object with a text, or a list of parts.
 type content string
 
 func (c *content) UnmarshalJSON(text []byte) error {
@@ -67,13 +67,13 @@ type tool struct {
 
 func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	if len(q.Messages) == 0 {
-		return nil, refuse("messages", "A message is required.")
+		return nil, reject("messages", "A message is required.")
 	}
 	var last struct {
 		Role    string  `json:"role"`
 		Content content `json:"content"`
 	}
-	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // the gateway has checked it
+	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // the gateway has validated it
 	r := reply{tool: last.Role == "tool", asked: string(last.Content)}
 	for _, m := range q.Messages {
 		r.promptIDs = append(r.promptIDs, s.config.Tokenizer.Encode(string(m))...)
@@ -81,7 +81,7 @@ func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	return s.answer(w, q, r)
 }
 
-// completions answers each prompt as chat answers a message.
+// completions replies to each prompt as chat replies to a message.
 func (s *Server) completions(w http.ResponseWriter, q *request) (object, error) {
 	texts, err := s.decoded(q.Prompt, "prompt")
 	if err != nil {
@@ -94,11 +94,11 @@ func (s *Server) completions(w http.ResponseWriter, q *request) (object, error) 
 	return s.answer(w, q, prompts...)
 }
 
-// answer replies n times to each prompt.
+// answer sends n replies to each prompt.
 func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) (object, error) {
 	n := cmp.Or(q.N, 1)
 	if n < 1 || n > maxChoices/len(prompts) {
-		return nil, refuse("n", fmt.Sprintf("A call has 1 to %d answers, over all of its prompts.", maxChoices))
+		return nil, reject("n", fmt.Sprintf("n must be from 1 to %d, counted over all prompts.", maxChoices))
 	}
 	var replies []reply
 	read, written := 0, 0
@@ -145,7 +145,7 @@ func (s *Server) fill(r *reply, q *request) error {
 		text = say(" The tool answered " + quoted(r.asked) + ".")
 	}
 	if err != nil {
-		return refuse(field, err.Error())
+		return reject(field, err.Error())
 	}
 	if q.Echo {
 		r.pieces = []string{r.asked}
@@ -153,8 +153,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call, or nil: the one in tool_choice, else the first one until a tool
-// has answered.
+// called returns the tool to call, or nil. It is the tool in tool_choice, or else the first tool
+// until a tool has returned a result.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -164,7 +164,7 @@ func (q *request) called(r *reply) (*tool, error) {
 				return &t, nil
 			}
 		}
-		return nil, refuse("tool_choice", "tool_choice names a function that is not among the tools.")
+		return nil, reject("tool_choice", "tool_choice names a function that is not among the tools.")
 	}
 	if len(q.Tools) == 0 || mode == "none" || mode != "required" && r.tool {
 		return nil, nil
@@ -172,7 +172,7 @@ func (q *request) called(r *reply) (*tool, error) {
 	return &q.Tools[0], nil
 }
 
-// quoted returns the start of a text on one line, in quotation marks.
+// quoted returns the start of a text, on one line and in quotation marks.
 func quoted(text string) string {
 	const shown = 200
 	if text = strings.Join(strings.Fields(text), " "); len(text) > shown {
@@ -181,31 +181,29 @@ func quoted(text string) string {
 	return "“" + text + "”"
 }
 
-// say composes an answer around a sentence about the request.
+// say returns a reply that contains a sentence about the request.
 func say(about string) string {
-	return "This is Cutroom's demonstration model. It is no language model and understands nothing: it makes this answer " +
-		"from your request alone." + about + " To talk to a language model, add a model server to the catalog."
+	return "This is Cutroom's demonstration model. It is not a language model and understands nothing. It composes this reply " +
+		"from your request only." + about + " To talk to a language model, add a model server to the catalog."
 }
 
-// reply is one answer, token by token.
+// reply is one reply, token by token.
 type reply struct {
-	// completion marks the answer to a text completion, tool the answer to a tool's message. asked is the
-	// prompt or the last message.
 	completion, tool bool
 	asked            string
 	promptIDs        []int
-	// function is the function to call with the text as its arguments. If it is empty, the
-	// text is the content.
+	// function is the function to call with the text as its arguments. If it is empty, the text is
+	// the content.
 	function, callID string
-	// pieces are streamed one after another: the text of each token, or of several tokens if
-	// a character spans them.
+	// pieces are streamed one after another. Each is the text of one token, or of several if they
+	// share a character.
 	pieces []string
 	ids    []int
-	// finish is why the answer ended: "stop", "tool_calls" or "length".
+	// finish is the finish reason: "stop", "tool_calls" or "length".
 	finish string
 }
 
-// generate adds a text to the reply, up to a number of tokens or a stop sequence.
+// generate adds a text to the reply, up to a stop sequence or the given number of tokens.
 func (s *Server) generate(r *reply, text string, tokens int, stop []string) error {
 	for _, end := range stop {
 		if end != "" {
@@ -224,7 +222,7 @@ func (s *Server) generate(r *reply, text string, tokens int, stop []string) erro
 		if err != nil {
 			return err
 		}
-		// Incomplete characters are never sent, also if the limit cuts one.
+		// Incomplete characters are never sent, even if the token limit splits one.
 		if held += piece; utf8.ValidString(held) {
 			r.pieces = append(r.pieces, held)
 			held = ""
@@ -235,7 +233,7 @@ func (s *Server) generate(r *reply, text string, tokens int, stop []string) erro
 
 type object = map[string]any
 
-// send returns the replies as one answer, or streams them and returns nil.
+// send returns the replies as one response, or streams them and returns nil.
 func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used object) object {
 	id, kind := "chatcmpl-", "chat.completion"
 	if replies[0].completion {
@@ -245,7 +243,6 @@ func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used o
 	}
 	answer := object{"id": id + s.config.NewID(), "object": kind, "created": s.config.Now().Unix(), "model": q.Model}
 	if q.Stream {
-		// An error here means that the caller has left.
 		_ = stream(w, answer, replies, q.StreamOptions.IncludeUsage, used)
 		return nil
 	}
@@ -261,7 +258,7 @@ func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used o
 	return answer
 }
 
-// choice returns a text of the reply as a choice. In a chat the text is part of a message or of a delta.
+// choice returns one text of the reply as a choice. In a chat the text is in a message or a delta.
 func (r *reply) choice(index int, part, text string, first bool, finish any) object {
 	c := object{"index": index, "logprobs": nil, "finish_reason": finish}
 	if r.completion {
@@ -284,7 +281,7 @@ func (r *reply) choice(index int, part, text string, first bool, finish any) obj
 	return c
 }
 
-// stream sends the replies as Server-Sent Events. It fails if the caller has left.
+// stream sends the replies as Server-Sent Events. It fails if the caller has disconnected.
 func stream(w http.ResponseWriter, chunk object, replies []reply, includeUsage bool, used object) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")

@@ -1,7 +1,7 @@
 // Package demomodel is a small model server for first runs and tests, with the interface of OpenAI.
 //
-// It has no language model. It makes each answer from the request and declares that. The same request
-// always gets the same answer. Arguments of tools and structured output match their JSON Schema, limits
+// It has no language model. It composes each reply from the request and says so. The same request
+// always gets the same reply. Tool arguments and structured output match their JSON Schema, limits
 // and stop sequences apply, and usage counts the tokenizer's tokens.
 package demomodel
 
@@ -18,21 +18,22 @@ import (
 )
 
 const (
-	// Model is the name of the only model. Requests may use any name.
+	// Model is the name of the only model. Requests may use any other name, too.
 	Model         = "cutroom-echo"
 	ContextLength = 32768 // tokens of prompt and completion together
-	MaxOutput     = 4096  // tokens of an answer
+	MaxOutput     = 4096  // tokens of a reply
 	maxBody       = 32 << 20
-	// maxRequestValues limits the values and names in a request, each of up to 200 bytes in memory.
+	// maxRequestValues limits the values and names in a request. Each takes up to 200 bytes of
+	// memory.
 	maxRequestValues = 40_000
-	// maxChoices limits the answers of a call over all of its prompts.
+	// maxChoices limits the replies of a call over all of its prompts.
 	maxChoices = 128
 )
 
 type Config struct {
 	Tokenizer *tokenizer.Tokenizer
 	Now       func() time.Time
-	// NewID returns a unique id for an answer.
+	// NewID returns a unique id for a response.
 	NewID func() string
 }
 
@@ -60,7 +61,8 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, http.StatusOK, object{"object": "list", "data": []object{model}})
 }
 
-// handle reads the body for a route. It sends the answer of the route, unless that is nil, or the error.
+// handle decodes the body for a route. It sends the route's error or response; a nil response was
+// already sent.
 func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		var q T
@@ -84,7 +86,7 @@ type refusal struct{ param, code, message string }
 
 func (e *refusal) Error() string { return e.message }
 
-func refuse(param, message string) error { return &refusal{param: param, message: message} }
+func reject(param, message string) error { return &refusal{param: param, message: message} }
 
 func sendError(w http.ResponseWriter, err error) {
 	status, detail := http.StatusInternalServerError, object{
@@ -107,20 +109,20 @@ func sendError(w http.ResponseWriter, err error) {
 func sendJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// The write fails only if the caller has left.
+	// The write fails only if the caller has disconnected.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
 func decode(body []byte, into any) error {
 	err := boundedjson.Unmarshal(body, maxRequestValues, into)
 	if limit, ok := errors.AsType[*boundedjson.LimitError](err); ok {
-		return refuse("", fmt.Sprintf("The demonstration model reads at most %d values in a request.", limit.Most))
+		return reject("", fmt.Sprintf("The demonstration model reads at most %d values in a request.", limit.Most))
 	}
 	if field, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return refuse(field.Field, "The field has the wrong type.")
+		return reject(field.Field, "The field has the wrong type.")
 	}
 	if err != nil {
-		return refuse("", "The body is not valid JSON: "+err.Error())
+		return reject("", "The body is not valid JSON: "+err.Error())
 	}
 	return nil
 }

@@ -136,7 +136,7 @@ func streamed(t *testing.T, server *httptest.Server, path, body string) []answer
 func TestChatSaysWhatItIs(t *testing.T) {
 	a := chat(t, newServer(t), "")
 	text := a.content(t, 0)
-	for _, part := range []string{"demonstration model", "no language model", "Grüße 🤚🏾, you!", "catalog"} {
+	for _, part := range []string{"demonstration model", "not a language model", "Grüße 🤚🏾, you!", "catalog"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the answer does not say %q: %s", part, text)
 		}
@@ -288,7 +288,7 @@ func TestStructuredOutput(t *testing.T) {
 		t.Errorf("json_schema gives %s", text)
 	}
 	text = chat(t, server, `,"response_format":{"type":"text"}`).content(t, 0)
-	if !strings.Contains(text, "no language model") {
+	if !strings.Contains(text, "not a language model") {
 		t.Errorf("text gives %s", text)
 	}
 }

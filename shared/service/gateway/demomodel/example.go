@@ -6,15 +6,16 @@ import (
 	"fmt"
 )
 
-// unsupported are restricting keywords that examples do not follow.
+// unsupported lists the restricting keywords that exampleOf does not support.
 var unsupported = []string{
 	"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "contains", "pattern", "format", "minLength", "maxLength",
 	"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "prefixItems", "minItems", "maxItems",
 	"uniqueItems", "minProperties", "maxProperties", "propertyNames", "dependentSchemas", "dependentRequired",
 }
 
-// exampleOf returns a value that the JSON Schema allows, with the required properties only. It follows
-// type, enum, const, properties, required and items. The example of no schema is an empty object.
+// exampleOf returns a value that matches the JSON Schema, with the required properties only. It
+// supports type, enum, const, properties, required and items. Without a schema, it returns an empty
+// object.
 //
 // Errors: the schema is invalid, or uses another keyword that restricts values.
 func exampleOf(text json.RawMessage) (string, error) {
@@ -23,16 +24,16 @@ func exampleOf(text json.RawMessage) (string, error) {
 	}
 	value, err := valueOf(text, 32)
 	if err != nil {
-		return "", fmt.Errorf("the demonstration model makes no example of this schema: %w", err)
+		return "", fmt.Errorf("the demonstration model cannot create an example of this schema: %w", err)
 	}
 	example, err := json.Marshal(value)
 	return string(example), err
 }
 
-// valueOf returns an example with at most this number of levels.
+// valueOf returns an example with at most the given number of nested levels.
 func valueOf(text json.RawMessage, levels int) (any, error) {
 	if levels < 0 {
-		return nil, errors.New("it has too many levels")
+		return nil, errors.New("it is nested too deeply")
 	}
 	if len(text) == 0 || string(text) == "true" {
 		return "example", nil
@@ -46,7 +47,7 @@ func valueOf(text json.RawMessage, levels int) (any, error) {
 		Items      json.RawMessage            `json:"items"`
 	}
 	if json.Unmarshal(text, &keywords) != nil || json.Unmarshal(text, &schema) != nil || keywords == nil {
-		return nil, errors.New("a part is not an object, or a keyword has the wrong type")
+		return nil, errors.New("a subschema is not an object, or a keyword has the wrong type")
 	}
 	for _, keyword := range unsupported {
 		if keywords[keyword] != nil {
@@ -89,5 +90,5 @@ func valueOf(text json.RawMessage, levels int) (any, error) {
 	case "null":
 		return nil, nil
 	}
-	return nil, fmt.Errorf("type %v is unknown", kind)
+	return nil, fmt.Errorf("unknown type %v", kind)
 }

@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	dimensions    = 256 // of an embedding, unless the request names a number
+	dimensions    = 256 // default size of an embedding
 	maxDimensions = 4096
 	maxTexts      = 2048
 )
 
-// vector counts each word of a text in a hashed dimension. The vector has the length 1. Texts with
-// common words are near each other.
+// vector counts the words of a text in hashed dimensions and normalizes the result to length 1.
+// Texts with common words have similar vectors.
 func vector(text string, size int) []float32 {
 	v := make([]float32, size)
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
@@ -52,8 +52,8 @@ func product(a, b []float32) (sum float32) {
 	return sum
 }
 
-// similarities returns the cosines of the angles between the vectors of texts: one text with each of many,
-// or each with its counterpart.
+// similarities returns the cosine similarity of texts: of one text with each of many, or of each
+// text with its counterpart.
 func similarities(first, second []string) []float32 {
 	found := make([]float32, len(second))
 	var about []float32
@@ -66,7 +66,7 @@ func similarities(first, second []string) []float32 {
 	return found
 }
 
-// inputs are texts, from a string, an array, or token ids.
+// inputs unmarshals texts or token ids from a string or an array.
 type inputs struct {
 	texts []string
 	ids   [][]int
@@ -88,17 +88,17 @@ func (in *inputs) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decoded returns the texts and decodes token ids.
+// decoded returns the texts, including the decoded token ids.
 func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	for _, ids := range in.ids {
 		text, err := s.config.Tokenizer.Decode(ids...)
 		if err != nil {
-			return nil, refuse(field, "A token id is not in the vocabulary.")
+			return nil, reject(field, "A token id is not in the vocabulary.")
 		}
 		in.texts = append(in.texts, text)
 	}
 	if len(in.texts) == 0 || len(in.texts) > maxTexts {
-		return nil, refuse(field, fmt.Sprintf("Expected 1 to %d texts.", maxTexts))
+		return nil, reject(field, fmt.Sprintf("expected 1 to %d texts", maxTexts))
 	}
 	return in.texts, nil
 }
@@ -118,7 +118,7 @@ type embeddingRequest struct {
 	Dimensions int    `json:"dimensions"`
 }
 
-// embeddings answers with a vector for each text.
+// embeddings returns a vector for each text.
 func (s *Server) embeddings(_ http.ResponseWriter, q *embeddingRequest) (object, error) {
 	texts, err := s.decoded(q.Input, "input")
 	if err != nil {
@@ -126,7 +126,7 @@ func (s *Server) embeddings(_ http.ResponseWriter, q *embeddingRequest) (object,
 	}
 	size := cmp.Or(q.Dimensions, dimensions)
 	if size < 1 || size > maxDimensions {
-		return nil, refuse("dimensions", fmt.Sprintf("dimensions is 1 to %d.", maxDimensions))
+		return nil, reject("dimensions", fmt.Sprintf("dimensions must be from 1 to %d.", maxDimensions))
 	}
 	data := make([]object, len(texts))
 	for i, text := range texts {
@@ -148,10 +148,10 @@ type rerankRequest struct {
 	Return    *bool     `json:"return_documents"`
 }
 
-// rerank sorts the documents by the number of words in common with the query.
+// rerank sorts the documents by their similarity to the query.
 func (s *Server) rerank(_ http.ResponseWriter, q *rerankRequest) (object, error) {
 	if len(q.Documents) == 0 || len(q.Documents) > maxTexts {
-		return nil, refuse("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
+		return nil, reject("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
 	}
 	var texts []string
 	for _, d := range q.Documents {
@@ -180,7 +180,7 @@ type scoreRequest struct {
 	Text2 inputs `json:"text_2"`
 }
 
-// score answers with how many words texts have in common: see similarities.
+// score returns the similarity of texts.
 func (s *Server) score(_ http.ResponseWriter, q *scoreRequest) (object, error) {
 	first, err := s.decoded(q.Text1, "text_1")
 	second, otherErr := s.decoded(q.Text2, "text_2")
@@ -188,7 +188,7 @@ func (s *Server) score(_ http.ResponseWriter, q *scoreRequest) (object, error) {
 		return nil, err
 	}
 	if len(first) != 1 && len(first) != len(second) {
-		return nil, refuse("text_1", "text_1 is one text, or as many as text_2.")
+		return nil, reject("text_1", "text_1 must be one text, or as many texts as text_2.")
 	}
 	data := make([]object, len(second))
 	for i, near := range similarities(first, second) {

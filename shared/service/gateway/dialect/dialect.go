@@ -1,9 +1,9 @@
 // Package dialect translates between chat completions and two other dialects: Messages and
-// Responses (docs/contract/dialects.md). It converts a request to an equivalent chat request, and
-// the completion, whole or chunk by chunk, to the answer of the dialect.
+// Responses (docs/contract/dialects.md). It converts a request to an equivalent chat request, and a
+// complete or streamed completion to a response in the dialect.
 //
-// It refuses features that chat does not have, by their place in the request, and never drops them.
-// It copies texts as JSON without decoding them.
+// If a request uses a feature that chat lacks, it is rejected with the path of the feature, which
+// is never dropped. Texts are copied as JSON without decoding.
 package dialect
 
 import (
@@ -18,14 +18,15 @@ import (
 )
 
 type Call struct {
-	// ID names the answer and all its parts.
+	// ID is part of the id of the response and of all its items.
 	ID string
 	// Model is the model's name as JSON. Created is the time of the call in seconds since 1970.
 	Model   []byte
 	Created int64
 }
 
-// chatOnly are fields of chat that a dialect names differently or does not have.
+// chatOnly reports whether a field belongs to chat and has another name, or no equivalent, in a
+// dialect.
 func chatOnly(name string) bool {
 	switch name {
 	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",
@@ -36,7 +37,7 @@ func chatOnly(name string) bool {
 	return false
 }
 
-// Renamed converts an error of the chat request to the terms of its dialect.
+// Renamed converts an error about the chat request to the field names of its dialect.
 func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
 	prompt, limit := "messages", "max_tokens"
 	if route == catalog.Responses {
@@ -51,7 +52,6 @@ func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
 	return &renamed
 }
 
-// kind is the kind of a piece of generated text.
 type kind int
 
 const (
@@ -62,42 +62,41 @@ const (
 	called
 )
 
-// parts receives the parts of a completion in order: each is opened, gets its text, and is closed
-// before the next one.
+// parts receives the parts of a completion in order. Each part is opened, receives its text, and is
+// closed before the next one.
 type parts interface {
-	// open starts a part. id and name describe a called function.
+	// open starts a part. id and name describe a function call.
 	open(k kind, id, name string)
-	// add adds text, as JSON without its quotes.
+	// add appends text, which is JSON without its quotes.
 	add(text string)
 	shut()
 }
 
-// walk converts the deltas of a completion to parts.
 type walk struct {
 	parts parts
 	now   kind
-	// call is the open or the last call. calls counts them.
+	// call is the open or the last call. calls is their number.
 	call  openCall
 	calls int64
-	// before has the indexes and ids of earlier calls.
+	// before has the indexes of earlier calls, and ids their ids.
 	before map[int64]bool
 	ids    map[string]bool
-	// finish is why the completion ended, stop the stop sequence.
+	// finish is the finish reason, and stop the stop sequence.
 	finish, stop string
-	// told is true if the caller asked for the probabilities of tokens. logprobs are the probabilities
-	// of the next text, as elements of an array.
-	told     bool
-	logprobs []byte
+	// wantsLogprobs means that the caller asked for the probabilities of tokens. logprobs holds
+	// those of the next text as elements of an array.
+	wantsLogprobs bool
+	logprobs      []byte
 }
 
-// openCall is a function call as named by the server.
+// openCall is a function call as the server identifies it.
 type openCall struct {
 	index int64
 	id    string
 }
 
-// maxCalls limits the function calls of an answer. In both dialects each takes hundreds of times
-// the bytes of an empty one.
+// maxCalls limits the function calls of a response. In both dialects each call takes hundreds of
+// times the bytes of an empty one.
 const maxCalls = 1000
 
 var errManyCalls = fmt.Errorf("it calls more than %d functions", maxCalls)
@@ -107,9 +106,9 @@ var errInterleaved = interleaved{}
 
 type interleaved struct{}
 
-func (interleaved) Error() string { return "it writes the arguments of several calls in turn" }
+func (interleaved) Error() string { return "it interleaves the arguments of several calls" }
 
-// choice reads a choice of a chunk or of a whole completion.
+// choice reads one choice of a chunk or of a complete response.
 func (w *walk) choice(choice gjson.Result) error {
 	message := choice.Get("delta")
 	if !message.IsObject() {
@@ -134,7 +133,7 @@ func (w *walk) choice(choice gjson.Result) error {
 		return true
 	})
 	w.text(thought, reasoning)
-	if w.told && content.Str != "" {
+	if w.wantsLogprobs && content.Str != "" {
 		w.addLogprobs(choice.Get("logprobs.content"))
 	}
 	w.text(said, content)
@@ -151,7 +150,7 @@ func (w *walk) choice(choice gjson.Result) error {
 	return nil
 }
 
-// addLogprobs keeps the probabilities of tokens until their text arrives.
+// addLogprobs stores the probabilities of tokens until their text arrives.
 func (w *walk) addLogprobs(tokens gjson.Result) {
 	if !tokens.IsArray() {
 		return
@@ -171,7 +170,7 @@ func appendElement(elements []byte, element string) []byte {
 	return append(elements, element...)
 }
 
-// text adds a text: a string or, with some servers, parts with texts.
+// text adds a text, which is a string or, from some servers, a list of parts.
 func (w *walk) text(k kind, value gjson.Result) {
 	if value.IsArray() {
 		value.ForEach(func(_, part gjson.Result) bool {
@@ -224,8 +223,8 @@ func (w *walk) callsOf(calls gjson.Result) error {
 	return err
 }
 
-// isNew reports whether a call differs from the earlier ones. Some servers write all calls of a
-// turn under one index; then a new id with a name starts another call.
+// isNew reports whether a call differs from the earlier ones. Some servers send all calls of a turn
+// with the same index. Then a new id with a name starts another call.
 func (w *walk) isNew(index int64, call gjson.Result) bool {
 	if !w.before[index] {
 		return true
@@ -234,7 +233,7 @@ func (w *walk) isNew(index int64, call gjson.Result) bool {
 	return index == w.call.index && id != "" && id != w.call.id && call.Get("function.name").Str != ""
 }
 
-// begin opens a call. Clients distinguish calls by id, so the dialect replaces a repeated id.
+// begin opens a call. Clients identify calls by id, so a repeated id is replaced.
 func (w *walk) begin(index int64, call gjson.Result) {
 	w.end()
 	if w.before == nil {
@@ -252,7 +251,6 @@ func (w *walk) begin(index int64, call gjson.Result) {
 	w.parts.open(called, shown, call.Get("function.name").Str)
 }
 
-// end closes the open part.
 func (w *walk) end() {
 	if w.now != none {
 		w.parts.shut()
@@ -260,7 +258,7 @@ func (w *walk) end() {
 	}
 }
 
-// first returns the first choice of a completion and ignores others.
+// first returns the choice with index 0. The others are ignored.
 func first(completion gjson.Result) (choice gjson.Result) {
 	completion.Get("choices").ForEach(func(_, value gjson.Result) bool {
 		if value.Get("index").Int() == 0 {

@@ -11,20 +11,20 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Messages is one call of Messages that is translated to chat. Only one goroutine may use it.
+// Messages translates one call of Messages to chat. Only one goroutine may use it.
 type Messages struct {
 	call  Call
 	stops []string
 	walk  walk
-	// out is the output. whole means a whole answer instead of events.
+	// out is the output. whole means a complete response instead of events.
 	out   []byte
 	whole bool
-	// State of the events: the first were written, the last were written. block is the index of the
-	// open or the next block.
+	// begun means that the first event was written. block is the index of the open or the next
+	// block.
 	begun bool
 	block int
 	kind  kind
-	// arguments are the arguments of a call in a whole answer, as JSON without quotes.
+	// arguments holds the arguments of a call in a complete response, as JSON without quotes.
 	arguments []byte
 }
 
@@ -34,10 +34,10 @@ func NewMessages(call Call) *Messages {
 	return m
 }
 
-// Held is the number of stored bytes of a stream, always 0.
+// Held returns the number of buffered bytes, which is always 0.
 func (m *Messages) Held() int { return 0 }
 
-// Answer appends the message for a whole completion.
+// Answer appends the message for a complete chat completion.
 func (m *Messages) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {
 	m.out, m.whole = m.head(out), true
 	m.out = append(m.out, `,"content":[`...)
@@ -50,14 +50,13 @@ func (m *Messages) Answer(out []byte, completion gjson.Result, counts usage.Coun
 	return append(m.out, '}'), nil
 }
 
-// head appends the first members of a message.
 func (m *Messages) head(out []byte) []byte {
 	out = append(append(out, `{"id":`...), jsonedit.Quote("msg_"+m.call.ID)...)
 	out = append(out, `,"type":"message","role":"assistant","model":`...)
 	return append(out, m.call.Model...)
 }
 
-// reason appends why the message ended.
+// reason appends the stop reason.
 func (m *Messages) reason(out []byte) []byte {
 	reason, sequence := "end_turn", "null"
 	switch finish := m.walk.finish; {
@@ -81,7 +80,8 @@ func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return m.out, err
 }
 
-// begin appends the first event once. The prompt's tokens are known only at the end.
+// begin appends the first event once. It has no usage, because the prompt's tokens are known only
+// at the end.
 func (m *Messages) begin() {
 	if m.begun {
 		return
@@ -94,7 +94,7 @@ func (m *Messages) begin() {
 	})
 }
 
-// event appends an event. members appends the members after its type.
+// event appends an event. members appends the members that follow its type.
 func (m *Messages) event(name string, members func()) {
 	m.out = append(append(append(m.out, "event: "...), name...), "\ndata: {\"type\":\""...)
 	m.out = append(append(m.out, name...), '"')
@@ -154,7 +154,8 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 	return append(out, '}')
 }
 
-// AppendMessagesUsage appends a usage in the shape of Messages, whose input does not include cached tokens.
+// AppendMessagesUsage appends a usage in the format of Messages, whose input tokens exclude cached
+// tokens.
 func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
 	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
@@ -238,8 +239,8 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, input(m.arguments)...), '}')
 }
 
-// input returns the arguments of a call as an object. If a model wrote something else, that becomes
-// the only member.
+// input returns the arguments of a call as an object. Arguments that are not an object become its
+// only member.
 func input(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if text == "" {

@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// maxStops limits stop sequences of chat (docs/contract/limits.md).
+// maxStops limits the stop sequences of a chat (docs/contract/limits.md).
 const maxStops = 4
 
 func (m *Messages) Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error) {
-	object, _ := jsonedit.ParseObject(body) // it was read before
+	object, _ := jsonedit.ParseObject(body) // it was validated before
 	w := &messagesWriter{writer: writer{out: out}, row: row}
 	w.open('{')
 	w.list("messages", func() {
@@ -56,7 +56,7 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 	case "stop_sequences":
 		w.elements(value, name, func(i int, stop gjson.Result) { w.isText(stop, fmt.Sprintf("%s[%d]", name, i)) })
 		if n := len(texts(value)); n > maxStops {
-			w.refuse(name, apierror.ArrayTooLong, "%s: expected at most %d.", name, maxStops)
+			w.reject(name, apierror.ArrayTooLong, "%s: expected at most %d.", name, maxStops)
 		} else if n > 0 {
 			w.raw("stop", value.Raw)
 		}
@@ -77,7 +77,7 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			}
 		})
 	case "service_tier":
-		// It chooses between one provider's prices, which a model server does not have.
+		// The field selects between one provider's prices, which a model server does not have.
 	case "context_management":
 		w.contextManagement(value)
 	case "container", "mcp_servers":
@@ -87,12 +87,12 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 			return
 		}
-		// Checked later by the row, as for chat.
+		// The row's rules check it later, as for chat.
 		w.raw(name, value.Raw)
 	}
 }
 
-// contextManagement accepts only settings that change nothing: no edits, or keeping all thinking.
+// contextManagement accepts only settings without effect: no edits, or keeping all thinking.
 func (w *messagesWriter) contextManagement(value gjson.Result) {
 	w.members(value, "context_management", func(name string, value gjson.Result) {
 		if name != "edits" {
@@ -107,7 +107,7 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 	})
 }
 
-// The budgets of thinking, in tokens, up to which an effort is low or medium.
+// The largest thinking budgets, in tokens, that become a low or medium effort.
 const lowBudget, mediumBudget = 4096, 16384
 
 // thinking writes whether the model reasons: as a template option if the row's templates have one,
@@ -121,7 +121,7 @@ func (w *messagesWriter) thinking(value gjson.Result) {
 	})
 	switch kind := value.Get("type").Str; {
 	case kind != "enabled" && kind != "adaptive" && kind != "disabled":
-		w.refuse("thinking.type", apierror.InvalidValue, "thinking.type: expected enabled, adaptive or disabled.")
+		w.reject("thinking.type", apierror.InvalidValue, "thinking.type: expected enabled, adaptive or disabled.")
 	case kind == "enabled" && budget.Type != gjson.Number:
 		w.want("thinking.budget_tokens", "an integer")
 	case w.row.TemplateKwargs:

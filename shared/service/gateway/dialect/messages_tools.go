@@ -35,7 +35,6 @@ func (w *messagesWriter) tool(i int, tool gjson.Result) {
 	})
 }
 
-// toolChoice writes tool_choice and parallel_tool_calls.
 func (w *messagesWriter) toolChoice(value gjson.Result) {
 	w.members(value, "tool_choice", func(name string, value gjson.Result) {
 		if name != "type" && name != "name" && name != "disable_parallel_tool_use" {
@@ -54,17 +53,18 @@ func (w *messagesWriter) toolChoice(value gjson.Result) {
 			w.namedChoice(name.Raw)
 		}
 	default:
-		w.refuse("tool_choice.type", apierror.InvalidValue, "tool_choice.type: expected auto, any, tool or none.")
+		w.reject("tool_choice.type", apierror.InvalidValue, "tool_choice.type: expected auto, any, tool or none.")
 	}
 	if value.Get("disable_parallel_tool_use").Bool() {
 		w.raw("parallel_tool_calls", "false")
 	}
 }
 
-// failedResult precedes the content of an error result, because a tool message of chat has no error flag.
+// failedResult precedes the content of a failed result, because chat's tool messages have no error
+// flag.
 const failedResult = "The tool failed:\n"
 
-// toolResult writes a tool message, and returns how many pictures remain for the following message.
+// toolResult writes a tool message. It returns the number of pictures to write in the next message.
 func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures int) {
 	var id, content, failed gjson.Result
 	w.members(block, place, func(name string, value gjson.Result) {
@@ -104,7 +104,7 @@ func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures 
 	return pictures
 }
 
-// resultParts writes the blocks of a result without pictures.
+// resultParts writes the text blocks of a result and counts its pictures.
 func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (pictures int) {
 	w.list("content", func() {
 		if note != "" {
@@ -128,17 +128,17 @@ func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (
 	return pictures
 }
 
-// pictures writes the pictures of a result after a text that names the call.
+// pictures writes the pictures of a result after a text that identifies the call.
 func (w *messagesWriter) pictures(result gjson.Result, place string) {
 	content := result.Get("content")
 	if !content.IsArray() {
 		return
 	}
-	told := false
+	introduced := false
 	w.elements(content, place+".content", func(i int, inner gjson.Result) {
 		if kind := inner.Get("type").Str; kind == "image" || kind == "document" {
-			if !told {
-				told = true
+			if !introduced {
+				introduced = true
 				w.part(`"From the result of the tool call ` + inside(result.Get("tool_use_id")) + `:"`)
 			}
 			w.block(inner, fmt.Sprintf("%s.content[%d]", place, i))

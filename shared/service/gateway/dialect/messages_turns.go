@@ -19,7 +19,7 @@ func (w *messagesWriter) system(value gjson.Result) {
 	})
 }
 
-// content writes a content of only texts: a single one as a string, several as parts.
+// content writes content that consists only of texts.
 func (w *messagesWriter) content(value gjson.Result, place string) {
 	if value.Type == gjson.String {
 		w.raw("content", value.Raw)
@@ -70,7 +70,7 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 	case role == "system":
 		w.system(content)
 	case role != "user":
-		w.refuse(place+".role", apierror.InvalidValue, "%s.role: expected user or assistant.", place)
+		w.reject(place+".role", apierror.InvalidValue, "%s.role: expected user or assistant.", place)
 	case content.Type == gjson.String:
 		w.object(func() {
 			w.raw("role", `"user"`)
@@ -81,8 +81,9 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 	}
 }
 
-// user writes a message of blocks: first the results of tools as separate messages, then the rest.
-// Pictures of results follow with the rest, because few servers accept them in a tool message.
+// user writes a message of blocks: first the tool results as separate messages, then the other
+// blocks. Pictures in results follow with the other blocks, because few servers accept them in a
+// tool message.
 func (w *messagesWriter) user(content gjson.Result, place string) {
 	others, pictures := 0, 0
 	w.elements(content, place, func(i int, block gjson.Result) {
@@ -155,7 +156,7 @@ func (w *messagesWriter) image(block gjson.Result, place string) {
 	}
 }
 
-// document writes a document: a text as text, a PDF as a file.
+// document writes a text document as text, and a PDF as a file.
 func (w *messagesWriter) document(block gjson.Result, place string) {
 	source, title := block.Get("source"), block.Get("title")
 	if block.Get("context").Type == gjson.String || block.Get("citations.enabled").Bool() {
@@ -189,7 +190,7 @@ func (w *messagesWriter) document(block gjson.Result, place string) {
 	}
 }
 
-// assistant writes an assistant's message: its texts, its reasoning and its function calls.
+// assistant writes an assistant message with its texts, reasoning and function calls.
 func (w *messagesWriter) assistant(content gjson.Result, place string) {
 	w.object(func() {
 		w.raw("role", `"assistant"`)
@@ -226,7 +227,6 @@ func (w *messagesWriter) assistant(content gjson.Result, place string) {
 	})
 }
 
-// saidAndCalled writes the members of an assistant's message.
 func (w *messagesWriter) saidAndCalled(said, thoughts, calls []gjson.Result) {
 	if len(thoughts) > 0 {
 		w.joined("reasoning_content", thoughts)

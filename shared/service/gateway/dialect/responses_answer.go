@@ -11,16 +11,16 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Responses is one call of Responses that is translated to chat. Only one goroutine may use it.
+// Responses translates one call of Responses to chat. Only one goroutine may use it.
 //
-// The last events of a stream repeat the whole output, because clients read it there. So the output
-// is kept, and Held returns its size.
+// Clients read the output from the last events of a stream, which repeat it. Held returns the size
+// of the buffered output.
 type Responses struct {
 	call Call
-	// sent has the request's fields that the answer repeats, as members.
+	// sent has the request fields that the response repeats, as JSON.
 	sent map[string]string
-	// spaces are the functions of namespaces by their names in the chat. customs has the names of
-	// tools that take a text.
+	// spaces maps names in the chat to the functions of namespaces. customs has the names of tools
+	// whose input is a text.
 	spaces  map[string]function
 	customs map[string]bool
 	walk    walk
@@ -28,13 +28,13 @@ type Responses struct {
 	out   []byte
 	whole bool
 	begun bool
-	// sequence numbers the events, output the items.
+	// sequence numbers the events, and output the items.
 	sequence, output int
-	// items are the complete items. text is the open item's text as JSON without quotes. logprobs
-	// has its tokens' probabilities as elements of an array.
+	// items holds the complete items. text is the open item's text as JSON without quotes. logprobs
+	// holds the probabilities of its tokens as elements of an array.
 	items, text, logprobs []byte
 	kind                  kind
-	// custom means that the open item is a call of a tool that takes a text.
+	// custom means that the open item calls a tool whose input is a text.
 	custom       bool
 	callID, name string
 	// space is the namespace of the called function, or empty.
@@ -47,7 +47,7 @@ func NewResponses(call Call) *Responses {
 	return r
 }
 
-// repeated are the request's fields that the answer repeats, with their defaults.
+// repeated lists the request fields that the response repeats, with their defaults.
 var repeated = []struct{ name, otherwise string }{
 	{"instructions", "null"}, {"max_output_tokens", "null"}, {"metadata", "{}"}, {"parallel_tool_calls", "true"},
 	{"reasoning", `{"effort":null,"summary":null}`}, {"temperature", "null"},
@@ -58,13 +58,14 @@ var repeated = []struct{ name, otherwise string }{
 func (r *Responses) remember(name string, value gjson.Result) {
 	for _, field := range repeated {
 		if field.name == name {
-			// An event is one line. Line breaks within texts are escaped.
+			// An event must be one line. Line breaks within JSON strings are escaped.
 			r.sent[name] = strings.Clone(strings.NewReplacer("\n", " ", "\r", " ").Replace(value.Raw))
 		}
 	}
 }
 
-// Held is how many bytes are kept until the stream ends: the output so far, and the repeated fields.
+// Held returns the number of bytes buffered until the stream ends: the output so far, and the
+// repeated fields.
 func (r *Responses) Held() int {
 	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {
@@ -89,7 +90,7 @@ func (r *Responses) status() string {
 	return "completed"
 }
 
-// response appends the response in its current state.
+// response appends the response object in its current state.
 func (r *Responses) response(out []byte, status string, counts *usage.Counts, e *apierror.Error) []byte {
 	out = append(append(out, `{"id":`...), jsonedit.Quote("resp_"+r.call.ID)...)
 	out = strconv.AppendInt(append(out, `,"object":"response","created_at":`...), r.call.Created, 10)
@@ -144,7 +145,7 @@ func AppendResponsesUsage(out []byte, counts usage.Counts) []byte {
 	return append(out, '}')
 }
 
-// AppendResponsesError appends the event that ends a native stream of Responses with an error.
+// AppendResponsesError appends the event that ends a natively served stream with an error.
 func AppendResponsesError(out []byte, e *apierror.Error, sequence int64) []byte {
 	out = append(append(out, "event: error\ndata: {\"type\":\"error\",\"code\":"...), jsonedit.Quote(errorCode(e))...)
 	out = append(append(out, `,"message":`...), jsonedit.Quote(e.Message)...)
@@ -159,7 +160,7 @@ func (r *Responses) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return r.out, err
 }
 
-// begin appends the first events, once.
+// begin appends the first events once.
 func (r *Responses) begin() {
 	if r.begun {
 		return
@@ -170,7 +171,7 @@ func (r *Responses) begin() {
 	}
 }
 
-// event appends an event. members appends the members after its number.
+// event appends an event. members appends the members that follow its sequence number.
 func (r *Responses) event(name string, members func()) {
 	if r.whole {
 		return
@@ -213,7 +214,7 @@ func (r *Responses) itemID() string {
 	return prefix + r.call.ID + "_" + strconv.Itoa(r.output)
 }
 
-// item appends the open item with a status, and with content unless it has just started.
+// item appends the open item. content is false if the item has just started.
 func (r *Responses) item(out []byte, status string, content bool) []byte {
 	out = append(append(append(out, `{"id":"`...), r.itemID()...), `","status":"`...)
 	out = append(append(out, status...), '"')
@@ -240,7 +241,7 @@ func (r *Responses) item(out []byte, status string, content bool) []byte {
 	return append(out, "]}"...)
 }
 
-// part appends the open item's part, with its text so far.
+// part appends the open item's part with its text so far.
 func (r *Responses) part(out []byte) []byte {
 	switch r.kind {
 	case thought:

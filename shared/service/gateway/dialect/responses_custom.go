@@ -8,12 +8,12 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Custom tools of Responses take a text instead of arguments. Model servers have no such tools, so
-// in a chat each is a function with one text parameter.
+// Custom tools of Responses take a text instead of arguments. Model servers lack such tools, so in
+// a chat each is a function with one text parameter.
 
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
-// custom writes a custom tool as a function. It refuses a grammar, which a function cannot enforce.
+// custom writes a custom tool as a function. It rejects a grammar, which a function cannot enforce.
 func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	name := tool.Get("name")
 	if !w.isText(name, place+".name") {
@@ -41,8 +41,8 @@ func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	})
 }
 
-// freeText returns the text in the arguments of a custom tool's call, both as JSON without quotes.
-// If a model wrote something else, that is the text.
+// freeText returns the text in the arguments of a custom tool call. Both are JSON without quotes.
+// Arguments of another form are returned unchanged.
 func freeText(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if object, ok := jsonedit.ParseObject([]byte(text)); ok {

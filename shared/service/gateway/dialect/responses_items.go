@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// input writes the messages. Instructions and leading system messages become one message, because
-// many templates accept only one, at the start.
+// input writes the messages. It joins the instructions and the leading system messages, because
+// many templates accept only one system message, at the start.
 func (w *responsesWriter) input(input, instructions gjson.Result) {
 	var system []gjson.Result
 	if instructions.Type != gjson.Null && w.isText(instructions, "instructions") {
@@ -43,7 +43,7 @@ func (w *responsesWriter) input(input, instructions gjson.Result) {
 	w.finish()
 }
 
-// systemText returns the texts of a system message that has only texts.
+// systemText returns the texts of a system message. ok is false if it has anything else.
 func systemText(item gjson.Result) (all []gjson.Result, ok bool) {
 	role, content := item.Get("role").Str, item.Get("content")
 	if role != "system" && role != "developer" {
@@ -76,7 +76,7 @@ func (w *responsesWriter) system(all []gjson.Result) {
 	})
 }
 
-// item writes an item of the input, or collects it for the assistant's message.
+// item writes an input item, or collects it for the assistant message.
 func (w *responsesWriter) item(item gjson.Result, place string) {
 	kind := item.Get("type").Str
 	if kind == "" && item.Get("role").Exists() {
@@ -111,13 +111,12 @@ func (w *responsesWriter) item(item gjson.Result, place string) {
 	}
 }
 
-// finish writes the collected parts.
 func (w *responsesWriter) finish() {
 	w.assistant()
 	w.showPictures()
 }
 
-// message writes a message, or collects an assistant's message.
+// message writes a message, or collects an assistant message.
 func (w *responsesWriter) message(item gjson.Result, place string) {
 	role, content := item.Get("role"), item.Get("content")
 	w.members(item, place, func(name string, _ gjson.Result) {
@@ -138,7 +137,7 @@ func (w *responsesWriter) message(item gjson.Result, place string) {
 	switch role.Str {
 	case "user", "system", "developer":
 	default:
-		w.refuse(place+".role", apierror.InvalidValue, "%s.role: expected user, assistant, system or developer.", place)
+		w.reject(place+".role", apierror.InvalidValue, "%s.role: expected user, assistant, system or developer.", place)
 		return
 	}
 	w.object(func() {
@@ -155,7 +154,6 @@ func (w *responsesWriter) message(item gjson.Result, place string) {
 	})
 }
 
-// part writes a text, an image or a file.
 func (w *responsesWriter) part(part gjson.Result, place string) {
 	switch part.Get("type").Str {
 	case "input_text":
@@ -201,7 +199,7 @@ func (w *responsesWriter) part(part gjson.Result, place string) {
 	}
 }
 
-// answered collects the content of an assistant's message.
+// answered collects the content of an assistant message.
 func (w *responsesWriter) answered(content gjson.Result, place string) {
 	if content.Type == gjson.String {
 		w.said = append(w.said, content)
@@ -224,7 +222,7 @@ func (w *responsesWriter) answered(content gjson.Result, place string) {
 	})
 }
 
-// thought collects reasoning: its text, or its summary if it has no text.
+// thought collects the text of a reasoning item, or its summary if it has no text.
 func (w *responsesWriter) thought(item gjson.Result, place string) {
 	before := len(w.thoughts)
 	for _, name := range []string{"content", "summary"} {
@@ -241,7 +239,7 @@ func (w *responsesWriter) thought(item gjson.Result, place string) {
 	}
 }
 
-// assistant writes the collected assistant's message, if any.
+// assistant writes the collected assistant message, if any.
 func (w *responsesWriter) assistant() {
 	if len(w.said)+len(w.thoughts)+len(w.calls) == 0 && !w.refusal.Exists() || w.problem != nil {
 		return

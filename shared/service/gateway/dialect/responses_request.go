@@ -11,7 +11,7 @@ import (
 )
 
 func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *apierror.Error) {
-	object, _ := jsonedit.ParseObject(body) // it was read before
+	object, _ := jsonedit.ParseObject(body) // it was validated before
 	w := &responsesWriter{writer: writer{out: out}, spaces: r.spaces, customs: r.customs}
 	w.open('{')
 	w.list("messages", func() { w.input(object.Get("input"), object.Get("instructions")) })
@@ -19,7 +19,7 @@ func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *ap
 		w.field(name, value)
 		r.remember(name, value)
 	})
-	if r.walk.told = w.told; w.told {
+	if r.walk.wantsLogprobs = w.wantsLogprobs; w.wantsLogprobs {
 		w.raw("logprobs", "true")
 	}
 	w.close('}')
@@ -28,19 +28,19 @@ func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *ap
 
 type responsesWriter struct {
 	writer
-	// said, thoughts and calls are the parts of the collected assistant's message.
+	// said, thoughts and calls are the parts of the collected assistant message.
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
-	// spaces are the functions of namespaces by their names in the chat. spelled is how many bytes
-	// of namespaces the functions repeat.
+	// spaces maps names in the chat to the functions of namespaces. spelled is the number of bytes
+	// of namespaces that the functions repeat.
 	spaces  map[string]function
 	spelled int
-	// customs has the names of tools that take a text. told is true if the caller asks for
-	// probabilities of tokens.
-	customs map[string]bool
-	told    bool
-	// pictures are results' pictures, which follow in a user's message.
+	// customs has the names of tools whose input is a text. wantsLogprobs means that the caller
+	// asks for the probabilities of tokens.
+	customs       map[string]bool
+	wantsLogprobs bool
+	// pictures lists the pictures of results, which follow in a user message.
 	pictures []picture
 }
 
@@ -48,8 +48,8 @@ type responsesWriter struct {
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
-		// The answer repeats metadata; client metadata is for the client; without built-in tools
-		// their limit has no effect.
+		// The response repeats metadata. Client metadata is for the client. A limit of built-in
+		// tools has no effect without such tools.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)
@@ -67,9 +67,10 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 		w.elements(value, name, func(i int, what gjson.Result) {
 			switch what.Str {
 			case "reasoning.encrypted_content":
-				// The answer has the plain reasoning, so encrypted reasoning is not needed.
+				// The response contains the reasoning in plain text, so it needs no encrypted
+				// reasoning.
 			case "message.output_text.logprobs":
-				w.told = true
+				w.wantsLogprobs = true
 			default:
 				w.unknown(fmt.Sprintf("include[%d]", i))
 			}
@@ -89,7 +90,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 		case value.Type != gjson.Number:
 			w.want(name, "an integer")
 		case value.Num != 0:
-			w.told = true
+			w.wantsLogprobs = true
 			w.raw(name, value.Raw)
 		}
 	default:
@@ -97,12 +98,13 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 			return
 		}
-		// Checked later by the row, as for chat.
+		// The row's rules check it later, as for chat.
 		w.raw(name, value.Raw)
 	}
 }
 
-// reasoning writes the effort. It ignores a summary, because the answer has the reasoning itself.
+// reasoning writes the effort. It ignores the summary setting, because the response contains the
+// reasoning itself.
 func (w *responsesWriter) reasoning(value gjson.Result) {
 	w.members(value, "reasoning", func(name string, value gjson.Result) {
 		switch name {
@@ -117,7 +119,7 @@ func (w *responsesWriter) reasoning(value gjson.Result) {
 	})
 }
 
-// format writes the form of the answer.
+// format writes the response format.
 func (w *responsesWriter) format(value gjson.Result) {
 	w.members(value, "text", func(name string, value gjson.Result) {
 		switch name {

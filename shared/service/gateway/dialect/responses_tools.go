@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxSpelled limits how many bytes of namespaces their functions repeat: in a chat each function
-// has the name and description of its namespace.
+// maxSpelled limits the bytes of repeated namespaces: in a chat, each function repeats the name and
+// the description of its namespace.
 const maxSpelled = 1 << 20
 
 type function struct{ space, name string }
@@ -49,10 +49,11 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	}
 }
 
-// function writes a function. In a namespace, its name and description start with the namespace's.
+// function writes a function. If it is in a namespace, its name and description start with those of
+// the namespace.
 func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
 	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
-		w.refuse(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)
+		w.reject(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)
 		return
 	}
 	w.object(func() {
@@ -132,8 +133,8 @@ type picture struct {
 	place      string
 }
 
-// showPictures writes the pictures of results as a user's message, because few servers accept them
-// in a tool message.
+// showPictures writes the pictures of results as a user message, because few servers accept them in
+// a tool message.
 func (w *responsesWriter) showPictures() {
 	if len(w.pictures) == 0 {
 		return

@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// writer appends JSON, and keeps the first problem of a request.
+// writer appends JSON and records the first problem of a request.
 type writer struct {
 	out     []byte
 	problem *apierror.Error
-	// comma means that a member or an element precedes the next one.
+	// comma means that the next member or element needs a comma before it.
 	comma bool
 }
 
@@ -40,7 +40,6 @@ func (w *writer) text(name, value string) {
 	w.out = append(w.out, jsonedit.Quote(value)...)
 }
 
-// object writes an object as an element. members writes its members.
 func (w *writer) object(members func()) {
 	w.next()
 	w.open('{')
@@ -62,21 +61,21 @@ func (w *writer) inner(name string, members func()) {
 	w.close('}')
 }
 
-// refuse keeps the first problem.
-func (w *writer) refuse(param, code, format string, args ...any) {
+// reject records the first problem.
+func (w *writer) reject(param, code, format string, args ...any) {
 	if w.problem == nil {
 		w.problem = apierror.Invalid(param, code, format, args...)
 	}
 }
 
-// unknown refuses a member or a type that chat does not have.
+// unknown rejects a member or a type that chat does not have.
 func (w *writer) unknown(place string) {
-	w.refuse(place, apierror.UnknownParameter,
-		"%s: chat cannot carry it, and the model's servers serve nothing else.", place)
+	w.reject(place, apierror.UnknownParameter,
+		"%s is not supported: the servers of this model support only chat, which has no equivalent.", place)
 }
 
 func (w *writer) want(place, kind string) {
-	w.refuse(place, apierror.InvalidType, "%s: expected %s.", place, kind)
+	w.reject(place, apierror.InvalidType, "%s: expected %s.", place, kind)
 }
 
 func (w *writer) isText(value gjson.Result, place string) bool {
@@ -86,7 +85,7 @@ func (w *writer) isText(value gjson.Result, place string) bool {
 	return value.Type == gjson.String
 }
 
-// members calls yield for the members of an object that are not null.
+// members calls yield for each member of an object, except for null members.
 func (w *writer) members(object gjson.Result, place string, yield func(name string, value gjson.Result)) {
 	if !object.IsObject() {
 		w.want(place, "an object")
@@ -116,7 +115,7 @@ func (w *writer) elements(array gjson.Result, place string, yield func(i int, va
 // inside returns a JSON string without its quotes.
 func inside(value gjson.Result) string { return value.Raw[1 : len(value.Raw)-1] }
 
-// below joins the place of an object and the name of a member.
+// below joins the path of an object with the name of a member.
 func below(place, name string) string {
 	if place == "" {
 		return name
@@ -124,7 +123,7 @@ func below(place, name string) string {
 	return place + "." + name
 }
 
-// part writes a text part from JSON.
+// part writes a text part. text is JSON.
 func (w *writer) part(text string) {
 	w.object(func() {
 		w.raw("type", `"text"`)
@@ -132,7 +131,7 @@ func (w *writer) part(text string) {
 	})
 }
 
-// picture writes an image_url part. The pieces make a JSON string.
+// picture writes an image_url part. The concatenated pieces are a JSON string.
 func (w *writer) picture(pieces ...string) {
 	w.object(func() {
 		w.raw("type", `"image_url"`)
@@ -154,7 +153,7 @@ func (w *writer) joined(name string, texts []gjson.Result) {
 	w.out = append(w.out, '"')
 }
 
-// call writes a function call. The values are JSON strings.
+// call writes a function call. All values are JSON strings.
 func (w *writer) call(id, name, arguments string) {
 	w.object(func() {
 		w.raw("id", id)
@@ -166,7 +165,7 @@ func (w *writer) call(id, name, arguments string) {
 	})
 }
 
-// namedChoice writes the choice of a function by its name, which is JSON.
+// namedChoice writes the choice of a function. name is JSON.
 func (w *writer) namedChoice(name string) {
 	w.inner("tool_choice", func() {
 		w.raw("type", `"function"`)

@@ -1,5 +1,5 @@
-// Package jsonedit changes JSON texts in place: all other bytes stay unchanged. The gateway uses it
-// for requests and answers.
+// Package jsonedit edits JSON texts in place and leaves all other bytes unchanged. The gateway uses
+// it for requests and responses.
 package jsonedit
 
 import (
@@ -18,17 +18,17 @@ const (
 	// MaxDepth limits the nesting of arrays and objects. Model servers fail at about a thousand
 	// levels, and some of them crash.
 	MaxDepth = 128
-	// maxCopy limits the texts that Reader copies, in bytes.
+	// maxCopy is the size of the largest text that Reader copies, in bytes.
 	maxCopy = 64 << 10
 )
 
-// Edit replaces text[From:To] of a JSON text by With. If both are the same, it inserts With.
+// Edit replaces text[From:To] of a JSON text with With. If From equals To, it inserts With.
 type Edit struct {
 	From, To int
 	With     []byte
 }
 
-// Append appends the text with the edits applied, which must not overlap. It sorts them.
+// Append appends the text with the edits applied. It sorts the edits, which must not overlap.
 func Append(out, text []byte, edits []Edit) []byte {
 	sortEdits(edits)
 	at := 0
@@ -43,8 +43,8 @@ func sortEdits(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 }
 
-// Edited is a JSON text whose edits are applied when it is written, so that the text is not in
-// memory twice.
+// Edited is a JSON text whose edits are applied when it is written, so that memory holds the text
+// only once.
 type Edited struct {
 	text   []byte
 	edits  []Edit
@@ -70,8 +70,8 @@ func (e Edited) Bytes() []byte {
 	return out.Bytes()
 }
 
-// Reader returns a reader of the edited text. It copies a short text, because its buffer may be
-// reused while an abandoned call is still being written.
+// Reader returns a reader of the edited text. It copies a short text, because the buffer of a short
+// text may be reused while an abandoned call still writes it.
 func (e Edited) Reader() io.Reader {
 	if len(e.text) <= maxCopy {
 		return bytes.NewReader(e.Bytes())
@@ -84,7 +84,7 @@ func (e Edited) Reader() io.Reader {
 	return io.MultiReader(append(pieces, bytes.NewReader(e.text[at:]))...)
 }
 
-// CopyTo writes the edited text to a writer that keeps its first error.
+// CopyTo writes the edited text to a writer that remembers its first error.
 func (e Edited) CopyTo(w io.Writer) {
 	at := 0
 	for _, change := range e.edits {
@@ -95,12 +95,12 @@ func (e Edited) CopyTo(w io.Writer) {
 	_, _ = w.Write(e.text[at:])
 }
 
-// Replace returns the edit that replaces a gjson value.
+// Replace returns an edit that replaces a gjson value.
 func Replace(value gjson.Result, with []byte) Edit {
 	return Edit{value.Index, value.Index + len(value.Raw), with}
 }
 
-// InsertMembers returns the edit that inserts members at the start of a gjson object.
+// InsertMembers returns an edit that inserts members at the start of a gjson object.
 func InsertMembers(object gjson.Result, members ...string) Edit {
 	with := strings.Join(members, ",")
 	if !isEmptyObject(object) {
@@ -119,8 +119,8 @@ func isEmptyObject(object gjson.Result) bool {
 	return empty
 }
 
-// ValidUTF8 returns the text with invalid UTF-8 replaced, because clients refuse such JSON. It
-// returns a valid text unchanged.
+// ValidUTF8 replaces invalid UTF-8, because clients reject JSON that contains it. It returns a
+// valid text unchanged.
 func ValidUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
@@ -128,18 +128,17 @@ func ValidUTF8(text []byte) []byte {
 	return bytes.ToValidUTF8(text, []byte("\ufffd"))
 }
 
-// Quote returns the text as JSON.
 func Quote(text string) []byte {
-	quoted, _ := json.Marshal(text) // a string is always encoded
+	quoted, _ := json.Marshal(text) // Marshal cannot fail for a string
 	return quoted
 }
 
 // unsafeString converts bytes without copying them. They must not change while the string is used.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// ParseObject reads a text as one JSON object. ok is false if it is not one, or is nested too
-// deeply: gjson takes a stack frame for each level, and megabytes of brackets would end the
-// process. The Index of the result and its members counts from the start of the text.
+// ParseObject parses a text as one JSON object. ok is false for other texts and for those nested
+// deeper than MaxDepth: gjson uses a stack frame per level, so megabytes of brackets would crash
+// the process. The Index of the result and its members counts from the start of the text.
 func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {
@@ -170,7 +169,8 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// EndOfString returns the index of the quote that ends the string at start, or the length of the body.
+// EndOfString returns the index of the quote that closes the string at start, or len(body) if none
+// does.
 func EndOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// maxBeginningText limits the bytes of each text that count, maxBeginning of all together:
-	// calls with such a common part share their cache.
+	// maxBeginningText limits the hashed bytes of each text, and maxBeginning those of all texts.
+	// Calls with such a long common prefix share their cache.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10
-	// promptBeginning limits the bytes of a text completion's prompt that count. It has no turns,
-	// so a growing prompt keeps only this part.
+	// promptBeginning limits the hashed bytes of a text completion's prompt. Such a prompt has no
+	// turns, so only its start stays the same while it grows.
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes the common part of a conversation's calls, so that they go to the model server
-// that has it in its cache: the key, if the caller names one; else the body's prompt_cache_key;
-// else the beginning, which is the system prompt and everything before the model's first answer. It
-// is 0 without any of these (docs/contract/gateway.md#affinity).
+// Affinity hashes the common part of a conversation's calls, so that they use the model server that
+// has it cached. That part is the key if the caller sends one, or else the body's prompt_cache_key,
+// or else the system prompt and everything before the model's first message. It returns 0 without
+// any of these (docs/contract/gateway.md#affinity).
 //
-// The account is part of it, so one account's calls do not affect another's. The hash is the same
-// on every instance.
+// The hash includes the account, so one account's calls do not affect another's. It is the same on
+// every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {
-		return 0 // nothing is cached
+		return 0 // these routes cache nothing
 	}
 	b := beginning{left: maxBeginning}
 	b.hash.Reset()
@@ -37,7 +37,7 @@ func (r *Request) Affinity(account, key string) uint64 {
 		b.name("key")
 		b.name(key)
 	case r.cacheKey.end > r.cacheKey.start+len(`""`):
-		// Hash it like the header, so that both can name the same key.
+		// It is hashed like the header, so that both can name the same key.
 		b.name("key")
 		b.text(r.body[r.cacheKey.start:r.cacheKey.end])
 	default:
@@ -50,24 +50,24 @@ func (r *Request) Affinity(account, key string) uint64 {
 	return max(b.hash.Sum64(), 1)
 }
 
-// beginning hashes the beginning of a request, which is valid JSON.
+// beginning hashes the beginning of a request, which must be valid JSON.
 type beginning struct {
 	hash xxhash.Digest
 	left int
 }
 
-// zero separates hashed items. It occurs in no header and in no JSON string.
+// zero separates hashed items. It cannot occur in a header or a JSON string.
 var zero = []byte{0}
 
 func (b *beginning) name(name string) {
-	_, _ = b.hash.WriteString(name) // it never fails
+	_, _ = b.hash.WriteString(name)
 	_, _ = b.hash.Write(zero)
 }
 
-// text adds an undecoded JSON string.
+// text adds a JSON string without decoding it.
 func (b *beginning) text(value []byte) {
 	inside := value[1 : len(value)-1]
-	inside = inside[:min(len(inside), maxBeginningText, b.left)] // it may be that nothing is left
+	inside = inside[:min(len(inside), maxBeginningText, b.left)]
 	b.left -= len(inside)
 	_, _ = b.hash.Write(inside)
 	_, _ = b.hash.Write(zero)
@@ -99,8 +99,8 @@ func (b *beginning) of(r *Request) {
 	}
 }
 
-// message adds the texts of the message at i. It returns the message's end, and whether it belongs
-// to the beginning: the model's answers and everything after them do not.
+// message adds the texts of the message at i. It returns the end of the message and whether the
+// message belongs to the beginning. The model's messages and everything after them do not.
 func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	if body[i] != '{' {
 		return i, false
@@ -119,7 +119,7 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 			}
 			return end
 		case "type":
-			// A response's item other than a message belongs to a later turn.
+			// An item of Responses other than a message belongs to a later turn.
 			end := endOf(body, at)
 			belongs = belongs && string(body[at:end]) == `"message"`
 			return end
@@ -129,8 +129,8 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	return end, belongs
 }
 
-// texts adds all strings of the content at i, and returns its end. It ignores cache marks, because
-// clients move them between turns, and whether a content is one text or parts.
+// texts adds all strings of the content at i and returns its end. It ignores cache marks, because
+// clients move them between turns. A string and a list of parts with the same text hash the same.
 func (b *beginning) texts(body []byte, i int) (end int) {
 	switch body[i] {
 	case '"':
@@ -154,8 +154,8 @@ func (b *beginning) texts(body []byte, i int) (end int) {
 	return endOf(body, i)
 }
 
-// eachMember calls visit with the name and the value's place of each member of the object at i.
-// visit returns where the value ends. The result is where the object ends.
+// eachMember calls visit with the name and the value's offset of each member of the object at i.
+// visit returns the end of the value. The result is the end of the object.
 func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (end int) {
 	for i = next(body, i+1); body[i] != '}'; i = next(body, i) {
 		quote := jsonedit.EndOfString(body, i)
@@ -164,7 +164,7 @@ func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (
 	return i + 1
 }
 
-// next returns where the next token starts, after commas and colons.
+// next returns the start of the next token, after spaces, commas and colons.
 func next(text []byte, i int) int {
 	for {
 		switch text[i] {
@@ -176,7 +176,7 @@ func next(text []byte, i int) int {
 	}
 }
 
-// endOf returns where the value at i ends.
+// endOf returns the end of the value at i.
 func endOf(text []byte, i int) int {
 	depth := 0
 	for ; i < len(text); i++ {
@@ -188,7 +188,7 @@ func endOf(text []byte, i int) int {
 			continue
 		case ']', '}':
 			if depth == 0 {
-				return i // it follows a number or a literal
+				return i // the end of a number or a literal
 			}
 			depth--
 		case ' ', '\t', '\n', '\r', ',':
@@ -197,7 +197,7 @@ func endOf(text []byte, i int) int {
 			}
 			continue
 		default:
-			continue // of a number or a literal, or between members
+			continue // within a number or a literal, or between members
 		}
 		if depth == 0 {
 			return i + 1

@@ -25,7 +25,6 @@ func (s *scan) messages() (span, error) {
 	return s.reader.close(start)
 }
 
-// seen has the members of a message, and whether an assistant wrote it.
 type seen struct{ role, content, assistant bool }
 
 func (s *scan) message(i int) error {
@@ -48,7 +47,7 @@ func (s *scan) message(i int) error {
 	if !has.role && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
 	}
-	// An assistant's message may have only tool calls, reasoning, a refusal or audio.
+	// An assistant message may have only tool calls, reasoning, a refusal or audio.
 	if !has.content && !has.assistant && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}
@@ -56,8 +55,8 @@ func (s *scan) message(i int) error {
 	return err
 }
 
-// messageMember reads one member of a message. Members outside the contract, such as a speaker's
-// name or a call's id, are left to the upstream.
+// messageMember reads one member of a message. The upstream checks members outside the contract,
+// such as a speaker's name or the id of a call.
 func (s *scan) messageMember(i int, has *seen) error {
 	r := s.reader
 	name, _, err := r.key()
@@ -102,12 +101,12 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	case "system", "user", "tool", "developer":
 	default:
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.InvalidValue,
-			"%s: expected one of system, developer, user, assistant and tool.", s.messagePath(i, ".role"))
+			"%s: expected system, developer, user, assistant or tool.", s.messagePath(i, ".role"))
 	}
 }
 
-// messagePath names a place in a message, such as messages[0].role. It is "" once a problem is
-// known, because it would not be reported.
+// messagePath returns the path of a place in a message, such as messages[0].role. It returns ""
+// once a problem is known, because the path would not be reported.
 func (s *scan) messagePath(i int, rest string) string {
 	if s.knows(messagesField) {
 		return ""
@@ -115,7 +114,7 @@ func (s *scan) messagePath(i int, rest string) string {
 	return fmt.Sprintf("messages[%d]%s", i, rest)
 }
 
-// parts reads a content that is an array of objects with types. The upstream checks the types.
+// parts reads a content that is an array of typed objects. The upstream checks the types.
 func (s *scan) parts(message int) error {
 	start, err := s.reader.open()
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// tools reads the tools, which must be objects. The upstream checks the rest.
+// tools checks that the tools are objects. The upstream checks the rest.
 func (s *scan) tools() (span, error) {
 	r := s.reader
 	start, err := r.open()
@@ -71,8 +71,8 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 	}
 }
 
-// toolChoice reads {type: function, function: {name}}. Other types, such as custom and
-// allowed_tools, are left to the upstream.
+// toolChoice reads {type: function, function: {name}}. The upstream checks other types, such as
+// custom and allowed_tools.
 func (s *scan) toolChoice() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -102,7 +102,7 @@ func (s *scan) toolChoice() (span, error) {
 }
 
 // responseFormat reads {type: text}, {type: json_object} or {type: json_schema, json_schema:
-// {...}}. Other types, such as a grammar, are left to the upstream.
+// {...}}. The upstream checks other types, such as a grammar.
 func (s *scan) responseFormat() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -128,10 +128,9 @@ func (s *scan) responseFormat() (span, error) {
 	return at, nil
 }
 
-// isName reports whether a value is a JSON string that is not empty.
+// isName reports whether a value is a non-empty JSON string.
 func isName(value jsontext.Value) bool { return value.Kind() == '"' && len(value) > len(`""`) }
 
-// isString reports whether a value is the text as a JSON string.
 func isString(value jsontext.Value, text string) bool {
 	if value.Kind() != '"' {
 		return false

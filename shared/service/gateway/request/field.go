@@ -8,12 +8,13 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// field is a top-level field that the gateway reads. Errors are reported in the order of fields.
+// field is a top-level field that the gateway reads. Errors are reported in the order of these
+// fields.
 type field uint8
 
 const (
 	modelField field = iota
-	// modelsField is not in the contract: fallback models.
+	// modelsField lists fallback models. It is not in the contract.
 	modelsField
 	messagesField
 	promptField
@@ -22,8 +23,8 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is the row's name for the token limit, if it is neither of the two. A caller
-	// must not bypass the limit by it.
+	// rowTokensField is the row's name for the token limit if it is neither of the two. A caller
+	// must not bypass the limit with it.
 	rowTokensField
 	toolsField
 	toolChoiceField
@@ -46,11 +47,11 @@ const (
 	previousResponseField
 	conversationField
 	backgroundField
-	// nField and bestOfField are not in the contract. They are forwarded, within the row's limits.
+	// nField and bestOfField are not in the contract. They are forwarded within the row's limits.
 	nField
 	bestOfField
 	fieldCount
-	// otherField is any other field, which is forwarded unchanged.
+	// otherField is any other field. It is forwarded unchanged.
 	otherField
 )
 
@@ -64,8 +65,8 @@ var fieldNames = [fieldCount]string{
 
 func (f field) String() string { return fieldNames[f] }
 
-// fieldOf returns the field of a name on a route. A field of the other route is otherField, because
-// the contract does not name it here.
+// fieldOf returns the field that a name has on a route, or otherField if the route does not define
+// it.
 func fieldOf(route catalog.Route, name []byte) field {
 	if route != catalog.Chat && route != catalog.Completions {
 		return dialectField(route, name)
@@ -124,7 +125,7 @@ func fieldOf(route catalog.Route, name []byte) field {
 	return otherField
 }
 
-// dialectFields are the fields that the gateway reads on routes outside the contract.
+// dialectFields lists the fields that the gateway reads on routes outside the contract.
 var dialectFields = map[catalog.Route][]field{
 	catalog.Responses: {
 		modelField, inputField, streamField, temperatureField, topPField, maxOutputTokensField, toolsField,
@@ -146,7 +147,7 @@ func dialectField(route catalog.Route, name []byte) field {
 	return otherField
 }
 
-// required are the required fields, without the model. The first one is the prompt.
+// required returns the required fields except the model. The first one is the prompt.
 func required(route catalog.Route) []field {
 	switch route {
 	case catalog.Chat, catalog.CountTokens:
@@ -164,7 +165,7 @@ func required(route catalog.Route) []field {
 }
 
 // misplaced reports whether a name is another route's limit of generated tokens. Model servers that
-// convert one route to another read it there too, and a caller must not bypass a limit by it.
+// convert one route to another read it there, too, and a caller must not bypass a limit with it.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -178,7 +179,7 @@ func misplaced(route catalog.Route, name []byte) bool {
 
 // isUsual reports whether clients commonly send a field outside the contract: fields of OpenAI's
 // two routes, of the route's dialect, and of common samplers. They affect only the caller's
-// completion. The model's row must allow any other field.
+// completion. Any other field must be permitted by the model's row.
 func isUsual(route catalog.Route, name []byte) bool {
 	switch route {
 	case catalog.Responses:
@@ -215,8 +216,8 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the field that an unknown name means to a reader that ignores case. Such model
-// servers exist, and MAX_TOKENS must not bypass a limit.
+// looksLike returns the field that an unknown name means to a reader that ignores case. Some model
+// servers ignore it, and MAX_TOKENS must not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {
@@ -233,23 +234,24 @@ func looksLike(route catalog.Route, name []byte) (field, bool) {
 	return 0, false
 }
 
-// sentField is a field of the body. A missing or null field has no kind.
+// sentField is a field of the body. A missing or null field has kind 0.
 type sentField struct {
 	kind jsontext.Kind
 	// sent means that the field is in the body, even as null.
 	sent       bool
 	key, value span
-	// ordinal is how many members precede it. previous is where the last of them ends, and next
-	// where the following one starts, or -1.
+	// ordinal is the number of members before it. previous is the end of the last of them. next is
+	// the start of the following member, or -1.
 	ordinal, previous, next int
 }
 
-// present reports whether the field has a value; null counts as absent.
+// present reports whether the field has a value. null counts as absent.
 func (m *sentField) present() bool { return m.kind != 0 }
 
-// object is an object whose member a rule may set.
+// object is an object to which a rule may add members.
 type object struct {
-	// open is where the first member starts. last is where the last one ends, unless the object is empty.
+	// open is the start of the first member. last is the end of the last one if the object is not
+	// empty.
 	open, last int
 	empty      bool
 }

@@ -15,23 +15,24 @@ import (
 )
 
 const (
-	// maxMembers limits the members of all objects of a request. Detecting duplicate names costs
-	// memory for each.
+	// maxMembers limits the members of all objects of a request. The detection of duplicate names
+	// uses memory for each.
 	maxMembers = 1 << 18
-	// maxValues limits the values of a request, without the first ones of its objects and arrays.
-	// Reading takes time for each, even if the request is refused.
+	// maxValues limits the commas in a request, and so its values. Parsing takes time for each
+	// value, even if the request is then rejected.
 	maxValues = 1 << 20
-	// maxParam limits how many bytes of a caller's names an error repeats.
+	// maxParam limits the bytes of a caller's names that an error repeats.
 	maxParam = 256
-	// maxReaderRoom limits the buffers that a reader keeps for the next body, in bytes.
-	maxReaderRoom = 16 << 10
+	// maxReaderBuffer is the size of the largest buffer that a reader keeps for the next body, in
+	// bytes.
+	maxReaderBuffer = 16 << 10
 )
 
-// span is a piece of a body, from start up to but not including end.
+// span is a piece of a body: body[start:end].
 type span struct{ start, end int }
 
-// jsonReader reads a body once and checks that it is JSON by RFC 7493: UTF-8 without lone
-// surrogates, and no duplicate names in an object. An ambiguous request cannot be checked.
+// jsonReader reads a body once and checks that it is JSON as defined by RFC 7493: UTF-8 without
+// lone surrogates, and no duplicate names in an object. An ambiguous request could not be checked.
 type jsonReader struct {
 	body    []byte
 	source  bytes.Buffer
@@ -45,7 +46,7 @@ type jsonReader struct {
 
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
-// newJSONReader returns a reader of a body, which must not change while it is used.
+// newJSONReader returns a reader of a body, which must not change while it is read.
 func newJSONReader(body []byte) *jsonReader {
 	r := jsonReaders.Get().(*jsonReader)
 	r.read(body)
@@ -53,7 +54,7 @@ func newJSONReader(body []byte) *jsonReader {
 }
 
 func (r *jsonReader) read(body []byte) {
-	r.body, r.large = body, r.large || len(body) > maxReaderRoom
+	r.body, r.large = body, r.large || len(body) > maxReaderBuffer
 	r.skeleton.reset()
 	if len(body) >= largeBody && r.skeleton.cutOut(body, longText) {
 		body = r.skeleton.bytes
@@ -62,10 +63,10 @@ func (r *jsonReader) read(body []byte) {
 	r.decoder.Reset(&r.source)
 }
 
-// offset is the decoder's place in the body.
+// offset returns the decoder's offset in the body.
 func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.InputOffset())) }
 
-// located adds the place in the body to an error.
+// located sets the offset in the body on a syntax error.
 func (r *jsonReader) located(err error) error {
 	var syntax *jsontext.SyntacticError
 	if len(r.skeleton.cuts) == 0 || !errors.As(err, &syntax) {
@@ -76,13 +77,13 @@ func (r *jsonReader) located(err error) error {
 	return &located
 }
 
-// reset drops the body and large buffers. Returned values become invalid.
+// reset discards the body and large buffers. Returned values become invalid.
 func (r *jsonReader) reset() {
 	if r.large {
 		*r = jsonReader{}
 	}
 	r.read(nil)
-	if max(cap(r.name), cap(r.text)) > maxReaderRoom {
+	if max(cap(r.name), cap(r.text)) > maxReaderBuffer {
 		r.name, r.text = nil, nil
 	}
 }
@@ -92,8 +93,8 @@ func (r *jsonReader) free() {
 	jsonReaders.Put(r)
 }
 
-// kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n',
-// '}' or ']'. It is 0 if no JSON follows; reading then returns the error.
+// kind returns the kind of the next token: '{', '[', '"', '0', 't', 'f', 'n', '}' or ']'. It
+// returns 0 if no valid JSON follows. The next read then returns the error.
 func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 
 func (r *jsonReader) value() (jsontext.Value, span, error) {
@@ -106,21 +107,21 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 	return r.body[at.start:at.end:at.end], at, nil
 }
 
-// open reads the bracket that opens an object or array, and returns its place.
-// The members or elements follow until kind is the closing bracket. If no JSON
-// follows, kind is 0 and reading returns the error.
+// open reads the opening bracket of an object or array and returns its offset. The members or
+// elements follow until kind is the closing bracket. If no valid JSON follows, kind is 0 and the
+// next read returns the error.
 func (r *jsonReader) open() (int, error) {
 	_, err := r.decoder.ReadToken()
 	return r.offset() - 1, r.located(err)
 }
 
-// close reads the closing bracket, and returns the span since start.
+// close reads the closing bracket and returns the span from start.
 func (r *jsonReader) close(start int) (span, error) {
 	_, err := r.decoder.ReadToken()
 	return span{start, r.offset()}, r.located(err)
 }
 
-// key reads the name of a member, which is valid until the next one is read.
+// key reads the name of a member. It is valid until the next name is read.
 func (r *jsonReader) key() ([]byte, span, error) {
 	value, at, err := r.value()
 	if err != nil {
@@ -134,13 +135,13 @@ func (r *jsonReader) key() ([]byte, span, error) {
 	return r.name, at, err
 }
 
-// string returns the text of a JSON string, valid until the next call.
+// string returns the decoded text of a JSON string. It is valid until the next call.
 func (r *jsonReader) string(value jsontext.Value) []byte {
 	inside := value[1 : len(value)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {
 		return inside
 	}
-	// The value was read before, so it is valid.
+	// The value was already validated.
 	r.text, _ = jsontext.AppendUnquote(r.text[:0], value)
 	return r.text
 }
@@ -151,7 +152,7 @@ func (r *jsonReader) end() error {
 		return nil
 	}
 	if err == nil {
-		return errors.New("something follows the request's object")
+		return errors.New("the body has more data after its JSON object")
 	}
 	return r.located(err)
 }
@@ -160,7 +161,7 @@ func (r *jsonReader) end() error {
 // The body need not be JSON.
 func checkNesting(body []byte) *apierror.Error {
 	// First count brackets, colons and commas, including those within strings. That is many times
-	// faster than parsing, and usually suffices.
+	// faster than parsing and usually sufficient.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil
@@ -189,20 +190,20 @@ func checkNesting(body []byte) *apierror.Error {
 	return nil
 }
 
-// notJSON returns the error for a body that could not be read. It names the place, but repeats only
-// a duplicate name from the body.
+// notJSON returns the error for a body that could not be parsed. It gives the offset. It repeats no
+// text of the body except a duplicate name.
 func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {
 	case !errors.As(err, &syntax):
 		return apierror.Invalid("", apierror.InvalidJSON, "The body is not one JSON object.")
 	case errors.Is(err, jsontext.ErrDuplicateName):
-		return apierror.Invalid(pathOf(syntax.JSONPointer), apierror.InvalidJSON, "The body has the field twice in one object.")
+		return apierror.Invalid(pathOf(syntax.JSONPointer), apierror.InvalidJSON, "The body has this field twice in one object.")
 	}
 	return apierror.Invalid("", apierror.InvalidJSON, "The body is not valid JSON at byte %d.", syntax.ByteOffset)
 }
 
-// pathOf returns a place in the body as a param, such as messages[0].role.
+// pathOf converts a JSON pointer to a param, such as messages[0].role.
 func pathOf(pointer jsontext.Pointer) string {
 	var path strings.Builder
 	for token := range pointer.Tokens() {

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// prompt checks the prompt of a completion in its four forms.
+// prompt checks the prompt of a completion, which may have four forms.
 func (s *scan) prompt(f field, value jsontext.Value) {
 	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
 	s.prompts = 1
@@ -49,8 +49,8 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks the input of embeddings, which is like a completion's prompt, or a response's input
-// that is not an array.
+// input checks the input of embeddings, which has the form of a prompt, or the input of a response
+// if it is not an array.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
@@ -60,17 +60,17 @@ func (s *scan) input(value jsontext.Value) {
 	}
 }
 
-// items reads a response's input that is an array. The upstream checks the items.
+// items reads a response's input if it is an array. The upstream checks the items.
 func (s *scan) items() (span, error) {
-	at, err := s.texture()
+	at, err := s.scanMedia()
 	if err == nil && isEmpty(s.reader.body[at.start:at.end]) {
 		s.wrong(inputField, "input", apierror.EmptyArray, "input: expected at least one item.")
 	}
 	return at, err
 }
 
-// texts checks the texts to rank or score: a text, an object with one, or an array of them. Each
-// pair is a separate prompt.
+// texts checks the texts to rank or score: a text, an object with a text, or an array of these.
+// Each pair is a separate prompt.
 func (s *scan) texts(f field, value jsontext.Value) {
 	n := 1
 	switch value.Kind() {
@@ -97,12 +97,12 @@ func (s *scan) texts(f field, value jsontext.Value) {
 	s.prompts = max(s.prompts, n)
 }
 
-// maxInputs limits the texts that one call embeds, ranks or scores. They are only read, which is
-// cheap compared to a completion.
+// maxInputs limits the texts that one call embeds, ranks or scores. The model only reads them,
+// which is cheap compared to a completion.
 const maxInputs = 2048
 
-// tokenIDs counts the elements of an array if all are token ids, which are integers of at least 0:
-// the array has only digits, commas and space.
+// tokenIDs returns the number of elements if all are token ids, which are non-negative integers:
+// the array contains only digits, commas and space.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -120,7 +120,7 @@ func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	return n + 1, true
 }
 
-// elements returns the elements of a valid array.
+// elements iterates over the elements of a valid array.
 func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	return func(yield func(jsontext.Value) bool) {
 		r := newJSONReader(array)
@@ -136,7 +136,7 @@ func elements(array jsontext.Value) iter.Seq[jsontext.Value] {
 	}
 }
 
-// members returns the members of a valid object.
+// members iterates over the members of a valid object.
 func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	return func(yield func(string, jsontext.Value) bool) {
 		r := newJSONReader(object)
@@ -157,8 +157,8 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
-// bound checks a request against the row's limits, because every waiting caller pays for the cost
-// of one call.
+// bound checks a request against the row's limits, because an expensive call delays all other
+// callers.
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {
@@ -174,34 +174,35 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes limits the bytes of text of one token. The longest tokens of vocabularies, which
-// are runs of spaces, have half of that.
+// maxTokenBytes limits the bytes of text per token. The longest tokens of vocabularies, which are
+// runs of spaces, have half as many.
 const maxTokenBytes = 256
 
-// fits reports whether the prompt may fit into the model's context. It underestimates, so that it never
-// refuses a prompt that the model would accept. ids is how many token ids the longest prompt has.
+// fits reports whether the prompt may fit into the model's context. It underestimates the length,
+// so it never rejects a prompt that the model would accept. ids is the number of token ids of the
+// longest prompt.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
 	if ids > most {
 		return false
 	}
 	if len(r.body)/maxTokenBytes <= most {
-		return true // in nearly all cases
+		return true // the usual case
 	}
 	if r.Route == catalog.Embeddings || r.Route == catalog.Rerank || r.Route == catalog.Score {
-		return true // each text is a separate prompt, and servers may cut it
+		return true // each text is a separate prompt, and servers may truncate it
 	}
 	text, longest := 0, 0
 	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
 	if r.Route == catalog.Completions {
 		r.PromptTexts(count)
-		return longest/maxTokenBytes <= most // each is a separate prompt
+		return longest/maxTokenBytes <= most // each text is a separate prompt
 	}
 	if r.Route != catalog.Chat {
 		r.PromptTexts(count)
 		return text/maxTokenBytes <= most
 	}
-	// A template may omit anything else.
+	// Count only the contents: a template may omit anything else.
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
 	defer reader.free()
@@ -215,12 +216,13 @@ func (r *Request) fits(ids int) bool {
 	return text/maxTokenBytes <= most
 }
 
-// tokensAround is about how many tokens a chat template adds per message.
+// tokensAround is the approximate number of tokens that a chat template adds per message.
 const tokensAround = 4
 
 // PromptTexts calls yield with each piece of text that the model reads: the contents of a chat, its
-// tool calls and the tools as JSON, or the prompts of a completion. A piece is valid until the next
-// one. The result counts further tokens: token ids, and an estimate of the template's tokens.
+// tool calls and tools as JSON, or the prompts of a completion. A piece is valid until the next
+// call of yield. The result counts further tokens: token ids, and an estimate of the template's
+// tokens.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
@@ -276,8 +278,8 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts calls yield with the texts in a prompt of any shape: strings, and the members of objects
-// that the model reads. The result is the estimated template tokens of objects with a role.
+// texts calls yield with the texts in a prompt of any shape: strings, and the object members that
+// the model reads. The result is the estimated number of template tokens for objects with a role.
 func (r *jsonReader) texts(value jsontext.Value, yield func(text []byte)) (tokens int) {
 	switch value.Kind() {
 	case '"':

@@ -293,7 +293,7 @@ func TestModelAndScopeComeFirst(t *testing.T) {
 		if slug == "short" {
 			return ""
 		}
-		return "The token does not reach this model."
+		return "The token may not use this model."
 	}
 	for _, c := range []struct {
 		name   string

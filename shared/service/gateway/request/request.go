@@ -1,4 +1,4 @@
-// Package request reads requests for completions. It checks them by the rules of
+// Package request parses requests for completions. It checks them by the rules of
 // docs/contract/gateway.md, clamps their limits, and rewrites them for upstreams. It reads a body
 // once and copies none of it.
 package request
@@ -12,43 +12,44 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Caller has the checks of a request: the models, and the caller's permissions.
+// Caller has the models and the permissions that a request is checked against.
 type Caller struct {
-	// Row is set for a call that has fallen back to this row. Find and Refuses are then not called.
+	// Row is set for a call that has fallen back to this row. Then Find and Refuses are not called.
 	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
-	// Refuses returns the reason why the caller may not use the model, or ""; it may be nil.
+	// Refuses returns the reason that the caller may not use the model, or "". It may be nil.
 	Refuses func(slug string) string
-	// MaxTokens is the tier's limit on tokens of one completion; 0 means no limit.
+	// MaxTokens is the tier's limit on the tokens of one completion. 0 means no limit.
 	MaxTokens int
 }
 
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
-	// Models are the rows in the field models, each once and without Model. Named means that the
-	// field is present.
+	// Models lists the rows in the models field, without duplicates and without Model. Named means
+	// that the field is present.
 	Models []*catalog.Inference
 	Named  bool
-	// Stream means that the answer is Server-Sent Events.
+	// Stream means that the response consists of Server-Sent Events.
 	Stream bool
 	// IncludeUsage means that the caller asked for the usage at the end of the stream. The upstream
 	// is always asked for it.
 	IncludeUsage bool
-	// Completions limits how many completions are generated, over all prompts.
+	// Completions is the maximum number of completions over all prompts.
 	Completions int
-	// MostTokens limits the tokens of each of them.
+	// MostTokens limits the tokens of each completion.
 	MostTokens int
-	// TextOnly means that the model reads only text in the body.
+	// TextOnly means that the body contains only text for the model.
 	TextOnly bool
 
 	body []byte
-	// edits are the changes by the rules, without the model's name.
+	// edits lists the edits by the rules, without the model's name.
 	edits []jsonedit.Edit
-	// model, prompt and tools are their places in the body. promptIDs is how many token ids the prompt has.
+	// model, prompt and tools are spans of the body. promptIDs is the number of token ids in the
+	// prompt.
 	model, prompt, tools span
 	promptIDs            int
-	// system and cacheKey are as in scan.
+	// system and cacheKey have the same meaning as in scan.
 	system, cacheKey span
 }
 
@@ -58,13 +59,15 @@ func unknown(param, format string, args ...any) *apierror.Error {
 	return e
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md and returns the first error: invalid JSON
-// (400), the model's existence (404), the caller's scope (403), then the fields in the order of the
-// contract (400). The request keeps body, which must not change afterwards. A request that is only too long
-// for the model is returned together with its error, because another model may accept it.
+// Parse checks a request by the rules of docs/contract/gateway.md and returns the first error. It
+// checks for invalid JSON (400), the model's existence (404), the caller's scope (403), and then
+// the fields in the order of the contract (400). The request retains body, which must not change. A
+// request that is only too long for the model is returned with its error, because another model may
+// accept it.
 //
-// A null field counts as absent, and is not forwarded. Duplicate names in an object are refused, and so are
-// names that differ from a known field only in case: model servers disagree about their meaning.
+// A null field counts as absent and is not forwarded. Duplicate names in an object are rejected. So
+// are names that differ from a known field only in case, because model servers disagree about their
+// meaning.
 func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
@@ -93,7 +96,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	name := m.MaxTokensField
 	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
-		// Now the model is known, which decides the meaning of other fields.
+		// Other fields have a meaning only now that the model is known.
 		s.begin(route, body)
 		s.row = m
 		if err := s.body(); err != nil {
@@ -119,7 +122,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	s.bound(m)
 	if s.problem == nil && !r.fits(s.longestIDs) {
 		s.wrong(prompt, prompt.String(), apierror.ContextExceeded,
-			"%s: longer than the %d tokens that the model %s reads.", prompt, m.ContextLength, m.ID)
+			"%s is longer than the %d tokens of the model %s's context.", prompt, m.ContextLength, m.ID)
 	}
 	r.rewrite(s, caller.MaxTokens)
 	if s.problem != nil && s.problem.Code == apierror.ContextExceeded {
@@ -131,10 +134,10 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	return r, nil
 }
 
-// Raw returns the caller's bytes, which must not be changed.
+// Raw returns the caller's bytes, which must not be modified.
 func (r *Request) Raw() []byte { return r.body }
 
-// others returns the rows in models, if the caller may use them all.
+// others returns the rows in the models field if the caller may use all of them.
 func (c Caller) others(route catalog.Route, first *catalog.Inference, names []string) ([]*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {
 		return nil, nil
@@ -152,7 +155,7 @@ func (c Caller) others(route catalog.Route, first *catalog.Inference, names []st
 	return rows, nil
 }
 
-// find returns the model in a field, if the caller may use it.
+// find returns the model in a field if the caller may use it.
 func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {
 		return c.Row, nil
@@ -165,7 +168,7 @@ func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inferenc
 		}
 		return nil, unknown(param, "The model %q does not exist.", slug)
 	case !m.Serves(route):
-		return nil, unknown(param, "The model %q has no %s route.", slug, route)
+		return nil, unknown(param, "The model %q does not support the %s route.", slug, route)
 	}
 	if c.Refuses != nil {
 		if why := c.Refuses(slug); why != "" {

@@ -10,10 +10,9 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Body returns the request for the upstream: the caller's bytes, changed only by the rules, with
-// the upstream's name for the model.
+// Body returns the request for the upstream: the caller's bytes with the edits by the rules and the
+// upstream's name for the model.
 func (r *Request) Body(upstreamModel string) jsonedit.Edited {
-	// A name with invalid UTF-8 is still quoted, with replacements.
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
 	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
 	return jsonedit.New(r.body, edits)
@@ -22,7 +21,7 @@ func (r *Request) Body(upstreamModel string) jsonedit.Edited {
 type rewriting struct {
 	scan  *scan
 	edits []jsonedit.Edit
-	// removed fields are not forwarded. added is appended after the last member.
+	// removed marks fields that are not forwarded. added is inserted after the last member.
 	removed [fieldCount]bool
 	added   []byte
 }
@@ -35,7 +34,6 @@ func (w *rewriting) add(name, value string) {
 	w.added = append(w.added, `,"`+name+`":`+value...)
 }
 
-// rewrite applies the rules for the upstream's request.
 func (r *Request) rewrite(s *scan, tierCap int) {
 	w := &rewriting{scan: s, edits: make([]jsonedit.Edit, 0, 4)}
 	for f := range nField {
@@ -71,8 +69,9 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	r.edits = w.edits
 }
 
-// limitTokens forwards one of the fields that limit tokens, clamped and under the upstream's name
-// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the model's.
+// limitTokens forwards one of the fields that limit tokens, clamped and with the upstream's name
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the
+// model's.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -97,7 +96,7 @@ func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	return w.clamp(winner, limit)
 }
 
-// outputLimit is how many tokens a call may generate.
+// outputLimit returns the number of tokens that a call may generate.
 func outputLimit(m *catalog.Inference, tierCap int) int {
 	if tierCap > 0 {
 		return min(m.MaxOutputLength, tierCap)
@@ -114,8 +113,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 	return min(n, limit)
 }
 
-// respond applies the rules of a native response: the limit of tokens, and no storage, which is not
-// every server's default. It returns that limit, or else the model's.
+// respond applies the rules for a natively served response: the token limit, and no storage, which
+// some servers enable by default. It returns the limit, or else the model's.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {
@@ -132,7 +131,7 @@ func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 }
 
 // reason applies the numbered rules of docs/contract/gateway.md#reasoning for reasoning_effort and
-// chat_template_kwargs, if they apply to the row.
+// chat_template_kwargs.
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
@@ -174,7 +173,7 @@ func (w *rewriting) askForUsage() {
 	}
 }
 
-// set adds members to the object of a field, and creates the object if it is absent.
+// set adds members to the object of a field. It creates the object if necessary.
 func (w *rewriting) set(f field, o *object, text string) {
 	switch m := &w.scan.members[f]; {
 	case m.present() && o.empty:
@@ -189,7 +188,7 @@ func (w *rewriting) set(f field, o *object, text string) {
 	}
 }
 
-// remove adds the edits for fields that are not forwarded, each with a comma.
+// remove adds the edits that remove fields, each with a comma.
 func (w *rewriting) remove() {
 	for f, removed := range w.removed {
 		if !removed {

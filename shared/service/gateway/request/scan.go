@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxModels limits the models that a call may name (docs/contract/limits.md#gateway-limits).
+// maxModels limits the models in the models field (docs/contract/limits.md#gateway-limits).
 const maxModels = 8
 
 // maxStops limits the stop sequences of a chat (docs/contract/limits.md#gateway-limits).
@@ -22,34 +22,33 @@ const maxStops = 4
 
 var errNotObject = errors.New("the body is not an object")
 
-// scan is the result of reading a body once.
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
-	// row is the model's row once it is known, because it decides the meaning of other fields.
-	// unusual means that a field needs that decision.
+	// row is the model's row once it is known. It decides the meaning of other fields, and unusual
+	// means that a field needs that decision.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
-	// last is where the last member of the body ends, or -1.
+	// last is the end of the body's last member, or -1.
 	last int
 
-	// problem is the error of the first wrong field, in the contract's order.
+	// problem is the error of the first invalid field in the contract's order.
 	problem      *apierror.Error
 	problemField field
 
 	model  string
 	models []string
-	// numbers has the values of integer fields. A respelled one was written like 5.0, which not
-	// every model server accepts.
+	// numbers has the values of integer fields. respelled marks those written like 5.0, which some
+	// model servers reject.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs is how many token ids all prompts have, longestIDs how many the longest has. prompts
-	// is the number of prompts.
+	// tokenIDs is the number of token ids in all prompts, and longestIDs the number in the longest.
+	// prompts is the number of prompts.
 	tokenIDs, longestIDs, prompts int
-	// asText means that response_format asks for plain text.
+	// asText means that response_format requests plain text.
 	asText bool
-	// beyondText means that the model may read more than the text of the body.
+	// beyondText means that the body may contain more than text for the model.
 	beyondText bool
 
 	// system is a system prompt outside of the messages. cacheKey is the caller's prompt_cache_key.
@@ -79,15 +78,15 @@ func (s *scan) free() {
 	scans.Put(s)
 }
 
-// wrong records a problem, unless an earlier field has one.
+// wrong records a problem unless an earlier field has one.
 func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	if !s.knows(f) {
 		s.problem, s.problemField = apierror.Invalid(param, code, format, args...), f
 	}
 }
 
-// knows reports whether the field or an earlier one has a recorded problem. Others need no message:
-// a body may have millions of them.
+// knows reports whether this field or an earlier one has a recorded problem. Further problems need
+// no message; a body may have millions of them.
 func (s *scan) knows(f field) bool { return s.problem != nil && f >= s.problemField }
 
 func (s *scan) wrongType(f field, param, want string) {
@@ -96,7 +95,7 @@ func (s *scan) wrongType(f field, param, want string) {
 	}
 }
 
-// body reads the request. It fails if the body is not one JSON object.
+// body reads the request. It fails if the body is not exactly one JSON object.
 func (s *scan) body() error {
 	r := s.reader
 	if r.kind() != '{' {
@@ -150,7 +149,7 @@ func (s *scan) body() error {
 	return r.end()
 }
 
-// noted is a field that is forwarded unchanged, but whose place is needed later.
+// noted is a field that is forwarded unchanged but whose position is needed later.
 type noted int
 
 const (
@@ -175,10 +174,10 @@ func noteOf(route catalog.Route, name []byte) noted {
 	return nothingNoted
 }
 
-// other reads a field that is forwarded unchanged. Only the system prompt is read in parts.
+// other reads a field that is forwarded unchanged. Only a system prompt is read part by part.
 func (s *scan) other(what noted, name []byte) (jsontext.Value, span, error) {
 	if what == systemNoted && s.reader.kind() == '[' {
-		at, err := s.texture()
+		at, err := s.scanMedia()
 		return nil, at, err
 	}
 	s.beyondText = s.beyondText || isMedia(name) && !isUsual(s.route, name)
@@ -203,10 +202,10 @@ func (s *scan) fieldOf(name []byte) field {
 		return rowTokensField
 	}
 	if known, ok := looksLike(s.route, name); ok {
-		s.wrong(known, string(name), apierror.InvalidValue, "%q: the name of the field is written %q.", name, known)
+		s.wrong(known, string(name), apierror.InvalidValue, "%q: the name of this field must be written %q.", name, known)
 	}
 	if misplaced(s.route, name) || s.row != nil && s.row.MaxTokensField == string(name) {
-		s.wrong(otherField, string(name), apierror.UnknownParameter, "%s: the route takes no field of this name.", name)
+		s.wrong(otherField, string(name), apierror.UnknownParameter, "%s: the route does not support this field.", name)
 	}
 	if isUsual(s.route, name) {
 		return otherField
@@ -214,7 +213,7 @@ func (s *scan) fieldOf(name []byte) field {
 	s.unusual = true
 	if s.row != nil && !s.row.Takes(string(name)) {
 		shown := string(name[:min(len(name), maxParam)])
-		s.wrong(otherField, shown, apierror.UnknownParameter, "%q: the model takes no field of this name.", shown)
+		s.wrong(otherField, shown, apierror.UnknownParameter, "%q: the model does not support this field.", shown)
 	}
 	return otherField
 }
@@ -258,7 +257,7 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The contract sets no limits: the upstream checks probabilities, but infinity is not a number.
+		// The contract sets no range, which the upstream checks. Infinity is not a number.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)
@@ -268,10 +267,10 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 		s.texts(f, value)
 	case storeField, backgroundField:
 		if kind != 'f' {
-			s.wrong(f, f.String(), apierror.InvalidValue, "%s: expected false, as nothing is kept between calls.", f)
+			s.wrong(f, f.String(), apierror.InvalidValue, "%s: expected false, because nothing is stored between calls.", f)
 		}
 	case previousResponseField, conversationField:
-		s.wrong(f, f.String(), apierror.InvalidValue, "%s: nothing is kept between calls; send the whole input.", f)
+		s.wrong(f, f.String(), apierror.InvalidValue, "%s: nothing is stored between calls; send the complete input.", f)
 	case maxTokensField, maxCompletionTokensField, maxOutputTokensField:
 		s.limit(f, f.String(), value)
 	case rowTokensField:
@@ -337,7 +336,7 @@ func (s *scan) slugs(value jsontext.Value) {
 
 func modelsPath(i int) string { return fmt.Sprintf("models[%d]", i) }
 
-// number checks a number and its range, both limits included.
+// number checks that a number is from low to high.
 func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	if value.Kind() != '0' {
 		s.wrongType(f, f.String(), "a number")
@@ -354,7 +353,6 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	}
 }
 
-// limit reads a number of tokens.
 func (s *scan) limit(f field, name string, value jsontext.Value) {
 	// A text completion may ask for 0 tokens to echo its prompt with probabilities. A chat may not.
 	least := 1
@@ -364,7 +362,7 @@ func (s *scan) limit(f field, name string, value jsontext.Value) {
 	s.integer(f, name, value, least)
 }
 
-// integer reads an integer. It may be written as 5.0, because some languages have no integers. A
+// integer reads an integer, which may be written as 5.0, because some languages have no integers. A
 // value out of range becomes the largest one, because all these fields are clamped.
 func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	whole, fraction, respelled := bytes.Cut(value, []byte("."))
@@ -380,8 +378,7 @@ func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	s.numbers[f], s.respelled[f] = int(n), respelled
 }
 
-// templateKwargs reads chat_template_kwargs, which is forwarded unchanged
-// except for two members.
+// templateKwargs reads chat_template_kwargs. It is forwarded unchanged except for two members.
 func (s *scan) templateKwargs() (span, error) {
 	return s.options(&s.kwargs, func(name []byte) *sentField {
 		switch string(name) {
@@ -407,7 +404,7 @@ func (s *scan) streamOptions() (span, error) {
 	return at, err
 }
 
-// options reads an object and stores the members for which find returns a place.
+// options reads an object and stores the members for which find returns a destination.
 func (s *scan) options(o *object, find func(name []byte) *sentField) (span, error) {
 	r := s.reader
 	start, err := r.open()

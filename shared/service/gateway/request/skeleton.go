@@ -11,29 +11,30 @@ import (
 )
 
 const (
-	// longText is the length in bytes from which a string is cut out of a body before it is parsed.
-	// largeBody is the length of bodies for which this is done.
+	// longText is the minimum length in bytes of a string that is cut out of a body before parsing.
+	// largeBody is the minimum length of a body for which this is done.
 	longText  = 1 << 10
 	largeBody = 8 << 10
-	// maxSkeleton limits the remaining bytes, which are a copy. If more would remain, the whole
+	// maxSkeleton limits the remaining bytes, which are a copy. If more would remain, the complete
 	// body is parsed.
 	maxSkeleton = 256 << 10
 )
 
-// skeleton is a body without the content of its long strings. A scan of eight bytes at a time has
-// checked those, several times faster than the parser.
+// skeleton is a body without the content of its long strings. A scan of eight bytes per step has
+// checked those, several times faster than the parser would.
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
 }
 
 type cut struct {
-	// at is the place in the skeleton after it. removed is how many bytes were cut out up to there.
+	// at is the offset in the skeleton after the cut. removed is the number of bytes cut out up to
+	// there.
 	at, removed int
 }
 
-// cutOut makes the skeleton of a body without strings of at least long bytes. It returns false if
-// nothing can be cut out or too much would remain. It keeps possible names of members.
+// cutOut builds the skeleton of a body without strings of at least long bytes. It returns false if
+// nothing can be cut out or too much would remain. It keeps strings that may be names of members.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	copied, removed := 0, 0
@@ -45,7 +46,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 		start := i + quote
 		end, valid := endOfText(body, start+1)
 		if !valid {
-			// The parser reports the error, or accepts bytes that the scan refuses.
+			// The parser reports the error, or accepts bytes that the scan rejects.
 			end = jsonedit.EndOfString(body, start)
 		}
 		i = end + 1
@@ -68,7 +69,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 	return true
 }
 
-// original converts a place in the skeleton to one in the body.
+// original converts an offset in the skeleton to one in the body.
 func (s *skeleton) original(place int) int {
 	before := sort.Search(len(s.cuts), func(i int) bool { return s.cuts[i].at >= place })
 	if before == 0 {
@@ -77,15 +78,15 @@ func (s *skeleton) original(place int) int {
 	return place + s.cuts[before-1].removed
 }
 
-// reset drops the body and large buffers.
+// reset discards the body and large buffers.
 func (s *skeleton) reset() {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
-	if cap(s.bytes)+cap(s.cuts) > maxReaderRoom {
+	if cap(s.bytes)+cap(s.cuts) > maxReaderBuffer {
 		*s = skeleton{}
 	}
 }
 
-// isValue reports whether the preceding bytes show that a string is not a member's name. After a
+// isValue reports whether the preceding bytes prove that a string is not a member's name. After a
 // comma it may be one.
 func isValue(before []byte) bool {
 	for i := len(before) - 1; i >= 0; i-- {
@@ -98,7 +99,7 @@ func isValue(before []byte) bool {
 	return false
 }
 
-// Bytes that end a run of plain text, in each byte of a word.
+// Each constant repeats a byte eight times in a word.
 const (
 	lows    = 0x0101010101010101
 	highs   = 0x8080808080808080
@@ -108,17 +109,18 @@ const (
 )
 
 // special returns a word with the highest bit set in each byte that is a quote, a backslash, a
-// control character or not ASCII. Bytes above the lowest such one may be set too.
+// control character or not ASCII. Bytes above the lowest match may be set, too.
 func special(word uint64) uint64 {
 	quote, slash := word^quotes, word^slashes
 	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs
 }
 
-// endOfText returns the index of the quote that ends the string whose text starts at i. valid is false if
-// the text is not JSON, is not UTF-8, or has a four-digit escape, which this does not check.
+// endOfText returns the index of the quote that ends the string whose text starts at i. valid is
+// false if the text is not JSON, is not UTF-8, or has a four-digit escape, which is not checked
+// here.
 func endOfText(body []byte, i int) (end int, valid bool) {
 	for {
-		for i+32 <= len(body) { // the processor handles four words at once
+		for i+32 <= len(body) { // the processor handles four words in parallel
 			words := body[i : i+32]
 			if special(binary.LittleEndian.Uint64(words))|special(binary.LittleEndian.Uint64(words[8:]))|
 				special(binary.LittleEndian.Uint64(words[16:]))|special(binary.LittleEndian.Uint64(words[24:])) != 0 {
@@ -146,7 +148,7 @@ func endOfText(body []byte, i int) (end int, valid bool) {
 		case c < ' ':
 			return 0, false
 		case c < utf8.RuneSelf:
-			i++ // near the end, without a whole word
+			i++ // fewer than eight bytes remain
 		default:
 			r, size := utf8.DecodeRune(body[i:])
 			if r == utf8.RuneError && size == 1 {
@@ -157,7 +159,7 @@ func endOfText(body []byte, i int) (end int, valid bool) {
 	}
 }
 
-// isShortEscape reports whether a backslash and the byte are a two-byte escape.
+// isShortEscape reports whether a backslash and the byte form a two-byte escape.
 func isShortEscape(c byte) bool {
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':

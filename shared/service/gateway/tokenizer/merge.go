@@ -1,14 +1,14 @@
 package tokenizer
 
-// merge encodes a piece of text that may not be a single token by byte pair encoding: starting with
-// bytes, it joins the two neighbours that make the token with the lowest id, until none do. It
-// calls yield with each token's id. It takes n log n steps for n bytes.
+// merge encodes a piece of text that may not be a single token by byte pair encoding. It starts
+// with single bytes and repeatedly joins the two neighbours whose token has the lowest id, until no
+// pair forms a token. It calls yield with each token's id. It takes O(n log n) steps for n bytes.
 func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	if id := v.find(piece); id != none {
 		yield(id)
 		return
 	}
-	// A part is stored at the index of its start. The last one, at the end, is empty.
+	// A part is stored at the index of its start. The last part, at the end, is empty.
 	parts := make([]part, len(piece)+1)
 	for i := range parts {
 		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
@@ -30,7 +30,7 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 		lowest := waiting.pop()
 		i := int(lowest & none)
 		if parts[i].pair != uint32(lowest>>32) {
-			continue // one of the two has become something else
+			continue // one of the two was joined to another part
 		}
 		gone := parts[i].next
 		parts[gone].pair = none
@@ -46,19 +46,19 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part is a part of a piece: the starts of the next and the previous one, and the id of the token that
-// it makes with the next, or none.
+// part is a part of a piece: the starts of the next and the previous part, and the id of the token
+// that it forms with the next one, or none.
 type part struct {
 	next, previous int
 	pair           uint32
 }
 
-// pair is two parts that may be joined: the id of their token, and 32 bits of the first one's
+// pair is a candidate for joining. It consists of the token's id and 32 bits of the first part's
 // offset. Among equal ids the first pair is the lowest.
 type pair uint64
 
-// pairs is a binary heap with the lowest pair in front. Unlike container/heap it does not allocate
-// for each pair.
+// pairs is a binary heap with the lowest pair first. Unlike container/heap it does not allocate for
+// each pair.
 type pairs []pair
 
 func (h *pairs) push(p pair) {

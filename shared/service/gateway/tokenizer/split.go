@@ -65,7 +65,7 @@ func spacesEnd(text string) int {
 	return end
 }
 
-// contraction returns the length of an English ending at the start of a text, or 0.
+// contraction returns the length of an English contraction at the start of a text, or 0.
 func contraction(text string) int {
 	if !strings.HasPrefix(text, "'") {
 		return 0
@@ -78,7 +78,7 @@ func contraction(text string) int {
 	return 0
 }
 
-// run returns the end of the characters of a kind that start at from.
+// run returns the end of the run of matching characters that starts at from.
 func run(text string, from int, is func(rune) bool) int {
 	for at, r := range text[from:] {
 		if !is(r) {

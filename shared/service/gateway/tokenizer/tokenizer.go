@@ -1,10 +1,9 @@
-// Package tokenizer counts, encodes and decodes tokens offline, with the
-// cl100k_base vocabulary that is compiled in.
+// Package tokenizer counts, encodes and decodes tokens offline with the built-in cl100k_base
+// vocabulary.
 //
-// Every model has its own vocabulary, so for most models a count is an
-// estimate, for upstreams that do not report how many tokens they used. The
-// vocabularies of Llama 3 and Qwen were derived from this one. For the embedded
-// model server, which uses it, counts are exact.
+// Every model has its own vocabulary, so for most models a count is an estimate. It is used if an
+// upstream does not report its tokens. The vocabularies of Llama 3 and Qwen are derived from this
+// one. Counts are exact for the embedded model server, which uses it.
 package tokenizer
 
 import (
@@ -14,26 +13,27 @@ import (
 	"unicode/utf8"
 )
 
-// chunkSize is how many bytes of text are tokenized at once. It limits the memory for a long text,
-// and the work for a single long word.
+// chunkSize is the number of bytes that are tokenized together. It limits the memory for a long
+// text, and the work for a single long word.
 const chunkSize = 4 << 10
 
-// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory from its first use on.
+// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory after its first
+// use.
 type Tokenizer struct {
 	vocabulary func() *vocabulary
 }
 
 func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
-// Count returns how many tokens the text has. A text of more than 4 KiB is cut into chunks, and tokens do
-// not span them, so the count may be too high by one per chunk.
+// Count returns the number of tokens in the text. A text of more than 4 KiB is split into chunks.
+// Tokens do not span chunks, so the count may be too high by one per chunk.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
 	t.encode(text, func(uint32) { count++ })
 	return count
 }
 
-// Encode returns the tokens of the text. It replaces invalid UTF-8 by U+FFFD.
+// Encode returns the tokens of the text. It replaces invalid UTF-8 with U+FFFD.
 func (t *Tokenizer) Encode(text string) []int {
 	ids := make([]int, 0, len(text)/4+1)
 	t.encode(text, func(id uint32) { ids = append(ids, int(id)) })
@@ -56,8 +56,8 @@ func (t *Tokenizer) encode(text string, yield func(id uint32)) {
 	}
 }
 
-// Decode returns the bytes of the tokens. A single token may have partial characters. It fails if
-// an id is not in the vocabulary.
+// Decode returns the bytes of the tokens. A single token may contain partial characters. Decode
+// fails if an id is not in the vocabulary.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	known := t.vocabulary()
 	var text strings.Builder
@@ -70,8 +70,8 @@ func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	return text.String(), nil
 }
 
-// cut splits a text after its first chunk: before a space if one is near, so
-// that words stay whole, and never inside a character.
+// cut splits a text after its first chunk: before a space if one is near, so that words stay
+// intact, and never inside a character.
 func cut(text string) (chunk, rest string) {
 	if len(text) <= chunkSize {
 		return text, ""

@@ -8,9 +8,9 @@ import (
 	"io"
 )
 
-// packed is the vocabulary cl100k_base of OpenAI's tiktoken, compressed: each token's length in a
-// byte and its bytes, in the order of their ids (LICENSE.tiktoken). A Go map would take five times
-// as much of a program.
+// packed is the vocabulary cl100k_base of OpenAI's tiktoken, compressed (LICENSE.tiktoken). It
+// contains the length of each token in one byte and then its bytes, in the order of ids. A Go map
+// would take five times as much space in the program.
 //
 //go:embed cl100k_base.deflate
 var packed []byte
@@ -20,14 +20,13 @@ type vocabulary struct {
 	ids    map[string]uint32
 }
 
-// size is the number of tokens.
 const size = 100_256
 
 // unpack returns the vocabulary. It takes about 20 ms.
 func unpack() *vocabulary {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
-		panic(fmt.Sprintf("tokenizer: the vocabulary that is compiled in: %v", err)) // never: a test reads it
+		panic(fmt.Sprintf("tokenizer: the built-in vocabulary is invalid: %v", err)) // unreachable: a test reads it
 	}
 	all := string(text)
 	v := &vocabulary{make([]string, 0, size), make(map[string]uint32, size)}
@@ -40,7 +39,7 @@ func unpack() *vocabulary {
 	return v
 }
 
-// none is not a token's id.
+// none is not a valid token id.
 const none = 1<<32 - 1
 
 func (v *vocabulary) find(token string) uint32 {

@@ -8,22 +8,23 @@ import (
 )
 
 const (
-	// boundedLoad is how many times its share of all calls an upstream may have on average before
-	// calls with affinity to it go to the next one.
+	// boundedLoad limits the average load of an upstream, relative to its fair load by weight.
+	// Above it, calls with affinity to the upstream go to the next one.
 	boundedLoad = 1.3
-	// evenLoad is from how many times its share an upstream's weight falls, by the power yielding.
-	// The calls that then go elsewhere stay the same from call to call, and find their cache there.
+	// evenLoad is the relative load above which an upstream's weight falls, with the power yielding.
+	// The calls that then go elsewhere are the same ones each time, so they find their cache there.
 	evenLoad = 1.05
 	yielding = 4
-	// loadTime is about the time over which the average is taken: long enough that chance sends few
-	// calls away from their cache.
+	// loadTime is the approximate time over which the average is taken. It is long enough that
+	// random peaks send few calls away from their cache.
 	loadTime = 2 * time.Minute
 )
 
-// burst limits an upstream's calls at one moment, given its share: the usual variation by chance.
-func burst(share float64) float64 { return boundedLoad*share + 2*math.Sqrt(share) + 1 }
+// burst limits an upstream's concurrent calls, given the expected number: it permits the usual
+// random variation.
+func burst(expected float64) float64 { return boundedLoad*expected + 2*math.Sqrt(expected) + 1 }
 
-// average is a moving average in which older values count less.
+// average is a moving average with an exponential decay.
 type average struct {
 	value float64
 	noted time.Time
@@ -35,27 +36,27 @@ func (a *average) at(now time.Time, number int) float64 {
 	return float64(number) + (a.value-float64(number))*kept
 }
 
-// note records that the number has been the same until now.
+// note records that the number was the same since the last note.
 func (a *average) note(now time.Time, number int) {
 	a.value, a.noted = a.at(now, number), now
 }
 
-// candidate is a member that may be called now.
 type candidate struct {
 	member
 	load load
 }
 
-// seedOf returns an upstream's seed. It is the same on every instance, and does not depend on other
-// upstreams.
+// seedOf returns an upstream's hash seed. It is the same on every instance and does not depend on
+// other upstreams.
 func seedOf(address, model string) uint64 {
 	return xxhash.Sum64String(address + "\x00" + model)
 }
 
-// nearest returns the candidate that an affinity prefers, by rendezvous hashing with weights and bounded
-// loads: every upstream draws a number by the affinity, and the largest one wins. When an upstream goes,
-// only its calls move. An upstream with more than its share draws lower numbers, so that some of its calls
-// move. One with far more draws none, because most calls may have one common beginning.
+// nearest returns the candidate that an affinity prefers, using rendezvous hashing with weights and
+// bounded loads: every upstream draws a number from the affinity, and the largest one wins. If an
+// upstream disappears, only its calls move. An upstream with more than its fair load draws lower
+// numbers, so some of its calls move. One with far more draws none, because most calls may have the
+// same beginning.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {
@@ -67,9 +68,9 @@ func nearest(candidates []candidate, affinity uint64) member {
 	for _, c := range candidates {
 		weight := float64(c.weight)
 		if c.load.inFlight > 0 && usual > 0 {
-			share := weight / weights
-			over := c.load.usual / (usual * share)
-			if over > boundedLoad || float64(c.load.inFlight) >= burst(calls*share) {
+			fraction := weight / weights
+			over := c.load.usual / (usual * fraction)
+			if over > boundedLoad || float64(c.load.inFlight) >= burst(calls*fraction) {
 				continue
 			}
 			weight *= math.Pow(max(over/evenLoad, 1), -yielding)
@@ -81,9 +82,9 @@ func nearest(candidates []candidate, affinity uint64) member {
 	return best
 }
 
-// draw returns an upstream's number. The chance to draw the largest is by weight.
+// draw returns an upstream's number. The weight determines the chance that it is the largest.
 func draw(affinity, seed uint64, weight float64) float64 {
-	// The finalizer of MurmurHash3: every bit of the sum affects all bits.
+	// This is the finalizer of MurmurHash3. Every bit of the input affects all bits.
 	h := affinity ^ seed
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

@@ -3,9 +3,10 @@ package upstream
 import "time"
 
 const (
-	// tripAfter is how many consecutive failures open a breaker.
+	// tripAfter is the number of consecutive failures that open a breaker.
 	tripAfter = 5
-	// minOpen is how long a breaker stays open at first. Every failed probe doubles it, up to maxOpen.
+	// minOpen is the time that a breaker stays open at first. Every failed probe doubles it, up to
+	// maxOpen.
 	minOpen = 5 * time.Second
 	maxOpen = time.Minute
 )
@@ -13,20 +14,19 @@ const (
 // anyAccount means all accounts.
 const anyAccount = ""
 
-// breaker is a circuit breaker. A failing upstream is not called for a while, then probed with one
-// call at a time until one succeeds. If all failures belong to one account, only that account is
-// blocked: its requests may be the reason, and must not close the model to others. The owner must
-// guard it with a lock.
+// breaker is a circuit breaker. A failing upstream is not called for a while. Then single probe
+// calls are made until one succeeds. If all failures belong to one account, only that account is
+// blocked, because its requests may be the reason and must not block the model for others. The
+// owner must guard the breaker with a lock.
 type breaker struct {
-	// failures counts consecutive failures. account is their account: anyAccount once two accounts
-	// have failed, or once the upstream itself was at fault.
+	// failures counts consecutive failures. account is the account of all of them, or anyAccount if
+	// two accounts failed or the upstream itself was at fault.
 	failures int
 	account  string
 	open     bool
 	until    time.Time
 	wait     time.Duration
-	// probing means that a probe is running.
-	probing bool
+	probing  bool
 }
 
 func (b *breaker) concerns(account string) bool {
@@ -38,8 +38,8 @@ func (b *breaker) wouldAdmit(now time.Time, account string) bool {
 	return !b.concerns(account) || !b.probing && !now.Before(b.until)
 }
 
-// admit starts a call that wouldAdmit allowed, and reports whether it is a probe. succeed, fail or
-// abandon must end it, with the same value.
+// admit starts a call that wouldAdmit permitted. It reports whether the call is a probe, which must
+// be passed to succeed, fail or abandon at the end.
 func (b *breaker) admit(account string) (probe bool) {
 	if b.concerns(account) {
 		b.probing = true
@@ -48,16 +48,15 @@ func (b *breaker) admit(account string) (probe bool) {
 	return false
 }
 
-// succeed ends an answered call. Only a probe affects an open breaker: other calls started before
-// it opened, or belong to an account that it does not concern.
+// succeed ends a successful call. Only a probe affects an open breaker, because other calls started
+// before it opened or belong to other accounts.
 func (b *breaker) succeed(probe bool) {
 	if probe || !b.open {
 		*b = breaker{}
 	}
 }
 
-// fail ends a failed call. It counts for the account, because its request may be the reason, or for
-// anyAccount if it cannot be.
+// fail ends a failed call. Pass the account if its request may be the reason, otherwise anyAccount.
 func (b *breaker) fail(probe bool, account string, now time.Time) {
 	if b.failures == 0 {
 		b.account = account

@@ -12,18 +12,18 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// embeddedURL is the address of the embedded model server. Its name is never resolved.
+// embeddedURL is the address of the embedded model server. Its host name is never resolved.
 const embeddedURL = "http://embedded/v1"
 
-// errEmbedded is returned for a call that the embedded model server did not answer completely.
+// errEmbedded is returned if the handler of the embedded model server panicked.
 var errEmbedded = errors.New("the embedded model server failed")
 
-// embedded calls the handler of the embedded model server, with HTTP's streams and cancellation. It
-// uses no http.Server, which would add 0.3 MB to every function of the gateway.
+// embedded calls the handler of the embedded model server, with streaming and cancellation as over
+// HTTP. It does not use http.Server, which would add 0.3 MB to every function of the gateway.
 type embedded struct {
 	handler http.Handler
 	logger  *slog.Logger
-	// life ends with close, and ends all calls.
+	// life is cancelled by close, which ends all calls.
 	life context.Context
 	end  context.CancelFunc
 	// mu is held while a call starts, so that close either waits for the call or prevents it.
@@ -37,14 +37,14 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 	return e
 }
 
-// RoundTrip passes the request to the handler, and returns once that has started its answer. The
-// call ends when the request's context ends, even while the body of the answer is read, and when
-// the body is closed.
+// RoundTrip passes the request to the handler and returns when the handler has started its
+// response. The call ends when the request's context ends, even while the response body is read,
+// and when the body is closed.
 //
-// Errors: errors of the request's body; the cause of the context's end; errEmbedded if the handler
+// Errors: errors of the request's body; the cause of the context; errEmbedded if the handler
 // panicked; http.ErrServerClosed after close.
 func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
-	// The handler may outlast the call, but the request's body may not.
+	// The handler may run longer than the call, but the request's body may not be used after it.
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
 	if err != nil {
@@ -64,14 +64,14 @@ func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-answer.begun:
 	case <-ctx.Done():
 		select {
-		case <-answer.begun: // and has ended since
+		case <-answer.begun: // the response started and then the call ended
 		default:
 			return nil, context.Cause(ctx)
 		}
 	}
 	return &http.Response{
 		StatusCode: answer.status, Header: answer.sent, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		// Like chunks, the pipe distinguishes the end from a failure.
+		// Like chunked encoding, the pipe distinguishes EOF from a failure.
 		ContentLength: -1, TransferEncoding: []string{"chunked"},
 		Body: &embeddedBody{read, cancel}, Request: r,
 	}, nil
@@ -89,7 +89,8 @@ func (e *embedded) begin() bool {
 	return true
 }
 
-// serve runs the handler. A panic in it ends only the call. Output after the call has ended is dropped.
+// serve runs the handler. A panic in it ends only this call. Output after the end of the call is
+// dropped.
 func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context.CancelCauseFunc) {
 	defer e.calls.Done()
 	defer cancel(nil)
@@ -112,12 +113,12 @@ func (e *embedded) close() {
 	e.calls.Wait()
 }
 
-// embeddedAnswer is the http.ResponseWriter of a call. Writes go to the reader at once, so only the
-// header can be flushed.
+// embeddedAnswer is the http.ResponseWriter of a call. Writes are not buffered, so Flush sends only
+// the header.
 type embeddedAnswer struct {
 	header http.Header
 	body   *io.PipeWriter
-	// Closed once status and sent, a copy of the header, are set.
+	// begun is closed when status and sent, a copy of the header, are set.
 	begun  chan struct{}
 	status int
 	sent   http.Header
@@ -125,7 +126,7 @@ type embeddedAnswer struct {
 
 func (a *embeddedAnswer) Header() http.Header { return a.header }
 
-// WriteHeader starts the answer, except for a 1xx status.
+// WriteHeader starts the response. It ignores a 1xx status.
 func (a *embeddedAnswer) WriteHeader(status int) {
 	if a.sent == nil && status >= http.StatusOK {
 		a.status, a.sent = status, a.header.Clone()
@@ -140,7 +141,7 @@ func (a *embeddedAnswer) Write(p []byte) (int, error) {
 
 func (a *embeddedAnswer) Flush() { a.WriteHeader(http.StatusOK) }
 
-// embeddedBody is the body of an answer. Its Close ends the call.
+// embeddedBody is the body of a response. Close ends the call.
 type embeddedBody struct {
 	*io.PipeReader
 	cancel context.CancelCauseFunc

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// maxTrailer limits the trailer of an answer, in bytes.
+// maxTrailer limits the trailer of a response, in bytes.
 const maxTrailer = 4 << 10
 
-// h1Body is the body of an answer. After it was read to its end, its connection is free for the next call.
+// h1Body is the body of a response. When it has been read to its end, its connection can be reused.
 type h1Body struct {
 	conn *h1Conn
-	// chunks reads a chunked body. Otherwise left is the unread length, or -1 if the connection's
-	// end ends it.
+	// chunks reads a chunked body. Otherwise left is the number of unread bytes, or -1 if the body
+	// ends with the connection.
 	chunks io.Reader
 	left   int64
-	// last means that the server closes the connection after this answer.
+	// last means that the server closes the connection after this response.
 	last          bool
 	whole, closed bool
 }
 
-// frame decides how the end of the body is found, after the head was read.
+// frame decides, after the head was read, how the end of the body is found.
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// They have no body, whatever they declare. If a server sends one, it must not be read as
-		// the next answer.
+		// These have no body, whatever they declare. A body sent anyway must not be read as the
+		// next response.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// Two readers may split an answer that declares both differently, so its connection is not
-		// reused (RFC 9112, section 6.3).
+		// A response that declares both lengths may be split differently by different readers. Its
+		// connection is not reused (RFC 9112, section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
@@ -75,8 +75,8 @@ func (b *h1Body) Read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// skipTrailer reads the trailer after the last chunk. It is as strict as the
-// reader of chunks: every line must end with CR and LF.
+// skipTrailer reads the trailer after the last chunk. Like the chunk reader, it requires that every
+// line ends with CR LF.
 func (b *h1Body) skipTrailer() error {
 	for left := maxTrailer; ; {
 		line, err := b.conn.reader.ReadSlice('\n')

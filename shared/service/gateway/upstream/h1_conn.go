@@ -23,44 +23,44 @@ import (
 )
 
 const (
-	// maxInterim limits the interim answers (1xx) before the final one.
+	// maxInterim limits the interim (1xx) responses before the final one.
 	maxInterim = 8
-	// sentTime limits the wait for the end of a request whose answer is complete.
+	// sentTime limits the wait for a request that is still being written after its response is
+	// complete.
 	sentTime = 10 * time.Millisecond
 )
 
 var (
-	errHeaderBreaks  = errors.New("a field of the request's header contains a line break")
-	errHeaderTooLong = errors.New("the header of its answer is longer than 64 KiB")
-	errNoHTTP        = errors.New("its answer is not valid HTTP/1")
-	errNotIdle       = errors.New("the kept connection was closed, or the server sent something unasked")
+	errHeaderBreaks  = errors.New("a header field of the request contains a line break")
+	errHeaderTooLong = errors.New("the header of its response is longer than 64 KiB")
+	errNoHTTP        = errors.New("its response is not valid HTTP/1")
+	errNotIdle       = errors.New("the idle connection was closed, or the server sent unexpected data on it")
 )
 
-// h1Conn is a connection to an upstream for one call at a time. It implements the parts of HTTP/1.1
-// (RFC 9112) that answers to a POST need.
+// h1Conn is a connection to an upstream that serves one call after another. It implements the parts
+// of HTTP/1.1 (RFC 9112) that responses to a POST need.
 type h1Conn struct {
 	conn      net.Conn
 	transport *h1Transport
-	// raw is nil if the connection has no file descriptor.
-	raw    syscall.RawConn
-	reader *bufio.Reader
-	writer *bufio.Writer
-	// used is when its last call ended, or zero for a new connection.
+	raw       syscall.RawConn
+	reader    *bufio.Reader
+	writer    *bufio.Writer
+	// used is the end of the last call, or zero for a new connection.
 	used time.Time
 
-	// State of the current call. answered: a byte of its answer has arrived. head: how much of its
-	// head may still be read, -1 after the head. until: when the time for the first byte ends.
-	// silence: how long each later read may take. end: when the whole call ends.
+	// State of the current call. answered: the first byte of the response has arrived. head: the
+	// number of bytes of the head that may still be read, or -1 after the head. until: the deadline
+	// for the first byte. silence: the limit for each later read. end: the deadline of the call.
 	answered   bool
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written whole. It is nil if no request is being written.
+	// sent receives whether a large request was written completely. It is nil if no request is
+	// being written.
 	sent chan bool
 	stop func() bool
 
-	mu sync.Mutex
-	// interrupted means that the context has ended.
+	mu          sync.Mutex
 	interrupted bool
 }
 
@@ -68,7 +68,7 @@ func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	c := &h1Conn{conn: conn, transport: t, writer: bufio.NewWriter(conn)}
 	c.reader = bufio.NewReader(c)
 	if socket, ok := conn.(syscall.Conn); ok {
-		c.raw, _ = socket.SyscallConn() // it fails on a closed one, and so does the next call
+		c.raw, _ = socket.SyscallConn() // if the connection is closed, the next call fails
 	}
 	return c
 }
@@ -79,7 +79,7 @@ func (c *h1Conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.interrupted = true
-	_ = c.conn.SetDeadline(time.Unix(1, 0)) // it fails on a closed one
+	_ = c.conn.SetDeadline(time.Unix(1, 0)) // fails if the connection is closed
 }
 
 // Read reads within the time and size limits of the call.
@@ -110,7 +110,7 @@ func (c *h1Conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// setDeadline sets the deadline for reads, unless the call was interrupted.
+// setDeadline sets the deadline for reads unless the call was interrupted.
 func (c *h1Conn) setDeadline() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -120,7 +120,8 @@ func (c *h1Conn) setDeadline() error {
 	return c.conn.SetDeadline(c.until)
 }
 
-// call sends a request and reads the head of its answer. After an error the connection must not be reused.
+// call sends a request and reads the head of the response. After an error the connection must not
+// be reused.
 func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
@@ -142,8 +143,8 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 	return r, nil
 }
 
-// exchange sends a request and reads the head of its answer. A large request is written
-// concurrently, because the server may answer before it has read all of it.
+// exchange sends a request and reads the head of the response. It writes a large request
+// concurrently, because the server may respond before it has read all of it.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
@@ -156,12 +157,13 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	}
 	sent := make(chan bool, 1)
 	c.sent = sent
-	// A write error does not matter: the answer counts, or its absence.
+	// A write error does not matter. Only the response does, or its absence.
 	go func() { sent <- c.send(target, request) == nil }()
 	return c.receive()
 }
 
-// awaitSent waits until the request's body is no longer used. The connection is closed, so this is fast.
+// awaitSent waits until the request's body is no longer used. The connection must be closed, which
+// makes this fast.
 func (c *h1Conn) awaitSent() {
 	if c.sent != nil {
 		<-c.sent
@@ -169,8 +171,8 @@ func (c *h1Conn) awaitSent() {
 	}
 }
 
-// isSent reports whether the request was written whole. It waits briefly for the writer, but not
-// for a server that has answered without reading everything.
+// isSent reports whether the request was written completely. It waits briefly for the writer, but
+// not for a server that has responded without reading everything.
 func (c *h1Conn) isSent() bool {
 	if c.sent == nil {
 		return true
@@ -186,7 +188,7 @@ func (c *h1Conn) isSent() bool {
 	}
 }
 
-// receive reads the head of the final answer, and skips interim ones.
+// receive reads the head of the final response and skips interim ones.
 func (c *h1Conn) receive() (Reply, error) {
 	for range maxInterim + 1 {
 		r, err := c.readHead()
@@ -204,14 +206,15 @@ func (c *h1Conn) receive() (Reply, error) {
 	return Reply{}, errNoHTTP
 }
 
-// isIdle reports whether a kept connection is still open and the server has sent nothing since its last
-// answer. Unsolicited bytes would be read as the answer to the next call, which may be another caller's.
+// isIdle reports whether a kept connection is still open and the server has sent nothing since its
+// last response. Unexpected bytes would be read as the response to the next call, which may belong
+// to another caller.
 func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
 		err := c.raw.Read(func(fd uintptr) bool {
 			var b [1]byte
-			// This does not block: package net's connections are non-blocking.
+			// The read does not block, because package net's connections are non-blocking.
 			_, err := syscall.Read(int(fd), b[:])
 			idle = err == syscall.EAGAIN || err == syscall.EINTR
 			return true
@@ -222,7 +225,6 @@ func (c *h1Conn) isIdle() bool {
 }
 
 func (c *h1Conn) send(target *url.URL, r Request) error {
-	// The writer keeps its first error for Flush.
 	w := c.writer
 	field := func(name, value string) {
 		_, _ = w.WriteString(name)
@@ -258,9 +260,10 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	return w.Flush()
 }
 
-// readHead reads the head of an answer. It refuses ambiguous heads, such as a folded field, a carriage
-// return within a line, or a space before a colon: readers would disagree about where the answer ends (RFC
-// 9112, sections 2.2 and 5). It reads accepted heads like http.ReadResponse; see FuzzWire.
+// readHead reads the head of a response. It rejects ambiguous heads, for example with a folded
+// field, a carriage return within a line, or a space before a colon, because readers disagree about
+// where such a response ends (RFC 9112, sections 2.2 and 5). It reads accepted heads as
+// http.ReadResponse does; see FuzzWire.
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -291,8 +294,8 @@ func (c *h1Conn) readHead() (Reply, error) {
 	return r, nil
 }
 
-// parseStatusLine reads the first line of an answer, such as "HTTP/1.1 200 OK". old means a version
-// before 1.1.
+// parseStatusLine parses the first line of a response, such as "HTTP/1.1 200 OK". old means
+// HTTP/1.0.
 func parseStatusLine(line string) (status int, old bool, err error) {
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
@@ -312,13 +315,13 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 	switch {
 	case isField(name, "Content-Length"):
 		n, err := strconv.ParseUint(value, 10, 62)
-		octal := len(value) > 1 && value[0] == '0' // to some readers
+		octal := len(value) > 1 && value[0] == '0' // some readers parse it as octal
 		if err != nil || octal || r.Length >= 0 && r.Length != int64(n) {
 			return errNoHTTP
 		}
 		r.Length = int64(n)
 	case isField(name, "Transfer-Encoding"):
-		// HTTP/1.0 does not have it: the end of such an answer would be a guess.
+		// HTTP/1.0 does not have chunked encoding, so the end of the response would be a guess.
 		if *chunked || old || !strings.EqualFold(value, "chunked") {
 			return errNoHTTP
 		}
@@ -335,7 +338,7 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 	return nil
 }
 
-// cutField splits a line into the name and the value of a field. ok is false if it is not a field.
+// cutField splits a header line into name and value. ok is false if the line is not a valid field.
 func cutField(line string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(line, ":")
 	ok = ok && httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
@@ -346,7 +349,7 @@ func isField(name, wanted string) bool {
 	return len(name) == len(wanted) && strings.EqualFold(name, wanted)
 }
 
-// contentType returns a copy of the value without allocating for the two common ones.
+// contentType returns a copy of the value. For the two common values it does not allocate.
 func contentType(value string) string {
 	switch value {
 	case "application/json":
@@ -357,8 +360,8 @@ func contentType(value string) string {
 	return strings.Clone(value)
 }
 
-// readLine reads a line of a head without its end, which may lack the carriage return (RFC 9112,
-// section 2.2). The line is valid until the next read.
+// readLine reads a line of a head. It removes the line end, which may lack the carriage return (RFC
+// 9112, section 2.2). The line is valid until the next read.
 func (c *h1Conn) readLine() (string, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {

@@ -9,25 +9,26 @@ import (
 	"time"
 )
 
-// maxWrittenFirst is the largest request that is written whole before its answer is read, in bytes.
-// It fits into the buffers of a connection, so writing it does not wait for the server.
+// maxWrittenFirst is the size of the largest request, in bytes, that is written completely before
+// its response is read. It fits into the buffers of a connection, so writing it does not wait for
+// the server.
 const maxWrittenFirst = 32 << 10
 
-// h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport has
-// two goroutines per connection and hands every call to them and back, which takes longer than the
-// rest of the gateway's work.
+// h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport uses
+// two goroutines per connection. The handover to them and back takes longer than the rest of the
+// gateway's work.
 type h1Transport struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	address string
 
 	mu sync.Mutex
-	// idle are the connections without a call, least recently used first.
+	// idle lists the connections without a call, least recently used first.
 	idle []*h1Conn
-	// sweep closes old idle connections. It is nil without idle ones.
+	// sweep closes old idle connections. It is nil if no connection is idle.
 	sweep *time.Timer
 }
 
-// call makes a call. If a kept connection was closed, it repeats the call on another.
+// call makes a call. If a kept connection turns out to be closed, it repeats the call on another.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	for {
 		conn, err := t.take(ctx)
@@ -56,7 +57,7 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 		if time.Since(conn.used) < idleConnectionTime {
 			return conn, nil
 		}
-		// All others have been idle for even longer.
+		// All other connections have been idle for even longer.
 		conn.drop()
 		t.closeIdle()
 	} else {
@@ -69,7 +70,7 @@ func (t *h1Transport) take(ctx context.Context) (*h1Conn, error) {
 	return newH1Conn(conn, t), nil
 }
 
-// keep takes back a connection whose call has ended.
+// keep stores a connection whose call has ended for reuse.
 func (t *h1Transport) keep(conn *h1Conn) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -84,7 +85,8 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that were idle for too long, and schedules itself while some are left.
+// closeOld closes connections that were idle for too long. It reschedules itself while others
+// remain.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -17,16 +17,16 @@ import (
 
 // Config configures the pools. Fields are required unless they say otherwise.
 type Config struct {
-	// Catalog returns the current catalog. Upstreams that a new one also has keep their state.
+	// Catalog returns the current catalog. An upstream that stays in it keeps its state.
 	Catalog func() *catalog.Catalog
 	Secrets Secrets
 	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
-	// Now measures durations: only its differences count.
+	// Now measures durations; only differences matter.
 	Now func() time.Time
-	// Random returns a number in [0, 1) for choosing upstreams.
+	// Random returns a number in [0, 1), used to choose upstreams.
 	Random func() float64
-	// Resolver looks up the names of upstreams; nil means the system's.
+	// Resolver looks up the names of upstreams. nil means the system's resolver.
 	Resolver Resolver
 	Logger   *slog.Logger
 }
@@ -43,7 +43,7 @@ type Pools struct {
 	drained  sync.Once
 
 	snapshot atomic.Pointer[Snapshot]
-	// mu is held while a new catalog takes over.
+	// mu is held while a new catalog takes effect.
 	mu sync.Mutex
 }
 
@@ -54,9 +54,9 @@ type Snapshot struct {
 
 type Pool struct {
 	Model *catalog.Inference
-	// Slug is the model's id as JSON.
+	// Slug is the id of the model as JSON.
 	Slug []byte
-	// fixed are upstreams with addresses, named are DNS names of upstreams.
+	// fixed lists upstreams with addresses, and named upstreams behind DNS names.
 	fixed  []member
 	named  []*replicas
 	queue  *queue
@@ -64,13 +64,12 @@ type Pool struct {
 	now    func() time.Time
 }
 
-// member is an upstream with its share of a model's calls.
+// member is an upstream with its weight among a model's upstreams.
 type member struct {
 	upstream *upstream
 	weight   int
 }
 
-// New returns the pools. Call Close when done.
 func New(c Config) *Pools {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
@@ -83,7 +82,7 @@ func New(c Config) *Pools {
 	return p
 }
 
-// Drain ends all waits for upstreams, now and later. Calls with an upstream continue.
+// Drain ends all waits for upstreams, now and later. Calls that have an upstream continue.
 func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
 // Close closes idle connections and stops the embedded model server. Call it after all calls have ended.
@@ -98,7 +97,7 @@ func (p *Pools) Close() {
 	}
 }
 
-// Health returns the state of every upstream, in the catalog's order. Upstreams behind one name
+// Health returns the state of every upstream in catalog order. All upstreams behind one DNS name
 // count as one.
 func (p *Pools) Health() []Health {
 	var all []Health
@@ -114,7 +113,7 @@ func (p *Pools) Health() []Health {
 	return all
 }
 
-// Queues returns the state of the models' queues, in the catalog's order.
+// Queues returns the state of the models' queues in catalog order.
 func (p *Pools) Queues() []QueueState {
 	var all []QueueState
 	s := p.Current()
@@ -170,7 +169,6 @@ func (p *Pools) pool(row *catalog.Inference, before *Snapshot) *Pool {
 	return made
 }
 
-// members returns the current upstreams.
 func (p *Pool) members(now time.Time) []member {
 	if len(p.named) == 0 {
 		return p.fixed
@@ -185,14 +183,14 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
-// Ready waits for the lookup of unknown upstream names, until the context ends.
+// Ready waits until unresolved names of upstreams are looked up, or the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {
 		r.ready(ctx, p.now())
 	}
 }
 
-// upstream returns the upstream from the previous snapshot, or makes it.
+// upstream returns the upstream of the previous snapshot, or creates it.
 func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upstream {
 	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
@@ -217,7 +215,7 @@ func (p *Pools) identity(pool *Pool, u catalog.Upstream) identity {
 	}
 }
 
-// replicas returns the replicas of a name from the previous snapshot, or makes them.
+// replicas returns the replicas of a name from the previous snapshot, or creates them.
 func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *replicas {
 	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
@@ -228,10 +226,10 @@ func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *repl
 			}
 		}
 	}
-	return &replicas{pools: p, identity: p.identity(pool, u), share: u.Weight, limit: u.Concurrency}
+	return &replicas{pools: p, identity: p.identity(pool, u), weight: u.Weight, limit: u.Concurrency}
 }
 
-// replica returns a new upstream at an address of a name.
+// replica creates an upstream for one address of a name.
 func (p *Pools) replica(set *replicas, address string) *upstream {
 	u := set.identity
 	return &upstream{
@@ -240,7 +238,7 @@ func (p *Pools) replica(set *replicas, address string) *upstream {
 	}
 }
 
-// retire closes idle connections of upstreams that the next snapshot does not have. s may be nil.
+// retire closes idle connections of upstreams that are not in the next snapshot, which may be nil.
 func (s *Snapshot) retire(next *Snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.fixed {
@@ -260,46 +258,46 @@ func (s *Snapshot) retire(next *Snapshot) {
 
 // Unavailable means that no upstream of a pool can be called now.
 type Unavailable struct {
-	// Full means that upstreams have reached their limits of calls. Stopping means that the call
-	// waited and Drain ended the wait. Otherwise they failed too often recently.
+	// Full means that the upstreams have reached their call limits. Stopping means that Drain ended
+	// the call's wait. Otherwise the upstreams failed too often recently.
 	Full, Stopping bool
-	// Wait is when to try again.
+	// Wait is the delay before a retry.
 	Wait time.Duration
 }
 
 func (e *Unavailable) Error() string {
 	switch {
 	case e.Full:
-		return "upstream: all have as many calls as they may have"
+		return "upstream: all upstreams have reached their call limits"
 	case e.Stopping:
-		return "upstream: waiting has ended because the server stops"
+		return "upstream: the wait was ended by a shutdown"
 	}
-	return "upstream: all are paused after failures"
+	return "upstream: all upstreams are paused after failures"
 }
 
 // Call describes a call for the choice of an upstream.
 type Call struct {
 	Account string
-	// Affinity groups calls that should go to the same upstream (request.Affinity); 0 means none.
+	// Affinity groups calls that should use the same upstream (request.Affinity). 0 means none.
 	Affinity uint64
-	// Tried are the upstreams that have failed the call.
-	Tried []Lease
-	// Waited is how long the call has waited in the model's queue.
+	// Tried lists the upstreams that have failed this call.
+	Tried []Slot
+	// Waited is the time that the call spent in the model's queue.
 	Waited time.Duration
-	// Yield is set for a call that must not delay others: it leaves places free and does not wait
-	// in the queue. If another call needs its place, Yield is called, which must end the call soon.
+	// Yield is set for a call that must not delay others. Such a call leaves slots free and does
+	// not wait in the queue. If another call needs its slot, Yield is called, which must end the
+	// call soon.
 	Yield func()
 }
 
-// HasChoice reports whether the calls of the pool may go to different upstreams.
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an upstream for a call, by its affinity or at random by weight, from the untried
-// ones that may be called now. Upstreams that asked for a pause are chosen last. If all are full,
-// the call waits in the model's queue, if any, and its Waited grows.
-func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
+// Take chooses an upstream for a call among the untried ones that may be called now, by affinity or
+// at random by weight. Upstreams that asked for a pause are the last choice. If all are full, the
+// call waits in the model's queue, if any, and Waited grows.
+func (p *Pool) Take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
-		return Lease{}, &Unavailable{Full: true, Wait: time.Second}
+		return Slot{}, &Unavailable{Full: true, Wait: time.Second}
 	}
 	if p.queue.places.Load() == 0 || call.Yield != nil {
 		return p.try(*call)
@@ -307,23 +305,22 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// Pause waits as long as busy upstreams ask for, and reports whether the call may try again. It may
-// not if the model lacks a queue.
+// Pause waits for the time that busy upstreams asked for. It reports whether the call may try
+// again, which is false if the model has no queue.
 func (p *Pool) Pause(ctx context.Context, call *Call, d time.Duration) bool {
 	return p.queue.places.Load() > 0 && call.Yield == nil && p.queue.pause(ctx, call, d)
 }
 
-// try is Take without waiting.
-func (p *Pool) try(call Call) (Lease, *Unavailable) {
+func (p *Pool) try(call Call) (Slot, *Unavailable) {
 	now := p.now()
 	members := p.members(now)
-	var room, spare [8]candidate
+	var first, second [8]candidate
 	for {
-		available, backingOff := room[:0], spare[:0]
+		available, backingOff := first[:0], second[:0]
 		var yielding []candidate
 		why, wait := none, time.Duration(0)
 		for _, m := range members {
-			if slices.ContainsFunc(call.Tried, func(l Lease) bool { return l.upstream == m.upstream }) {
+			if slices.ContainsFunc(call.Tried, func(l Slot) bool { return l.upstream == m.upstream }) {
 				continue
 			}
 			obstacle, clearIn, state := m.upstream.check(now, &call)
@@ -352,16 +349,16 @@ func (p *Pool) try(call Call) (Lease, *Unavailable) {
 			available = yielding
 		}
 		if len(available) == 0 {
-			return Lease{}, &Unavailable{Full: why == full, Wait: max(wait, time.Second)}
+			return Slot{}, &Unavailable{Full: why == full, Wait: max(wait, time.Second)}
 		}
-		// Another call may have taken its place since the check.
+		// Another call may have taken the slot since the check.
 		if l, ok := p.choose(available, call.Affinity).upstream.take(now, &call); ok {
 			return l, nil
 		}
 	}
 }
 
-// choose returns the member that the affinity prefers, or draws one by weight.
+// choose returns the member that the affinity prefers, or a random one by weight.
 func (p *Pool) choose(available []candidate, affinity uint64) member {
 	if affinity != 0 {
 		return nearest(available, affinity)
@@ -386,7 +383,7 @@ func routeURLs(base string) map[catalog.Route]*url.URL {
 	for _, route := range catalog.Routes() {
 		u, err := url.Parse(base + route.Path())
 		if err != nil {
-			u = &url.URL{} // it cannot be: the catalog has checked the base
+			u = &url.URL{} // unreachable: the catalog has validated the base
 		}
 		urls[route] = u
 	}

@@ -10,28 +10,27 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// queueTick is how often a queue checks for a free upstream, in addition to the ends of calls: an
-// upstream may have recovered or be new.
+// queueTick is the interval at which a queue checks for a free upstream, in addition to the ends of
+// calls. An upstream may have recovered or be new.
 const queueTick = 100 * time.Millisecond
 
-// queue holds the calls of a model that wait for an upstream. Accounts take turns, so none waits
-// behind all calls of another. It outlives the catalog that made it.
+// queue holds the calls of a model that wait for an upstream. Accounts take turns, so no account
+// waits behind all calls of another. The queue outlives the catalog that created it.
 type queue struct {
-	// refresh makes the queue use a new catalog, because waiting calls would not.
+	// refresh makes the queue use a new catalog, which waiting calls do not load themselves.
 	refresh func()
 	// draining is closed when waiting must end.
 	draining <-chan struct{}
-	// places limits the waiting calls, 0 for a model without a queue.
+	// places limits the waiting calls. It is 0 for a model without a queue.
 	places atomic.Int64
-	// waiting counts them.
+	// waiting is the number of waiting calls.
 	waiting atomic.Int64
 
 	mu   sync.Mutex
 	wait time.Duration
-	// pool is the model's current pool.
 	pool *Pool
-	// accounts has the waiting calls of each account in order. turns has the accounts with calls,
-	// the next one first.
+	// accounts has the waiting calls of each account in order. turns lists the accounts with
+	// waiting calls, the next one first.
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
@@ -42,13 +41,12 @@ type waiter struct {
 	given chan grant
 }
 
-// grant is the result of a wait.
 type grant struct {
-	lease Lease
-	why   *Unavailable
+	slot Slot
+	why  *Unavailable
 }
 
-// set applies a catalog's settings of the queue.
+// set applies the queue settings of a catalog.
 func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -56,14 +54,14 @@ func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.places.Store(int64(settings.Calls))
 }
 
-// take takes an upstream, and waits for one if all are full and the queue has a place.
-func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
-	// Count it now, so that upstreams that become free are handed out.
+// take takes an upstream. If all are full and the queue has a free place, it waits for one.
+func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
+	// Count the call now, so that upstreams that become free are handed out.
 	q.waiting.Add(1)
 	q.mu.Lock()
 	why := &Unavailable{Full: true, Wait: time.Second}
 	if len(q.turns) == 0 {
-		var l Lease
+		var l Slot
 		if l, why = q.pool.try(*call); why == nil || !why.Full {
 			q.waiting.Add(-1)
 			q.mu.Unlock()
@@ -74,7 +72,7 @@ func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	if left <= 0 || !q.place(call.Account) {
 		q.waiting.Add(-1)
 		q.mu.Unlock()
-		return Lease{}, why
+		return Slot{}, why
 	}
 	w := q.enter(*call)
 	q.mu.Unlock()
@@ -84,7 +82,7 @@ func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	select {
 	case g := <-w.given:
 		call.Waited += time.Since(begun)
-		return g.lease, g.why
+		return g.slot, g.why
 	case <-timer.C:
 	case <-q.draining:
 		why = &Unavailable{Stopping: true, Wait: time.Second}
@@ -92,18 +90,18 @@ func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	}
 	call.Waited += time.Since(begun)
 	if q.leave(w) {
-		return Lease{}, why
+		return Slot{}, why
 	}
-	g := <-w.given // it came at the same moment
+	g := <-w.given // it was granted at the same moment
 	if g.why == nil && ctx.Err() != nil {
-		g.lease.Release(Result{Verdict: Unknown}, q.pool.now())
-		return Lease{}, why
+		g.slot.Release(Result{Verdict: Unknown}, q.pool.now())
+		return Slot{}, why
 	}
-	return g.lease, g.why
+	return g.slot, g.why
 }
 
-// pause waits in one of the queue's places, at most as long as the call may wait. It reports whether
-// time is left to try again.
+// pause waits in one of the queue's places, at most as long as the call may wait. It reports
+// whether time remains for a retry.
 func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	q.waiting.Add(1)
 	defer q.waiting.Add(-1)
@@ -126,8 +124,9 @@ func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	}
 }
 
-// place reports whether the queue has a place for a call of the account, which is already counted. If
-// all are taken, an account with fewer gets the last one of the account with the most.
+// place reports whether the queue has a place for a call of the account, which is already counted.
+// If all places are taken, an account with fewer calls takes the last place of the account with the
+// most.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
@@ -147,7 +146,7 @@ func (q *queue) place(account string) bool {
 	return true
 }
 
-// enter appends a call to its account's calls.
+// enter appends a call to the calls of its account.
 func (q *queue) enter(call Call) *waiter {
 	w := &waiter{call: call, given: make(chan grant, 1)}
 	if q.accounts == nil {
@@ -163,7 +162,7 @@ func (q *queue) enter(call Call) *waiter {
 	return w
 }
 
-// leave removes a call that stops waiting. It returns false if the call was already granted something.
+// leave removes a call that stops waiting. It returns false if the call already received a grant.
 func (q *queue) leave(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -186,7 +185,7 @@ func (q *queue) remove(account string, w *waiter) bool {
 	return true
 }
 
-// ticked hands out free upstreams, and repeats while calls wait.
+// ticked hands out free upstreams. It reschedules itself while calls wait.
 func (q *queue) ticked() {
 	q.refresh()
 	q.handOut()
@@ -197,7 +196,7 @@ func (q *queue) ticked() {
 	}
 }
 
-// handOut gives free upstreams to waiting calls, one account after another.
+// handOut assigns free upstreams to waiting calls, one account after another.
 func (q *queue) handOut() {
 	if q.waiting.Load() == 0 {
 		return
@@ -208,14 +207,14 @@ func (q *queue) handOut() {
 		account := q.turns[0]
 		w := q.accounts[account][0]
 		l, why := q.pool.try(w.call)
-		if why != nil && why.Full { // another account may find a place
+		if why != nil && why.Full { // a call of another account may start
 			passed++
 			q.turns = append(q.turns[1:], account)
 			continue
 		}
 		passed = 0
 		q.remove(account, w)
-		if len(q.accounts[account]) > 0 { // it goes to the end
+		if len(q.accounts[account]) > 0 { // the account moves to the end
 			q.turns = append(q.turns[1:], account)
 		}
 		w.given <- grant{l, why}
@@ -224,6 +223,6 @@ func (q *queue) handOut() {
 
 type QueueState struct {
 	Model string
-	// Waiting counts the waiting calls, Places is their limit.
+	// Waiting is the number of waiting calls, and Places is their limit.
 	Waiting, Places int
 }

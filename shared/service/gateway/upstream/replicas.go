@@ -20,15 +20,16 @@ import (
 )
 
 const (
-	// lookupEvery is how often a name is looked up while calls are made, plus or minus a tenth, so that
-	// instances do not ask at once. lookupSoon is the interval after an address was unreachable.
+	// lookupEvery is the interval between lookups of a name while calls are made. It varies by a
+	// tenth, so that instances do not query simultaneously. lookupSoon is the interval after an
+	// address was unreachable.
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
 	lookupTime  = 5 * time.Second
-	// oldAnswer is the age of an answer from which calls wait for a new one: a function may have
-	// slept for hours.
+	// oldAnswer is the age of an answer after which calls wait for a new one, because a function
+	// may have been frozen for hours.
 	oldAnswer = 2 * time.Minute
-	// maxReplicas limits the used addresses of a name.
+	// maxReplicas limits the addresses that are used for one name.
 	maxReplicas = 256
 	// lookupsAtOnce limits concurrent lookups of the names in an SRV answer.
 	lookupsAtOnce = 16
@@ -40,33 +41,32 @@ type Resolver interface {
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// replicas are the upstreams behind a DNS name. They change with its answers; a call keeps its
-// upstream. A failed lookup changes nothing.
+// replicas holds the upstreams behind a DNS name. They change with its answers. A call keeps its
+// upstream, and a failed lookup changes nothing.
 type replicas struct {
 	pools *Pools
-	// identity is common to the replicas.
+	// identity is common to all replicas.
 	identity
 
 	mu sync.Mutex
-	// share and limit apply to each replica.
-	share, limit int
-	members      []member
-	// answered is when the last answer came, due when the next lookup is.
+	// weight and limit apply to each replica.
+	weight, limit int
+	members       []member
+	// answered is the time of the last answer, and due the time of the next lookup.
 	answered, due time.Time
-	// looking is closed when the running lookup has ended; nil without one.
+	// looking is closed when the running lookup has ended. It is nil if none is running.
 	looking chan struct{}
-	// failing means that the last lookup failed.
 	failing bool
 }
 
-// lookups counts running lookups.
+// lookups tracks running lookups.
 type lookups struct {
 	mu      sync.Mutex
 	stopped bool
 	running sync.WaitGroup
 }
 
-// begin reports whether a lookup may start. running.Done must end it.
+// begin reports whether a lookup may start. Call running.Done when it has ended.
 func (l *lookups) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,7 +76,7 @@ func (l *lookups) begin() bool {
 	return !l.stopped
 }
 
-// stop prevents new lookups, and waits for running ones.
+// stop prevents new lookups and waits for running ones.
 func (l *lookups) stop() {
 	l.mu.Lock()
 	l.stopped = true
@@ -84,13 +84,13 @@ func (l *lookups) stop() {
 	l.running.Wait()
 }
 
-// place is an address in a name's answer.
+// place is one address in a name's answer.
 type place struct {
 	address string
 	weight  int
 }
 
-// current returns the replicas, and starts a lookup if it is due.
+// current returns the replicas. It starts a lookup if one is due.
 func (r *replicas) current(now time.Time) []member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -98,7 +98,7 @@ func (r *replicas) current(now time.Time) []member {
 	return r.members
 }
 
-// refresh starts a lookup if it is due and no other is running.
+// refresh starts a lookup if one is due and none is running.
 func (r *replicas) refresh(now time.Time) {
 	if r.looking != nil || now.Before(r.due) || !r.pools.lookups.begin() {
 		return
@@ -112,8 +112,8 @@ func (r *replicas) refresh(now time.Time) {
 	}()
 }
 
-// ready waits for an answer that is not too old, until the context ends. If lookups fail, it does
-// not wait: the last answer is used.
+// ready waits for an answer that is not too old, or until the context ends. If lookups fail, it
+// does not wait, and the last answer is used.
 func (r *replicas) ready(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	r.refresh(now)
@@ -128,7 +128,7 @@ func (r *replicas) ready(ctx context.Context, now time.Time) {
 	}
 }
 
-// unreachable records that a replica could not be reached: it may be gone.
+// unreachable records that a replica could not be reached, so it may have disappeared.
 func (r *replicas) unreachable(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,11 +138,11 @@ func (r *replicas) unreachable(now time.Time) {
 	r.refresh(now)
 }
 
-// lookUp returns the addresses of the name, in order and each once.
+// lookUp returns the addresses of the name, sorted and without duplicates.
 func (r *replicas) lookUp(ctx context.Context) ([]place, error) {
 	base, err := url.Parse(r.row.URL)
 	if err != nil {
-		return nil, err // it cannot be: the catalog has checked it
+		return nil, err // unreachable: the catalog has validated it
 	}
 	host, port := base.Hostname(), base.Port()
 	if port == "" {
@@ -155,7 +155,7 @@ func (r *replicas) lookUp(ctx context.Context) ([]place, error) {
 		places, err = r.services(ctx, host)
 	}
 	if err == nil && len(places) == 0 {
-		err = errors.New("the name has no address that can be called")
+		err = errors.New("the name has no usable address")
 	}
 	slices.SortFunc(places, func(a, b place) int { return strings.Compare(a.address, b.address) })
 	places = slices.CompactFunc(places, func(a, b place) bool { return a.address == b.address })
@@ -177,14 +177,15 @@ func (r *replicas) addresses(ctx context.Context, host, port string, weight int)
 	return places, nil
 }
 
-// services looks up the SRV records of a name. It uses the first priority, with weights.
+// services looks up the SRV records of a name. It uses the records of the first priority, with
+// their weights.
 func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	_, records, err := r.pools.config.Resolver.LookupSRV(ctx, "", "", name)
 	if err != nil {
 		return nil, err
 	}
 	records = slices.DeleteFunc(records, func(record *net.SRV) bool {
-		return record.Port == 0 || record.Target == "." // the service does not exist
+		return record.Port == 0 || record.Target == "." // this record means that the service does not exist
 	})
 	for i, record := range records { // they are sorted by priority
 		if record.Priority > records[0].Priority {
@@ -192,7 +193,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 			break
 		}
 	}
-	// Records of one priority come in random order; sort them, so that the same ones are used.
+	// Records of one priority arrive in random order. Sort them, so that the same ones are used.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
 	})
@@ -205,7 +206,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 			found[i], err = r.addresses(ctx, strings.TrimSuffix(record.Target, "."), strconv.Itoa(int(record.Port)),
 				max(int(record.Weight), 1))
 			if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {
-				return nil // it has left since
+				return nil // the server has disappeared
 			}
 			return err
 		})
@@ -215,7 +216,8 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 }
 
 // callable reports whether an address of a name may be called. A name server must not direct calls
-// to services that are only for this machine, to a cloud's metadata, or to many machines at once.
+// to services that are only for this machine, to a cloud's metadata service, or to groups of
+// machines.
 func callable(address netip.Addr, host string) bool {
 	if address.IsLoopback() {
 		return host == "localhost" || strings.HasSuffix(host, ".localhost")
@@ -225,19 +227,19 @@ func callable(address netip.Addr, host string) bool {
 		address != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// answer applies the answer of a lookup.
+// answer applies the result of a lookup.
 func (r *replicas) answer(places []place, err error) {
 	now := r.pools.config.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	spread := 0.9 + 0.2*r.pools.config.Random()
-	r.due = now.Add(time.Duration(spread * float64(lookupEvery)))
+	jitter := 0.9 + 0.2*r.pools.config.Random()
+	r.due = now.Add(time.Duration(jitter * float64(lookupEvery)))
 	close(r.looking)
 	r.looking = nil
 	if was := r.failing; err != nil {
 		r.failing = true
 		if !was && r.pools.life.Err() == nil {
-			r.log(slog.LevelWarn, "the name of a model server was not found; its last answer holds", slog.Any("error", err))
+			r.log(slog.LevelWarn, "cannot look up the name of a model server; using its last answer", slog.Any("error", err))
 		}
 		return
 	}
@@ -245,7 +247,7 @@ func (r *replicas) answer(places []place, err error) {
 	r.replace(places)
 }
 
-// replace makes the places the members. Members that stay keep their state.
+// replace makes the places the members. A member that stays keeps its state.
 func (r *replicas) replace(places []place) {
 	before := r.members
 	r.members = make([]member, 0, len(places))
@@ -255,7 +257,7 @@ func (r *replicas) replace(places []place) {
 			u = r.pools.replica(r, p.address)
 		}
 		u.setLimit(r.limit)
-		r.members = append(r.members, member{u, r.share * p.weight})
+		r.members = append(r.members, member{u, r.weight * p.weight})
 	}
 	gone := 0
 	for _, m := range before {
@@ -265,7 +267,7 @@ func (r *replicas) replace(places []place) {
 		}
 	}
 	if gone > 0 || len(r.members) > len(before) {
-		r.log(slog.LevelInfo, "the servers behind a name have changed", slog.Int("servers", len(r.members)), slog.Int("gone", gone))
+		r.log(slog.LevelInfo, "the servers behind a name changed", slog.Int("servers", len(r.members)), slog.Int("gone", gone))
 	}
 }
 
@@ -277,7 +279,6 @@ func (r *replicas) closeIdle() {
 	}
 }
 
-// find returns the upstream at an address, or nil.
 func find(members []member, address string) *upstream {
 	for _, m := range members {
 		if m.upstream.address == address {
@@ -287,23 +288,23 @@ func find(members []member, address string) *upstream {
 	return nil
 }
 
-// update applies another catalog's settings of the replicas.
+// update applies the replica settings of another catalog.
 func (r *replicas) update(weight, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.share == weight && r.limit == limit {
+	if r.weight == weight && r.limit == limit {
 		return
 	}
 	members := slices.Clone(r.members)
 	for i := range members {
-		members[i].weight = members[i].weight / r.share * weight
+		members[i].weight = members[i].weight / r.weight * weight
 		members[i].upstream.setLimit(limit)
 	}
-	r.members, r.share, r.limit = members, weight, limit
+	r.members, r.weight, r.limit = members, weight, limit
 }
 
-// health returns the state of all replicas together, because their addresses would be unlimited
-// label values in metrics.
+// health returns the combined state of all replicas. One state per address would create an
+// unlimited number of label values in metrics.
 func (r *replicas) health() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()

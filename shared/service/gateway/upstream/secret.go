@@ -10,8 +10,9 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is cached, so that a new key takes effect. A fetch may
-// take secretTimeout; callers that have an old key wait only staleSecretWait for it.
+// secretTTL is the time for which an upstream's key is cached, after which a changed key takes
+// effect. A fetch may take secretTimeout. Callers that have an old key wait only staleSecretWait
+// for it.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
@@ -23,7 +24,7 @@ type Secrets interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
-// LocalSecrets reads keys from the environment and from files.
+// LocalSecrets reads keys from environment variables and files.
 type LocalSecrets struct{}
 
 // Secret returns the variable of "env:NAME", or the trimmed content of "file:PATH".
@@ -40,7 +41,7 @@ func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) 
 		}
 		secret = strings.TrimSpace(string(content))
 	default:
-		return "", fmt.Errorf("a secret of the kind %q cannot be read here", kind)
+		return "", fmt.Errorf("cannot read a secret of the kind %q here: use env:NAME or file:PATH", kind)
 	}
 	if secret == "" {
 		return "", errors.New("the secret is empty")
@@ -56,13 +57,13 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// fetching is closed when the running fetch has set value or err; nil without one.
+	// fetching is closed when the running fetch has set value or err. It is nil if none is running.
 	fetching chan struct{}
 	err      error
 }
 
-// get returns the key, or "" if the upstream needs none. It keeps an old key if fetching fails or
-// is slow. A fetch outlives the call that started it, and each call waits at most its own time.
+// get returns the key, or "" if the upstream needs none. It returns an old key if fetching fails or
+// is slow. A fetch outlives the call that started it. Each call waits at most its own time.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
@@ -90,10 +91,10 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	case s.err != nil:
 		return "", fmt.Errorf("the upstream's secret: %w", s.err)
 	}
-	return "", errors.New("the upstream's secret is long in coming")
+	return "", errors.New("timed out fetching the upstream's secret")
 }
 
-// current returns the key, if any. If it is missing or old, it also returns the channel that is
+// current returns the key, if any. If it is missing or old, current also returns a channel that is
 // closed after a fetch.
 func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()

@@ -26,8 +26,8 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
-		// A nil value is not sent, but lets the transport repeat the request on a new connection if
-		// a kept one was closed.
+		// A nil value is not sent, but permits the transport to repeat the request on a new
+		// connection if a kept one was closed.
 		"X-Idempotency-Key": nil,
 	}
 	if r.Stream {
@@ -76,14 +76,14 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	}, nil
 }
 
-// stdBody is the body of an answer, with the timer that ends its call.
+// stdBody is the body of a response, with the timer that ends its call.
 type stdBody struct {
 	body   io.ReadCloser
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is how long each read may take. It is 0 until Allow is called, while the time for the
-	// first byte runs. until is when the whole call ends.
+	// silence limits each read. It is 0 until Allow is called, while the time for the first byte
+	// runs. until is the end of the call.
 	silence time.Duration
 	until   time.Time
 }

@@ -14,77 +14,77 @@ import (
 )
 
 const (
-	// connectTime limits connecting to an upstream unless the catalog does.
+	// connectTime limits the time to connect to an upstream if the catalog does not.
 	connectTime = 5 * time.Second
-	// idleConnections limits the kept connections of each upstream, each for at most idleConnectionTime.
-	// That is shorter than servers commonly keep them, so a call rarely meets a closing connection.
+	// idleConnections limits the idle connections of each upstream. Each is kept for at most
+	// idleConnectionTime, which is shorter than servers commonly keep them. So a call rarely meets
+	// a closing connection.
 	idleConnections    = 1024
 	idleConnectionTime = 55 * time.Second
-	// maxAnswerHeader limits the header of an upstream's answer, in bytes.
+	// maxAnswerHeader limits the header of an upstream's response, in bytes.
 	maxAnswerHeader = 64 << 10
-	// maxCallTime limits one call to an upstream, however much it sends.
+	// maxCallTime limits one call to an upstream, no matter how much it sends.
 	maxCallTime = time.Hour
 )
 
-// versionHeader is the header with the version of Messages.
 const versionHeader = "anthropic-version"
 
 var ErrSilent = errors.New("the upstream was silent for too long")
 
-// errSwitched is returned for status 101. A connection follows it, which no context ends.
-var errSwitched = errors.New("its answer switches to another protocol without being asked")
+// errSwitched is returned for status 101. The connection that follows would not end with a context.
+var errSwitched = errors.New("its response switches to another protocol, which was not requested")
 
 type Request struct {
 	Route catalog.Route
 	Body  jsonedit.Edited
-	// Secret may be empty. The caller's header is not forwarded: some servers require X-Request-Id
-	// to be a UUID, and others to be unique.
+	// Secret may be empty. The caller's header is not forwarded, because some servers require
+	// X-Request-Id to be a UUID, and others require it to be unique.
 	Secret string
-	// KeyHeader is the header for the plain secret; empty means Authorization. Version is the
-	// anthropic-version, or empty.
+	// KeyHeader is the header for the plain secret. Empty means Authorization. Version is the value
+	// of anthropic-version, or empty.
 	KeyHeader, Version string
-	// Stream asks for Server-Sent Events.
+	// Stream requests Server-Sent Events.
 	Stream bool
-	// Traceparent belongs to the gateway's own trace, and may be empty.
+	// Traceparent belongs to the gateway's own trace. It may be empty.
 	Traceparent string
-	// FirstByte limits the wait for the answer's first byte.
+	// FirstByte limits the wait for the first byte of the response.
 	FirstByte time.Duration
 }
 
-// Reply is an upstream's answer. The caller must close its body.
+// Reply is an upstream's response. The caller must close its body.
 type Reply struct {
 	Status int
-	// ContentType, RetryAfter and Date are header fields. An answer with status 200 may lack its Date here.
+	// ContentType, RetryAfter and Date are header fields. Date may be empty for status 200.
 	ContentType, RetryAfter, Date string
 	// Length is the declared length of the body, or -1.
 	Length int64
 	// Framed means that the end of the body proves that it is complete. A body that ends with its
-	// connection may have been cut off.
+	// connection may be truncated.
 	Framed bool
 	Body   Body
 }
 
-// Body is the body of an answer. Read fails with ErrSilent if the upstream is silent for too long.
+// Body is the body of a response. Read returns ErrSilent if the upstream is silent for too long.
 // Close returns the connection to the pool if the body was read to its end.
 type Body interface {
 	io.ReadCloser
-	// Allow limits the silence before each byte from now on. Before the call, the time for the
-	// first byte runs.
+	// Allow limits the silence before each byte from now on. Until Allow is called, the limit for
+	// the first byte applies.
 	Allow(silence time.Duration)
 }
 
-// transport makes the calls to one upstream. It follows no redirects, and does not ask for
-// compression, which would delay chunks.
+// transport makes the calls to one upstream. It follows no redirects. It requests no compression,
+// which would delay chunks.
 type transport interface {
-	// call sends a request to the address and returns the head of its answer. The call ends with
-	// the context, even while the body of the answer is read.
+	// call sends a request to the address and returns the head of the response. The call ends with
+	// the context, even while the response body is read.
 	//
 	// Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time.
 	call(ctx context.Context, target *url.URL, request Request) (Reply, error)
 	closeIdle()
 }
 
-// Header values of every request; they must not be changed.
+// Header values of every request. They must not be modified.
 var (
 	userAgent  = []string{"cutroom"}
 	jsonType   = []string{"application/json"}
@@ -96,7 +96,7 @@ type dialer struct {
 	embedded *embedded
 }
 
-// transport returns the transport for one upstream. A given address replaces the URL's host.
+// transport returns the transport for one upstream. address, if set, replaces the URL's host.
 func (d dialer) transport(base, address string, connect time.Duration) transport {
 	if base == catalog.Embedded && d.embedded != nil {
 		return &stdTransport{d.embedded}
@@ -115,7 +115,7 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 		MaxResponseHeaderBytes: maxAnswerHeader,
 	}
 	if address != "" {
-		// A proxy could not choose this server among the others of the name.
+		// A proxy could not choose this server among the others behind the name.
 		std.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
 		dial := std.DialContext
 		std.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }

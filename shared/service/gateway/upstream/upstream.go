@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff limits how long others are preferred to an upstream that asked for a pause.
+// maxBackoff limits the time for which others are preferred to an upstream that asked for a pause.
 const maxBackoff = time.Minute
 
-// unreachableTime is how long others are preferred to an unreachable upstream.
+// unreachableTime is the time for which others are preferred to an unreachable upstream.
 const unreachableTime = 5 * time.Second
 
 // identity is an upstream as the catalog defines it.
@@ -27,18 +27,18 @@ type identity struct {
 	secret   *cachedSecret
 }
 
-// is reports whether another catalog's row names the same upstream.
+// is reports whether a row of another catalog names the same upstream.
 func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	same := i.row
 	same.Weight, same.Concurrency = u.Weight, u.Concurrency
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives its catalog while the next one names the same.
+// upstream is a model server and its state. It outlives its catalog if the next one names it, too.
 type upstream struct {
 	identity
-	// address is the upstream's address behind a DNS name of set. Otherwise it is empty, and the
-	// URL has it.
+	// address is the upstream's address behind the DNS name of set. It is empty if the URL has the
+	// address.
 	address   string
 	set       *replicas
 	transport transport
@@ -50,17 +50,17 @@ type upstream struct {
 	inFlight int
 	// live counts the calls of each account that do not yield.
 	live map[string]int
-	// yielding are the running calls that end if another call needs their place.
+	// yielding lists the running calls that end if another call needs their slot.
 	yielding []*seat
 	usual    average
-	// retryAt is when the upstream wants to be called again. Its request to one caller may not
-	// apply to another, so it is called earlier if no other upstream is available.
+	// retryAt is the time before which the upstream asked not to be called. That may apply only to
+	// one caller, so the upstream is called earlier if no other is available.
 	retryAt time.Time
 	breaker breaker
 }
 
-// Lease permits one call to an upstream; Release ends it.
-type Lease struct {
+// Slot permits one call to an upstream. Release ends it.
+type Slot struct {
 	upstream *upstream
 	account  string
 	probe    bool
@@ -68,36 +68,35 @@ type Lease struct {
 	seat *seat
 }
 
-// seat is the place of a call that yields.
+// seat is the state of a call that yields.
 type seat struct {
 	yield func()
-	// given means that another call has it.
+	// given means that another call has taken the slot.
 	given bool
 }
 
-// Name is the upstream's name in logs and metrics.
-func (l Lease) Name() string { return l.upstream.row.Name }
+// Name returns the upstream's name in logs and metrics.
+func (l Slot) Name() string { return l.upstream.row.Name }
 
-// Address is the upstream's address behind a DNS name, or empty.
-func (l Lease) Address() string { return l.upstream.address }
+// Address returns the upstream's address behind a DNS name, or "".
+func (l Slot) Address() string { return l.upstream.address }
 
-// Model is the upstream's name of the model.
-func (l Lease) Model() string { return l.upstream.row.Model }
+// Model returns the upstream's name of the model.
+func (l Slot) Model() string { return l.upstream.row.Model }
 
-// Secret returns the upstream's key, or "" if it needs none.
-func (l Lease) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
+func (l Slot) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
 
-// Call sends a request and returns the head of the answer. The call ends with the context, even
-// while the body of the answer is read.
+// Call sends a request and returns the head of the response. The call ends with the context, even
+// while the response body is read.
 //
 // Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time; others if the
-// upstream is unreachable, or its answer is not HTTP.
-func (l Lease) Call(ctx context.Context, r Request) (Reply, error) {
+// upstream is unreachable or its response is not HTTP.
+func (l Slot) Call(ctx context.Context, r Request) (Reply, error) {
 	r.KeyHeader, r.Version = l.upstream.row.KeyHeader, l.upstream.row.Version
 	return l.upstream.transport.call(ctx, l.upstream.urls[r.Route], r)
 }
 
-// obstacle is why an upstream cannot be called now.
+// obstacle is a reason that an upstream cannot be called now.
 type obstacle int
 
 const (
@@ -114,18 +113,18 @@ func (u *upstream) setLimit(limit int) {
 	u.limit = limit
 }
 
-// load is the state that the choice of an upstream depends on.
+// load is the state on which the choice of an upstream depends.
 type load struct {
 	inFlight int
 	// usual is the recent average number of calls.
 	usual float64
 	// backsOff means that the upstream has asked for a pause.
 	backsOff bool
-	// yields means that the only free places belong to calls that yield.
+	// yields means that a slot is available only if a yielding call gives it up.
 	yields bool
 }
 
-// check returns why a call may not start now, if so, and when it may.
+// check returns the reason that a call may not start now, if any, and the time until it may.
 func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -142,28 +141,28 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
 		return full, time.Second
 	case call.Yield == nil && u.live[call.Account] > 0 && u.limit >= leftFree && u.inFlight-len(u.yielding) >= u.limit-1:
-		return full, time.Second // the last place is for an account without any
+		return full, time.Second // the last slot is for an account without any calls
 	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
 	}
 	return none, 0
 }
 
-// leftFree is the fraction of places, one of four, that yielding calls leave free. Other calls of one
-// account leave one place free if there are that many.
+// leftFree sets the fraction of slots (one of four) that yielding calls leave free. If an upstream
+// has at least that many slots, the other calls of one account leave one slot free.
 const leftFree = 4
 
 // take starts a call. ok is false if no call may start now.
-func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
+func (u *upstream) take(now time.Time, call *Call) (l Slot, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if why, _ := u.obstacle(now, call); why != none {
-		return Lease{}, false
+		return Slot{}, false
 	}
 	u.usual.note(now, u.inFlight)
-	l = Lease{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account)}
+	l = Slot{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account)}
 	if u.isFull() {
-		// The latest one has the least to lose. It loses its place.
+		// The latest call has the least to lose. It loses its slot.
 		last := u.yielding[len(u.yielding)-1]
 		u.yielding = u.yielding[:len(u.yielding)-1]
 		last.given = true
@@ -180,11 +179,11 @@ func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	return l, true
 }
 
-// Verdict is a call's verdict about its upstream.
+// Verdict is a call's conclusion about its upstream.
 type Verdict int
 
 const (
-	// Answered means that the upstream works, even if it refused the request.
+	// Answered means that the upstream works, even if it rejected the request.
 	Answered Verdict = iota
 	// Broken means that the upstream failed.
 	Broken
@@ -192,18 +191,16 @@ const (
 	Unknown
 )
 
-// Result is the end of a call.
 type Result struct {
 	Verdict Verdict
-	// AnyAccount means that the call would have ended the same for every account, so the request
-	// cannot be the reason.
+	// AnyAccount means that the call would have ended the same way for every account, so the
+	// request cannot be the reason.
 	AnyAccount bool
-	// RetryAfter is how long the upstream asks not to be called, or 0.
+	// RetryAfter is the pause that the upstream asked for, or 0.
 	RetryAfter time.Duration
 }
 
-// Release ends the call with its result.
-func (l Lease) Release(r Result, now time.Time) {
+func (l Slot) Release(r Result, now time.Time) {
 	u := l.upstream
 	u.settle(l, r, now)
 	if r.Verdict == Broken && r.AnyAccount && u.set != nil {
@@ -212,7 +209,7 @@ func (l Lease) Release(r Result, now time.Time) {
 	u.queue.handOut()
 }
 
-func (u *upstream) settle(l Lease, r Result, now time.Time) {
+func (u *upstream) settle(l Slot, r Result, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.usual.note(now, u.inFlight)
@@ -248,13 +245,13 @@ func (u *upstream) settle(l Lease, r Result, now time.Time) {
 
 type Health struct {
 	Model, Upstream string
-	// Open means that the upstream's breaker is open: it failed too often recently, and gets only
-	// occasional probes.
+	// Open means that the upstream's breaker is open: the upstream failed too often recently and
+	// receives only occasional probes.
 	Open bool
-	// InFlight is its number of calls, Limit their limit; 0 means no limit.
+	// InFlight is its number of calls, and Limit their limit. 0 means no limit.
 	InFlight, Limit int
-	// Found means that the upstream is a DNS name, and Replicas counts its servers. The other
-	// numbers are sums over them.
+	// Found means that the upstream is a DNS name. Replicas is the number of its servers, and the
+	// other numbers are their sums.
 	Found    bool
 	Replicas int
 }

@@ -11,40 +11,40 @@ import (
 )
 
 const (
-	// tallyText is how many bytes of generated text are kept before they are counted. Most streams
-	// end with a usage, so the text is never counted.
-	tallyText = 8 << 10
+	// maxUncounted is the number of bytes of generated text that are collected before they are
+	// counted. Most streams end with a usage report, so their text is never counted.
+	maxUncounted = 8 << 10
 )
 
-// tally counts the tokens of one completion. The upstream's report counts. If
-// it is missing or impossible, or more text follows it, the text is counted
-// here and marked as an estimate.
-type tally struct {
-	// maxTokens is the largest possible use of the completion. It limits the upstream's report,
-	// which is billed and counts against the account's rate.
+// tokenCounter counts the tokens of one completion. It trusts the upstream's report. If the report
+// is missing or impossible, or more text follows it, it counts the text itself and marks the count
+// as an estimate.
+type tokenCounter struct {
+	// maxTokens is the maximum usage of the completion. It limits the upstream's report, which is
+	// billed and counts against the account's rate.
 	maxTokens int64
-	// maxGenerated is how many tokens the completion may generate. It limits estimates.
+	// maxGenerated is the number of tokens that the completion may generate. It limits estimates.
 	maxGenerated int64
-	// reported is the upstream's last report. known means that one exists, implausible that one was
-	// impossible.
+	// reported is the upstream's last plausible report, and known means that one exists.
+	// implausible means that a report was impossible.
 	reported           usage.Counts
 	known, implausible bool
 	// textSince means that text followed the report.
 	textSince bool
-	// text was generated and not counted yet. generated is the count of earlier text.
+	// text was generated but not counted yet. generated counts the earlier text.
 	text      []byte
 	generated estimate
 }
 
-// reset drops another upstream's reports.
-func (t *tally) reset() {
-	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, maxGenerated: t.maxGenerated,
+// reset discards the reports of the previous upstream.
+func (t *tokenCounter) reset() {
+	*t = tokenCounter{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, maxGenerated: t.maxGenerated,
 		text: t.text[:0]}
 }
 
-// addChoice counts the text of one choice of a chunk or of a whole answer, and reports whether it
-// has a finish reason.
-func (t *tally) addChoice(choice gjson.Result) (finished bool) {
+// addChoice counts the text of one choice of a chunk or of a complete response. It reports whether
+// the choice has a finish reason.
+func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
 	choice.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "delta", "message":
@@ -71,17 +71,16 @@ func (t *tally) addChoice(choice gjson.Result) (finished bool) {
 	return finished
 }
 
-// add counts a piece of generated text.
-func (t *tally) add(piece string) {
+func (t *tokenCounter) add(piece string) {
 	if piece == "" {
 		return
 	}
 	t.textSince = true
 	t.text = append(t.text, piece...)
-	if len(t.text) < tallyText {
+	if len(t.text) < maxUncounted {
 		return
 	}
-	// The last word may continue.
+	// The last word may continue in the next piece.
 	end := bytes.LastIndexByte(t.text, ' ')
 	if end <= 0 {
 		end = len(t.text)
@@ -90,18 +89,18 @@ func (t *tally) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report records an upstream's usage, and reports whether it is plausible. An impossible one also
-// discredits earlier ones.
-func (t *tally) report(reported gjson.Result) (believed bool) {
+// report records an upstream's usage and reports whether it is plausible. An impossible report also
+// invalidates earlier ones.
+func (t *tokenCounter) report(reported gjson.Result) (believed bool) {
 	return t.take(usageOf(reported))
 }
 
-// take is report for a parsed usage.
-func (t *tally) take(counts usage.Counts, present, ok bool) (believed bool) {
+// take is report for parsed counts.
+func (t *tokenCounter) take(counts usage.Counts, present, ok bool) (believed bool) {
 	if !present {
 		return false
 	}
-	// Check each: the sum of two huge numbers may overflow.
+	// Check each number too, because the sum of two huge numbers may overflow.
 	ok = ok && counts.PromptTokens <= t.maxTokens && counts.CompletionTokens <= t.maxTokens &&
 		billed(counts) <= t.maxTokens
 	if ok {
@@ -112,9 +111,9 @@ func (t *tally) take(counts usage.Counts, present, ok bool) (believed bool) {
 	return ok
 }
 
-// counts returns the completion's usage. prompt counts the prompt's tokens if the upstream did not.
-// Estimates are limited like reports: an upstream that sends endless text has not generated it.
-func (t *tally) counts(prompt func() int64) usage.Counts {
+// counts returns the completion's usage. It calls prompt to count the prompt's tokens if the
+// upstream did not report them. Estimates are capped, because an upstream may send endless text.
+func (t *tokenCounter) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
 	if t.known && !t.textSince {
@@ -133,7 +132,7 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf reads a usage. present reports whether it has tokens, and ok whether these are valid
+// usageOf parses a usage object. present means that it has token counts, and ok that they are valid
 // numbers. It ignores invalid details.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
@@ -168,7 +167,7 @@ func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	return counts, true, prompted && completed
 }
 
-// tokens reads a number of tokens, which may be written as 5.0.
+// tokens parses a token count, which may be written as 5.0.
 func tokens(value gjson.Result) (n int64, ok bool) {
 	if value.Type != gjson.Number {
 		return 0, false
@@ -181,11 +180,11 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 	return n, true
 }
 
-// isInteger reports whether a value is n, written as an integer.
+// isInteger reports whether the JSON value is n without a fraction.
 func isInteger(value gjson.Result, n int64) bool {
-	var room [20]byte
-	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(room[:0], n, 10))
+	var buffer [20]byte
+	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(buffer[:0], n, 10))
 }
 
-// billed returns the billed tokens: all read and generated ones.
+// billed returns the sum of prompt and completion tokens.
 func billed(c usage.Counts) int64 { return c.PromptTokens + c.CompletionTokens }

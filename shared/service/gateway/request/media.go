@@ -4,8 +4,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// isTextType reports whether a part of a content, or an item of an input, has only text. An unknown
-// type may be a picture at a URL, whose length does not show its tokens.
+// isTextType reports whether a content part or an input item of this type has only text. An unknown
+// type may be a picture at a URL, whose length does not reveal its tokens.
 func isTextType(name []byte) bool {
 	switch string(name) {
 	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // of chats and Messages
@@ -17,8 +17,8 @@ func isTextType(name []byte) bool {
 	return false
 }
 
-// isMedia reports whether a member's name means media. Some model servers read it whatever the type
-// of its part.
+// isMedia reports whether the name of a member suggests media. Some model servers read such a
+// member regardless of the part's type.
 func isMedia(name []byte) bool {
 	for _, begins := range [...]string{"image", "input_image", "input_audio", "input_video", "input_file", "audio", "video", "file",
 		"document"} {
@@ -29,7 +29,7 @@ func isMedia(name []byte) bool {
 	return false
 }
 
-// holdsParts reports whether a member of a part or an item may have nested parts.
+// holdsParts reports whether a member of a part or an item may contain nested parts.
 func holdsParts(name []byte) bool {
 	switch string(name) {
 	case "content", "output", "summary":
@@ -38,8 +38,8 @@ func holdsParts(name []byte) bool {
 	return false
 }
 
-// texture reads a value of any shape, and records whether it may be more than text.
-func (s *scan) texture() (span, error) {
+// scanMedia reads a value of any shape and records whether it may contain more than text.
+func (s *scan) scanMedia() (span, error) {
 	r := s.reader
 	switch r.kind() {
 	case '[':
@@ -48,7 +48,7 @@ func (s *scan) texture() (span, error) {
 			return span{}, err
 		}
 		for r.kind() != ']' {
-			if _, err := s.texture(); err != nil {
+			if _, err := s.scanMedia(); err != nil {
 				return span{}, err
 			}
 		}
@@ -76,10 +76,10 @@ func (s *scan) texture() (span, error) {
 	return at, err
 }
 
-// partMember reads a member of a part or an item. It returns nil for a value that was read in parts.
+// partMember reads a member of a part or an item. It returns nil for a value that has parts.
 func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
-		_, err := s.texture()
+		_, err := s.scanMedia()
 		return nil, err
 	}
 	s.beyondText = s.beyondText || isMedia(name)
@@ -87,14 +87,14 @@ func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	return value, err
 }
 
-// object records whether an object that was read as a whole may be more than text.
+// object records whether an already read object may contain more than text.
 func (s *scan) object(value jsontext.Value) {
 	if value.Kind() != '{' || s.beyondText {
 		return
 	}
 	inner := newScan(s.route, value)
 	defer inner.free()
-	if _, err := inner.texture(); err != nil {
+	if _, err := inner.scanMedia(); err != nil {
 		return // it was valid before
 	}
 	s.beyondText = inner.beyondText
