@@ -178,14 +178,14 @@ func (c *storageChaos) choose() {
 			return err
 		}, func(error) { c.held = append(c.held, r) })
 	case draw == 4 && len(c.held) > 0 && c.held[0].Bytes > 0:
-		f.Room, c.held = c.held[0], c.held[1:]
-		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Room, call.what), size // others may have ended it
+		f.Reserved, c.held = c.held[0], c.held[1:]
+		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Reserved, call.what), size // others may have ended it
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
-				c.stored, f.Room.Bytes = append(c.stored, f), 0 // it may be replaced
+				c.stored, f.Reserved.Bytes = append(c.stored, f), 0 // it may be replaced
 			}
 			if err != nil {
-				c.held = append(c.held, f.Room)
+				c.held = append(c.held, f.Reserved)
 			}
 		})
 	case draw < 6 && len(c.held) > 0:

@@ -40,9 +40,9 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	if err != nil {
 		return err
 	}
-	err = s.within(ctx, f.Account, f.CreatedAt, f.Room, limit, func(held int64) change {
+	err = s.within(ctx, f.Account, f.CreatedAt, f.Reserved, limit, func(held int64) change {
 		return change{
-			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
+			writes: append(writes[:len(writes):len(writes)], s.releases(f.Reserved, held)...),
 			count:  tally{bytes: f.Counts() - held, promises: entryFor(f).promises, limit: limit, most: f.Upload.Most},
 		}
 	})
@@ -136,9 +136,9 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 		return err
 	}
 	limit := promise.Upload.Limit
-	err = s.within(ctx, promise.Account, now, f.Room, limit, func(held int64) change {
+	err = s.within(ctx, promise.Account, now, f.Reserved, limit, func(held int64) change {
 		return change{
-			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
+			writes: append(writes[:len(writes):len(writes)], s.releases(f.Reserved, held)...),
 			count: tally{
 				bytes: promise.Size - promise.Counts() - held, promises: -entryFor(promise).promises, limit: limit,
 			},

@@ -113,7 +113,7 @@ func TestCallsOfFiles(t *testing.T) {
 		{"Release", func() error { return store.Release(ctx, room) }},
 		{"Create in the place of a reservation", func() (err error) {
 			reserved := s.new(5, 20)
-			if reserved.Room, err = store.Reserve(ctx, file.Reservation{Account: account, ID: "b", Until: s.now.Add(time.Hour)},
+			if reserved.Reserved, err = store.Reserve(ctx, file.Reservation{Account: account, ID: "b", Until: s.now.Add(time.Hour)},
 				20, 20, 100, s.now); err != nil {
 				return err
 			}

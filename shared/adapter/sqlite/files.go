@@ -48,7 +48,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 		if err := checkPendingLimit(ctx, tx, f); err != nil {
 			return err
 		}
-		if _, err := release(ctx, tx, f.Room); err != nil {
+		if _, err := release(ctx, tx, f.Reserved); err != nil {
 			return err
 		}
 		if _, err := s.makeRoom(ctx, tx, f.Account, f.Counts(), limit, f.CreatedAt); err != nil {
@@ -95,7 +95,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 		if err != nil {
 			return err
 		}
-		held, err := release(ctx, tx, f.Room)
+		held, err := release(ctx, tx, f.Reserved)
 		if err != nil || !promise.Pending {
 			return err // another upload of the same bytes was first
 		}

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// SignedBlobs is a blob store that receives the bytes of pending files itself, at URLs that it signed. It
-// accepts only bytes of the size and the MD5 that a URL was signed for.
+// SignedBlobs is a blob store that receives the bytes of pending files itself, at signed URLs. It
+// accepts only bytes of the size and the MD5 in the signature.
 type SignedBlobs interface {
 	// Arrival describes the bytes that have arrived.
 	//
@@ -21,20 +21,20 @@ type SignedBlobs interface {
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// The name of a pending file's blob contains the file's id, so the blob's name identifies the file.
-// Its form is unique among blobs, so a store can limit notifications to these blobs.
-
+// SignedSuffix ends the names of pending files' blobs, which also contain the file's id. No other
+// blob has it, so a store can limit notifications to these blobs.
 const SignedSuffix = ".signed"
 
-// Received finalizes the pending file whose bytes have arrived in the blob. It deletes the bytes if the
-// file is no longer pending or the account has too little storage. A finalized file is not an error.
+// Received finalizes the pending file whose bytes have arrived in the blob. If the file is no
+// longer pending, or the account has too little storage, it deletes the bytes. A repeated call
+// succeeds.
 //
-// Errors: fault.NotFound for wrong bytes; fault.Limited if the account's storage is full.
+// Errors: fault.NotFound if the bytes are wrong; fault.Limited if the account's storage is full.
 func (s *Service) Received(ctx context.Context, blob string) error {
 	name, ours := strings.CutSuffix(blob, SignedSuffix)
 	id := path.Base(name)
 	if !ours || !IsReference(id) || name != BlobOf(id) && name != spreadBlobOf(id) {
-		return fmt.Errorf("file: %.200q is not a blob of a pending file", blob)
+		return fmt.Errorf("file: %.200q is not the name of a pending file's blob", blob)
 	}
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -59,7 +59,7 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 		return File{}, ErrNotFound
 	}
 	if err == nil && !f.Pending {
-		// Another process finalized it after this one looked.
+		// Another process has just finalized it.
 		f, err = s.config.Store.Get(ctx, account, id, s.config.Now())
 		return f, s.read(err, ErrNotFound)
 	}
@@ -82,7 +82,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
-		// The URL does not permit such bytes. Delete them, so that they cannot pass for the file.
+		// The URL does not permit other bytes. Delete them, so that they cannot replace the file's bytes.
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}
@@ -97,8 +97,8 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("file: read the bytes of %s: %w", f.ID, err)
 	}
-	mime, told := s.config.Detect(head)
-	if !told {
+	mime, known := s.config.Detect(head)
+	if !known {
 		mime = ""
 	}
 	arrivedFile, err := s.Finalize(ctx, f, mime)

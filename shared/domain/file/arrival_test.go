@@ -48,31 +48,31 @@ func (w *world) announce(t *testing.T, account, content string) file.File {
 
 const pdf = "%PDF-1.7 and more"
 
-// docs/contract/media.md#large-uploads: a file exists as soon as its bytes have
-// arrived, even before the store's notification.
-func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
+// docs/contract/media.md#large-uploads: a file exists as soon as its bytes have arrived, even
+// before the store's notification.
+func TestFileExistsOnceItsBytesArrive(t *testing.T) {
 	for name, arrive := range map[string]func(w *world, f file.File) error{
-		"the store tells": func(w *world, f file.File) error { return w.service.Received(t.Context(), f.Blob) },
-		"the store tells twice": func(w *world, f file.File) error {
+		"notified once": func(w *world, f file.File) error { return w.service.Received(t.Context(), f.Blob) },
+		"notified twice": func(w *world, f file.File) error {
 			if err := w.service.Received(t.Context(), f.Blob); err != nil {
 				return err
 			}
 			w.now = w.now.Add(time.Second)
 			return w.service.Received(t.Context(), f.Blob)
 		},
-		"it is read first": func(*world, file.File) error { return nil },
+		"read before the notification": func(*world, file.File) error { return nil },
 	} {
 		w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 		w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 		f := w.announce(t, "acme", pdf)
 		if _, err := w.service.Get(t.Context(), "acme", f.ID); !fault.Is(err, fault.NotFound) {
-			t.Errorf("%s: before it came: %v", name, err)
+			t.Errorf("%s: before the bytes arrived: %v", name, err)
 		}
 		b.stored[f.Blob] = []byte(pdf)
 		came := w.now.Add(time.Hour)
 		w.now = came
 		if _, err := w.service.Get(t.Context(), "rival", f.ID); !fault.Is(err, fault.NotFound) {
-			t.Errorf("%s: another account reads it: %v", name, err)
+			t.Errorf("%s: another account read it: %v", name, err)
 		}
 		if err := arrive(w, f); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -90,7 +90,7 @@ func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 	}
 }
 
-// outrun is a store in which another process finalizes a file while Get looks for it.
+// outrun is a store in which another process finalizes a file during Get.
 type outrun struct {
 	file.Store
 	finalize func()
@@ -105,7 +105,7 @@ func (o *outrun) Get(ctx context.Context, account, id string, now time.Time) (fi
 	return f, err
 }
 
-// A file is also found if another process finalizes it at that moment.
+// A file is found even if another process finalizes it at the same moment.
 func TestFileIsFoundWhileItIsFinalized(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	store := &outrun{}
@@ -125,7 +125,7 @@ func TestFileIsFoundWhileItIsFinalized(t *testing.T) {
 	}
 }
 
-func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
+func TestUnknownContentKeepsDeclaredType(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 	f := w.announce(t, "acme", "plain text")
@@ -135,8 +135,8 @@ func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
 	}
 }
 
-// Bytes without a file's record are deleted, and create no file.
-func TestBytesThatAreNoFiles(t *testing.T) {
+// Bytes without a file's record are deleted and create no file.
+func TestBytesWithoutPendingFileAreDeleted(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
 	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 	deleted := w.announce(t, "acme", pdf)
@@ -147,7 +147,7 @@ func TestBytesThatAreNoFiles(t *testing.T) {
 	w.disk.deleted = nil
 	if err := w.service.Received(t.Context(), deleted.Blob); err != nil ||
 		!slices.Equal(w.disk.deleted, []string{deleted.Blob}) {
-		t.Errorf("of a deleted file: %v, deleted %v", err, w.disk.deleted)
+		t.Errorf("bytes of a deleted file: %v, deleted %v", err, w.disk.deleted)
 	}
 
 	wrong := w.announce(t, "acme", pdf)
@@ -155,10 +155,10 @@ func TestBytesThatAreNoFiles(t *testing.T) {
 	w.disk.deleted = nil
 	if err := w.service.Received(t.Context(), wrong.Blob); !fault.Is(err, fault.NotFound) ||
 		!slices.Equal(w.disk.deleted, []string{wrong.Blob}) {
-		t.Errorf("other bytes: %v, deleted %v", err, w.disk.deleted)
+		t.Errorf("wrong bytes: %v, deleted %v", err, w.disk.deleted)
 	}
 	if _, err := w.service.Get(t.Context(), "acme", wrong.ID); !fault.Is(err, fault.NotFound) {
-		t.Errorf("other bytes are read: %v", err)
+		t.Errorf("wrong bytes can be read: %v", err)
 	}
 	w.disk.deleted = nil
 	for _, name := range []string{"files/file_1", "jobs/job_1/data", "files/.signed", "files/x/file_1.signed", ""} {

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Ids sort by creation time, even within one millisecond, and even while the clock stops or goes back
-// (docs/contract/media.md#file-reference).
+// Ids sort by creation time, even within one millisecond, and even if the clock stops or goes
+// back (docs/contract/media.md#file-reference).
 func TestIDsSortByCreation(t *testing.T) {
 	now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	ids := file.NewIDs(func() time.Time { return now }, rand.Reader)
@@ -30,13 +30,13 @@ func TestIDsSortByCreation(t *testing.T) {
 			t.Fatalf("%q is not a reference", id)
 		}
 		if id <= last {
-			t.Fatalf("%q after %q does not sort after it", id, last)
+			t.Fatalf("%q was created after %q but does not sort after it", id, last)
 		}
 		last = id
 	}
 }
 
-func TestCursor(t *testing.T) {
+func TestCursorIsBoundToAccountAndSecret(t *testing.T) {
 	cursors := file.NewCursors([]byte("secret"))
 	cursor, err := cursors.Make(t.Context(), "acme", "file_1")
 	if err != nil {
@@ -49,12 +49,12 @@ func TestCursor(t *testing.T) {
 		t.Errorf("the cursor %q is not opaque", cursor)
 	}
 	for name, read := range map[string]func() (string, error){
-		"another account": func() (string, error) { return cursors.Read(t.Context(), "other", cursor) },
-		"another secret":  func() (string, error) { return file.NewCursors([]byte("x")).Read(t.Context(), "acme", cursor) },
-		"an id":           func() (string, error) { return cursors.Read(t.Context(), "acme", "file_1") },
-		"padded":          func() (string, error) { return cursors.Read(t.Context(), "acme", cursor+"=") },
-		"a line end":      func() (string, error) { return cursors.Read(t.Context(), "acme", cursor+"\n") },
-		"empty seal":      func() (string, error) { return cursors.Read(t.Context(), "acme", "AAAA") },
+		"another account":    func() (string, error) { return cursors.Read(t.Context(), "other", cursor) },
+		"another secret":     func() (string, error) { return file.NewCursors([]byte("x")).Read(t.Context(), "acme", cursor) },
+		"an id":              func() (string, error) { return cursors.Read(t.Context(), "acme", "file_1") },
+		"padded":             func() (string, error) { return cursors.Read(t.Context(), "acme", cursor+"=") },
+		"a trailing newline": func() (string, error) { return cursors.Read(t.Context(), "acme", cursor+"\n") },
+		"an empty seal":      func() (string, error) { return cursors.Read(t.Context(), "acme", "AAAA") },
 	} {
 		if id, err := read(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: got %q, %v, want invalid", name, id, err)
@@ -63,13 +63,13 @@ func TestCursor(t *testing.T) {
 	for i := range cursor {
 		tampered := cursor[:i] + string(rune('A'+(cursor[i]+1)%26)) + cursor[i+1:]
 		if _, err := cursors.Read(t.Context(), "acme", tampered); tampered != cursor && err == nil {
-			t.Errorf("changed at %d, it is still read", i)
+			t.Errorf("the cursor is accepted after a change at %d", i)
 		}
 	}
 }
 
 // A failure to fetch the secret is not reported as an invalid cursor.
-func TestCursorWithoutItsSecret(t *testing.T) {
+func TestCursorReportsMissingSecret(t *testing.T) {
 	gone := errors.New("no secret")
 	cursors := file.NewCursorsFrom(func(context.Context) ([]byte, error) { return nil, gone })
 	if _, err := cursors.Make(t.Context(), "acme", "file_1"); !errors.Is(err, gone) {
@@ -81,9 +81,8 @@ func TestCursorWithoutItsSecret(t *testing.T) {
 	}
 }
 
-// docs/contract/media.md#file-reference: filename is the client's base name,
-// without path and control characters.
-func TestCleanName(t *testing.T) {
+// docs/contract/media.md#file-reference
+func TestCleanNameRemovesPathAndControlCharacters(t *testing.T) {
 	for sent, want := range map[string]string{
 		"clip.mp4":               "clip.mp4",
 		"../../etc/passwd":       "passwd",

@@ -8,8 +8,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Only cursors that were made are accepted, and only for the account that they were
-// made for.
+// Only cursors from Make are accepted, and only for their account.
 func FuzzCursor(f *testing.F) {
 	cursors := file.NewCursors([]byte("secret"))
 	cursorOf := func(account, id string) string {
@@ -34,15 +33,15 @@ func FuzzCursor(f *testing.F) {
 		again, _ := cursors.Make(t.Context(), account, id)
 		switch {
 		case err == nil && (id == "" || again != cursor):
-			t.Errorf("%q of %q is read as %q, which has another cursor", cursor, account, id)
+			t.Errorf("%q of %q was read as %q, which has another cursor", cursor, account, id)
 		case err != nil && (!fault.Is(err, fault.Invalid) || id != ""):
 			t.Errorf("%q of %q: %q, %v", cursor, account, id, err)
 		}
 	})
 }
 
-// Whatever a client calls a file, its cleaned name is a plain name, and cleaning it
-// again changes nothing.
+// The cleaned name of a file is a plain name for any input, and cleaning it again changes
+// nothing.
 func FuzzCleanName(f *testing.F) {
 	for _, seed := range []string{"", ".", "..", "/", `\`, "a/b", `C:\a`, "a\x00b", "\xff", "\u202ea", " a ", "a\u2028b",
 		"été", "a/ ", "a\u0085"} {

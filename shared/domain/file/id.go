@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// idDigits sort like their characters.
+	// The characters of idDigits are sorted.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-	// timeDigits hold nanoseconds since 1970 until past the year 2200.
+	// timeDigits is enough for nanoseconds since 1970 until after the year 2200.
 	timeDigits = 11
-	// randomDigits hold the id's 95 random bits.
+	// randomDigits is enough for the id's 95 random bits.
 	randomDigits = 16
 )
 
-// IDs draws file ids that sort by creation. Their time, in nanoseconds, always advances between two
-// ids of a process.
+// IDs generates file ids that sort by creation time. Their time, in nanoseconds, always advances
+// between two ids of a process.
 type IDs struct {
 	now    func() time.Time
 	random io.Reader
@@ -36,7 +36,7 @@ func (s *IDs) New() (id string, created time.Time, err error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(idDigits))), big.NewInt(randomDigits), nil)
 	var bytes [12]byte
 	if _, err := io.ReadFull(s.random, bytes[:]); err != nil {
-		return "", time.Time{}, fmt.Errorf("file: draw an id: %w", err)
+		return "", time.Time{}, fmt.Errorf("file: generate an id: %w", err)
 	}
 	random := new(big.Int).SetBytes(bytes[:])
 	random.Mod(random, limit)

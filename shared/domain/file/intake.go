@@ -17,54 +17,56 @@ import (
 const (
 	// DefaultUploads is the default limit of concurrent uploads.
 	DefaultUploads = 256
-	// An upload reserves a quarter of its arrived bytes ahead, between leastStep and mostStep
-	// bytes, so that a large upload needs few writes and a small one takes no storage from others.
+	// An upload reserves a quarter of its arrived bytes in advance, but at least leastStep and at
+	// most mostStep bytes. So a large upload needs few writes, and a small upload reserves
+	// little.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// unwritten is how many bytes of an upload may have arrived but not be on the disk yet. The
-	// disk's free space does not show them.
+	// unwritten is the number of an upload's bytes that may have arrived but are not on the disk
+	// yet. The disk's free space does not include them.
 	unwritten = 2 << 20
-	// releaseTime is the time limit for releasing a reservation. It does not depend on the
-	// request's context, which may have ended.
+	// releaseTime is the timeout for releasing a reservation. It does not use the request's
+	// context, which may have ended.
 	releaseTime = 10 * time.Second
 )
 
-// Intake admits uploads while there is capacity: for concurrent uploads, in the account's storage,
-// and on the disk. A nil Intake admits everything.
+// Intake limits uploads by the number of concurrent uploads, the account's storage, and free disk
+// space. A nil Intake admits everything.
 type Intake struct {
 	Reservations Reservations
-	// Free returns how many more bytes of the disk uploads may use; nil if they are stored elsewhere.
+	// Free returns the number of bytes on the disk that uploads may still use. It is nil if
+	// uploads are stored elsewhere.
 	Free func() (int64, error)
-	// Most limits uploads in progress; 0 means DefaultUploads.
+	// Most limits concurrent uploads. 0 means DefaultUploads.
 	Most int
 	// NewID returns a unique id for a reservation.
 	NewID func() string
 	Now   func() time.Time
 
 	mu sync.Mutex
-	// places counts the uploads in progress with a place. byAccount has all uploads in progress, by
-	// account.
+	// places counts the uploads that hold a place. byAccount holds all uploads in progress.
 	places    int
 	byAccount map[string][]*Upload
-	// uploading has the ids of pending files that are being uploaded. If several uploads bring the
-	// same file, only the first may use the storage of the pending file.
+	// uploading holds the ids of pending files whose upload is in progress. If several uploads
+	// send the same file, only the first may use the pending file's storage.
 	uploading map[string]bool
-	// granted is how many bytes of the disk are granted to uploads but may not show in the free space yet.
+	// granted is the number of bytes granted to uploads that the free space may not include yet.
 	granted int64
 }
 
 type Allowance struct {
-	// Uploads limits uploads in progress, Bytes the stored bytes. 0 means no limit.
+	// Uploads limits concurrent uploads, Bytes the stored bytes. 0 means no limit.
 	Uploads int
 	Bytes   int64
 }
 
-// busyRetryAfter is the Retry-After for too many uploads in progress.
+// busyRetryAfter is the Retry-After for too many concurrent uploads.
 const busyRetryAfter = 5 * time.Second
 
-// Begin admits an upload of an account. If all places are taken, it takes one from the account with
-// the most uploads, unless that account would then have fewer than this one: its slowest upload
-// fails. The caller must call Arrived once it has read all bytes, and End in every case.
+// Begin admits an upload of an account. If all places are taken, it takes a place from the
+// account with the most uploads, unless that account would then have fewer than this account. The
+// slowest upload of that account then fails. The caller must call Arrived after it has read all
+// bytes, and End in every case.
 //
 // Errors: fault.Limited if too many uploads are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
@@ -81,16 +83,16 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	var refused *fault.Error
 	switch {
 	case allowed.Uploads > 0 && len(i.byAccount[account]) >= allowed.Uploads:
-		refused = fault.New(fault.Limited, "The account has %d uploads under way, which is its limit.", allowed.Uploads)
+		refused = fault.New(fault.Limited, "The account has reached its limit of concurrent uploads (%d).", allowed.Uploads)
 	case i.places >= most && !i.freePlace(account, now):
-		refused = fault.New(fault.Limited, "The server has no free place for another upload.")
+		refused = fault.New(fault.Limited, "The server has reached its limit of concurrent uploads. Try again later.")
 	default:
 		if i.byAccount == nil {
 			i.byAccount = map[string][]*Upload{}
 		}
 		u := &Upload{
-			intake: i, limit: allowed.Bytes, inProgress: true, begun: now,
-			room: Reservation{Account: account, ID: i.NewID()}, renewed: now,
+			intake: i, limit: allowed.Bytes, inProgress: true, started: now,
+			reservation: Reservation{Account: account, ID: i.NewID()}, renewed: now,
 		}
 		i.places++
 		i.byAccount[account] = append(i.byAccount[account], u)
@@ -100,8 +102,8 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	return nil, refused
 }
 
-// freePlace takes a place from the account with the most uploads, if that has at least two
-// more than the named account.
+// freePlace takes a place from the account with the most uploads, if that account has at least
+// two more than the named account.
 func (i *Intake) freePlace(account string, now time.Time) bool {
 	var most []*Upload
 	for _, uploads := range i.byAccount {
@@ -127,13 +129,13 @@ func withPlace(uploads []*Upload) (kept []*Upload) {
 	return kept
 }
 
-// speed returns bytes per second. The first second counts fully.
+// speed returns bytes per second. An upload counts as at least one second long.
 func (u *Upload) speed(now time.Time) float64 {
-	return float64(u.arrived.Load()) / max(1, now.Sub(u.begun).Seconds())
+	return float64(u.arrived.Load()) / max(1, now.Sub(u.started).Seconds())
 }
 
-// SetPending makes the upload use the storage of a pending file. While bytes arrive, extend is
-// called every RenewEvery; its error ends the upload.
+// SetPending makes the upload use the storage of a pending file. While bytes arrive, it calls
+// extend every RenewEvery. An error of extend ends the upload.
 func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	if u == nil {
 		return
@@ -155,20 +157,19 @@ func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 type Upload struct {
 	intake *Intake
 	limit  int64
-	// file is the pending file of the upload, if any. extend extends it.
+	// file is the pending file, if any, and extend extends its time.
 	file   File
 	extend func(ctx context.Context, f File) error
-	// counted is how many of the bytes the pending file already counts.
-	counted int64
-	begun   time.Time
-	// displaced means that the upload has lost its place.
+	// counted is the number of bytes that the pending file already counts.
+	counted   int64
+	started   time.Time
 	displaced atomic.Bool
-	// arrived counts the arrived bytes. granted is how many bytes of the disk they may take.
-	// pending is the part of granted that the intake counts.
+	// arrived counts the arrived bytes. granted is the number of bytes that they may use on the
+	// disk. pending is the portion of granted that Intake.granted includes.
 	arrived          atomic.Int64
 	granted, pending int64
-	room             Reservation
-	// short means that the account could not reserve ahead.
+	reservation      Reservation
+	// short means that the account had too little storage to reserve in advance.
 	short      bool
 	renewed    time.Time
 	inProgress bool
@@ -176,8 +177,8 @@ type Upload struct {
 
 // Reader returns a reader of the source that reserves storage for the bytes it reads.
 //
-// Errors: errors of the source; fault.Limited if the account's storage is full, or another account
-// has taken the upload's place; fault.StorageFull if the disk is full.
+// Errors: errors of the source; fault.Limited if the account's storage is full, or another
+// account has taken this upload's place; fault.StorageFull if the disk is full.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source
@@ -202,8 +203,8 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 // take reserves storage for arrived bytes.
 func (u *Upload) take(ctx context.Context, bytes int64) error {
 	if u.displaced.Load() {
-		refused := fault.New(fault.Limited, "The server has no free place for another upload. It stopped this one, the "+
-			"slowest of the account with the most uploads.")
+		refused := fault.New(fault.Limited, "The server has reached its limit of concurrent uploads. It stopped this "+
+			"upload, the slowest of the account with the most uploads. Try again later.")
 		refused.RetryAfter = busyRetryAfter
 		return refused
 	}
@@ -219,15 +220,15 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 		}
 	}
 	need := arrived - u.counted
-	if u.limit == 0 || need <= 0 || need <= u.room.Bytes && !due {
+	if u.limit == 0 || need <= 0 || need <= u.reservation.Bytes && !due {
 		if due {
 			u.renewed = now
 		}
 		return nil
 	}
-	renewed := u.room
+	renewed := u.reservation
 	renewed.Until = now.UTC().Truncate(time.Millisecond).Add(holdTime)
-	least, ahead := max(need, u.room.Bytes), int64(0)
+	least, ahead := max(need, u.reservation.Bytes), int64(0)
 	if !u.short {
 		ahead = step(arrived)
 	}
@@ -239,11 +240,11 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 		return fmt.Errorf("file: reserve storage: %w", err)
 	}
 	u.short = renewed.Bytes == least
-	u.room, u.renewed = renewed, now
+	u.reservation, u.renewed = renewed, now
 	return nil
 }
 
-// step returns how much to reserve ahead after a number of arrived bytes.
+// step returns the number of bytes to reserve in advance after arrived bytes.
 func step(arrived int64) int64 { return min(max(leastStep, arrived/4), mostStep) }
 
 // reserveDisk reserves disk space for bytes beyond the arrived ones.
@@ -258,7 +259,7 @@ func (u *Upload) reserveDisk(bytes int64) error {
 	}
 	free, err := i.Free()
 	if err != nil {
-		return fmt.Errorf("file: ask for the disk's free space: %w", err)
+		return fmt.Errorf("file: read the disk's free space: %w", err)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -270,12 +271,13 @@ func (u *Upload) reserveDisk(bytes int64) error {
 			return nil
 		}
 	}
-	full := fault.New(fault.StorageFull, "There is no room left for uploads on the server's disk.")
+	full := fault.New(fault.StorageFull, "The server's disk is full.")
 	full.RetryAfter = time.Minute
 	return full
 }
 
-// Arrived marks the upload as complete. It no longer counts as in progress, but keeps its reservation.
+// Arrived marks all bytes as read. The upload no longer counts as in progress, but keeps its
+// reservation.
 func (u *Upload) Arrived() {
 	if u == nil || !u.inProgress {
 		return
@@ -287,7 +289,7 @@ func (u *Upload) Arrived() {
 	if !u.displaced.Load() {
 		i.places--
 	}
-	account := u.room.Account
+	account := u.reservation.Account
 	i.byAccount[account] = slices.DeleteFunc(i.byAccount[account], func(other *Upload) bool { return other == u })
 	if len(i.byAccount[account]) == 0 {
 		delete(i.byAccount, account)
@@ -306,37 +308,37 @@ func (i *Intake) releaseBytes(u *Upload) {
 	}
 }
 
-// Room returns the reservation, for the file's record that replaces it.
-func (u *Upload) Room() Reservation {
-	if u == nil || u.room.Bytes == 0 {
+// Reservation returns the reservation, which the file's record replaces.
+func (u *Upload) Reservation() Reservation {
+	if u == nil || u.reservation.Bytes == 0 {
 		return Reservation{}
 	}
-	return u.room
+	return u.reservation
 }
 
-// Recorded notes that a record has replaced the reservation.
+// Recorded marks the reservation as replaced by a record.
 func (u *Upload) Recorded() {
 	if u != nil {
-		u.room.Bytes = 0
+		u.reservation.Bytes = 0
 	}
 }
 
-// End ends the upload and releases its reservation, unless a record has replaced it. After an error
-// the reservation expires.
+// End ends the upload and releases its reservation, unless a record has replaced it. If the
+// release fails, the reservation expires later.
 func (u *Upload) End(ctx context.Context) error {
 	if u == nil {
 		return nil
 	}
 	u.Arrived()
 	u.intake.releaseBytes(u)
-	if u.room.Bytes == 0 {
+	if u.reservation.Bytes == 0 {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTime)
 	defer cancel()
-	if err := u.intake.Reservations.Release(ctx, u.room); err != nil {
+	if err := u.intake.Reservations.Release(ctx, u.reservation); err != nil {
 		return errors.Join(errors.New("file: release storage"), err)
 	}
-	u.room.Bytes = 0
+	u.reservation.Bytes = 0
 	return nil
 }

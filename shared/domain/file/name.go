@@ -7,15 +7,15 @@ import (
 )
 
 const (
-	// maxName limits a file's name in bytes. Longer names are cut between two code points.
+	// maxName limits the length of a file's name in bytes. Longer names are cut between code
+	// points.
 	maxName = 255
-	// unnamed replaces an empty name.
 	unnamed = "upload"
 )
 
 // CleanName returns a client's file name without its path and control characters
-// (docs/contract/media.md#file-reference). Both kinds of slash are separators,
-// because browsers on any system may send a path.
+// (docs/contract/media.md#file-reference). Slashes and backslashes are both separators, because
+// browsers on any system may send a path.
 func CleanName(name string) string {
 	name = strings.ToValidUTF8(name, "")
 	if i := strings.LastIndexAny(name, `/\`); i >= 0 {

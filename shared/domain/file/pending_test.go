@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// overtaken extends pending files, after running another request's work.
+// overtaken extends pending files, but first runs another request's work.
 type overtaken struct {
 	file.Retention
 	first func()
@@ -20,20 +20,20 @@ func (b overtaken) Extend(ctx context.Context, id string, until time.Time) error
 	return b.Retention.Extend(ctx, id, until)
 }
 
-// A request that uploads the bytes of a pending file may be overtaken by another at any moment. It
-// learns the file's fate.
-func TestAnUploadThatAnotherOvertakes(t *testing.T) {
+// Another request may finish or abandon a pending file during an upload. The upload then returns
+// the matching error.
+func TestUploadNoticesThatAnotherRequestWasFaster(t *testing.T) {
 	for says, c := range map[string]struct {
 		other func(w *world, f file.File) error
 		is    fault.Code
 	}{
-		"the other brought the bytes": {func(w *world, f file.File) error {
+		"the other uploaded the bytes": {func(w *world, f file.File) error {
 			_, err := w.service.Finalize(t.Context(), f, "")
 			return err
 		}, fault.Conflict},
-		"the other found no room": {func(w *world, f file.File) error { return w.config.Store.Abandon(t.Context(), f.ID) },
+		"the other found the storage full": {func(w *world, f file.File) error { return w.config.Store.Abandon(t.Context(), f.ID) },
 			fault.NotFound},
-		"the bytes came and were deleted": {func(w *world, f file.File) error {
+		"the bytes were uploaded and deleted": {func(w *world, f file.File) error {
 			if _, err := w.service.Finalize(t.Context(), f, ""); err != nil {
 				return err
 			}
@@ -56,10 +56,10 @@ func TestAnUploadThatAnotherOvertakes(t *testing.T) {
 		}}
 		w.configure(func(config *file.Config) { config.Extender = extender })
 		if _, err := w.service.PendingUpload(t.Context(), f.ID); !fault.Is(err, c.is) {
-			t.Errorf("%s, as it began: %v, want %v", says, err, c.is)
+			t.Errorf("%s, at the start: %v, want %v", says, err, c.is)
 		}
 		if err := w.service.Extend(t.Context(), f); !fault.Is(err, c.is) {
-			t.Errorf("%s, under way: %v, want %v", says, err, c.is)
+			t.Errorf("%s, during the upload: %v, want %v", says, err, c.is)
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// The limits of an upload's lifetime (docs/contract/media.md#files).
+// The limits of a file's lifetime (docs/contract/media.md#files).
 const (
 	MinLifetime     = time.Minute
 	MaxLifetime     = 30 * 24 * time.Hour
@@ -17,17 +17,19 @@ const (
 )
 
 const (
-	// MaxSignedSize is the size limit of a file uploaded by a signed URL, in bytes
+	// MaxSignedSize limits the size of a file that is uploaded with a signed URL, in bytes
 	// (docs/contract/media.md#large-uploads).
 	MaxSignedSize = 5_000_000_000
-	// SignedTime is how long a signed URL accepts requests.
+	// SignedTime is the time during which a signed URL accepts requests.
 	SignedTime = 30 * time.Minute
-	// MinPendingBytes is how many bytes of storage a larger pending file uses until more have arrived.
+	// MinPendingBytes is the storage that a larger pending file uses until more bytes have
+	// arrived.
 	MinPendingBytes = 1 << 20
-	// slowest is the lowest accepted rate of an upload to a blob store, in bytes per second: 2 Mbit/s.
+	// slowest is the minimum upload rate to a blob store in bytes per second: 2 Mbit/s.
 	slowest = 250_000
-	// holdTime is how long a pending file or a reservation is held after its last renewal. Even the
-	// smallest file may take that long to arrive, and a reservation outlives a dead process by it.
+	// holdTime is the time from the last renewal of a pending file or a reservation to its end.
+	// Even the smallest file may take that long to arrive. A reservation of a dead process
+	// remains for that long.
 	holdTime = 10 * time.Minute
 )
 
@@ -40,7 +42,6 @@ func arrivalTime(size int64) time.Duration {
 	return holdTime + time.Duration(size/slowest)*time.Second
 }
 
-// Blobs is the part of a blob store that the service uses.
 type Blobs interface {
 	Delete(ctx context.Context, name string) error
 }
@@ -53,12 +54,13 @@ type Config struct {
 	SpreadBlobs bool
 	Cursors     Cursors
 	Now         func() time.Time
-	// Signed is the blob store if it receives the bytes of pending files itself; otherwise nil.
+	// Signed is the blob store if it receives the bytes of pending files itself, and otherwise
+	// nil.
 	Signed SignedBlobs
 	// Detect returns the type of a file from its first media.SniffLen bytes, and whether they
-	// identify it, like sniff.Any. It is required if Signed is set.
-	Detect func(head []byte) (mime string, told bool)
-	// Extender extends a pending file whose bytes are arriving at this service; otherwise nil.
+	// identify the type, like sniff.Any. It is required if Signed is set.
+	Detect func(head []byte) (mime string, known bool)
+	// Extender extends pending files if this service receives their bytes, and is otherwise nil.
 	Extender interface {
 		Extend(ctx context.Context, id string, until time.Time) error
 	}
@@ -70,22 +72,23 @@ func NewService(c Config) *Service { return &Service{c} }
 
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
-// ErrNotFound is returned for a file that does not exist, has expired, is pending, or belongs to
-// another account. Stores return it too.
+// ErrNotFound reports a file that does not exist, has expired, is pending, or belongs to another
+// account. Stores return it too.
 var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 
-// NewBlob returns a name for the bytes of an upload. The file's id is drawn after the bytes have
-// arrived, so that files sort by creation.
+// NewBlob returns a name for the bytes of an upload. The file's id is generated after the bytes
+// have arrived, so that files sort by creation.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.config.IDs.New()
 	return s.blobOf(id), err
 }
 
-// BlobOf returns the name for the bytes of a file whose id is drawn before they are written.
+// BlobOf returns the name for the bytes of a file whose id is generated before its bytes are
+// stored.
 func BlobOf(id string) string { return filePrefix + id }
 
-// blobOf is BlobOf. With SpreadBlobs it puts the last digits of the id first. They are random, so
-// an object store that partitions names by prefix spreads new files.
+// blobOf is like BlobOf. With SpreadBlobs it puts the last digits of the id first. They are
+// random, so an object store that partitions names by prefix spreads new files.
 func (s *Service) blobOf(id string) string {
 	if s.config.SpreadBlobs {
 		return spreadBlobOf(id)
@@ -101,10 +104,10 @@ func (s *Service) Name(f File) (File, error) {
 	return f, err
 }
 
-// Create records a file whose bytes are in its blob. It sets the id and the times unless Name has,
-// and returns the file. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob and Lifetime.
-// limit is the account's storage in bytes, 0 for no limit. If the file is certainly refused, the
-// caller deletes the blob.
+// Create records a file whose bytes are in its blob, and returns the file. It sets the id and the
+// times unless Name has set them. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob
+// and Lifetime. limit is the account's storage in bytes, or 0 for no limit. If Create rejects the
+// file, the caller deletes the blob.
 //
 // Errors: fault.Limited if the account's storage is full.
 func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {
@@ -114,10 +117,10 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive by a signed URL. Until Finalize it exists
-// only for that upload. The caller sets the same fields as for Create, from the client's
-// declarations, except Blob. Until more bytes have arrived, the file counts MinPendingBytes, or its
-// size if that is less. An account may have most pending files (0 means no limit).
+// CreatePending records a file whose bytes will arrive at a signed URL. Until Finalize only that
+// upload can use it. The caller sets the same fields as for Create, except Blob, as the client
+// declared them. Until more bytes have arrived, the file counts MinPendingBytes, or its size if
+// that is less. most limits the account's pending files, and 0 means no limit.
 //
 // Errors: as Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
@@ -141,8 +144,8 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	switch {
 	case errors.Is(err, ErrTooManyPending):
 		many := fault.New(fault.Limited,
-			"The account has announced %d files whose bytes have not arrived, which is its limit. "+
-				"Send their bytes, or wait until their URLs end.", f.Upload.Most)
+			"The account has reached its limit of announced files without bytes (%d). "+
+				"Upload their bytes, or wait until their URLs expire.", f.Upload.Most)
 		many.RetryAfter = time.Minute
 		return many
 	case fault.Is(err, fault.Limited):
@@ -154,7 +157,7 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 // StorageFull returns the error for bytes beyond the account's storage limit.
 func StorageFull(limit int64) error {
 	full := fault.New(fault.Limited,
-		"The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
+		"The account's storage is full (limit: %d bytes). Delete files, or wait until some expire.", limit)
 	full.RetryAfter = time.Minute
 	return full
 }
@@ -181,7 +184,8 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
-// Announced returns a file that is pending, or was pending until Finalize, even past its time.
+// Announced returns a file that is pending, or was pending before Finalize, even after
+// UploadUntil.
 //
 // Errors: fault.NotFound.
 func (s *Service) Announced(ctx context.Context, id string) (File, error) {
@@ -191,10 +195,10 @@ func (s *Service) Announced(ctx context.Context, id string) (File, error) {
 // URLExpired reports whether the signed URL of a pending file has expired.
 func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.SignedUntil()) }
 
-// PendingUpload returns a pending file that may be uploaded now.
+// PendingUpload returns a pending file that accepts an upload now.
 //
 // Errors: fault.Conflict if its bytes have arrived; fault.NotFound if the file is not pending or
-// its time is over.
+// its time has ended.
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -209,23 +213,24 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	return f, s.Extend(ctx, f)
 }
 
-// takesBytes fails unless the file may be uploaded now.
+// takesBytes fails unless the file accepts an upload now.
 //
 // Errors: as PendingUpload.
 func (s *Service) takesBytes(f File) error {
 	switch {
 	case !f.Pending && !f.Expired(s.config.Now()):
-		return fault.New(fault.Conflict, "The file's bytes are there already.")
+		return fault.New(fault.Conflict, "The file's bytes have already been uploaded.")
 	case !f.Pending, !s.config.Now().Before(f.UploadUntil):
 		return ErrNotFound
 	}
 	return nil
 }
 
-// Extend extends a pending file while its bytes arrive. Call it at the first bytes, and every RenewEvery.
+// Extend extends the time of a pending file while its bytes arrive. Call it at the first bytes,
+// and then every RenewEvery.
 //
-// Errors: fault.Conflict if another request has uploaded them; fault.NotFound if the file is no
-// longer pending.
+// Errors: fault.Conflict if another request has uploaded the bytes; fault.NotFound if the file is
+// no longer pending.
 func (s *Service) Extend(ctx context.Context, f File) error {
 	if s.config.Extender == nil {
 		return nil
@@ -243,11 +248,11 @@ func (s *Service) Extend(ctx context.Context, f File) error {
 	return s.read(err, ErrNotFound)
 }
 
-// Finalize turns a pending file into a stored one. Its blob must have the declared size and MD5.
+// Finalize turns a pending file into a stored file. Its blob must have the declared size and MD5.
 // Its lifetime starts now. mime is the detected type, or empty.
 //
 // Errors: fault.NotFound if the file is no longer pending; fault.Limited if the account's storage
-// is full, which abandons the file. In both cases the caller deletes the bytes.
+// is full, in which case the file is abandoned. In both cases the caller deletes the bytes.
 func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, error) {
 	if mime != "" {
 		f.MIME = mime
@@ -260,7 +265,7 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 			return File{}, StorageFull(f.Upload.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
-			// Another request may have uploaded the same bytes with success.
+			// Another request may have uploaded the same bytes successfully.
 			err = s.config.Store.Finalize(ctx, f, s.config.Now())
 		}
 	}
@@ -303,10 +308,10 @@ func (s *Service) read(err, missing error) error {
 	return nil
 }
 
-// List returns a page of an account's files, newest first, and the cursor of the
-// next page, empty on the last one (docs/contract/media.md#files).
+// List returns a page of an account's files, newest first, and the cursor of the next page, which
+// is empty on the last page (docs/contract/media.md#files).
 //
-// Errors: fault.Invalid if the cursor was not made for the account.
+// Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(ctx context.Context, account, cursor string, limit int) ([]File, string, error) {
 	after := ""
 	if cursor != "" {
@@ -323,8 +328,8 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, next, err
 }
 
-// ListAfter returns at most limit of an account's files, newest first, starting after the id, or
-// with the newest if it is empty. more reports whether others follow.
+// ListAfter returns at most limit of an account's files, newest first. It starts after the id, or
+// at the newest if after is empty. more reports whether others follow.
 func (s *Service) ListAfter(ctx context.Context, account, after string, limit int) (page []File, more bool, err error) {
 	now := s.config.Now()
 	// One extra file shows whether another page follows.
@@ -345,8 +350,8 @@ func (s *Service) ListAfter(ctx context.Context, account, after string, limit in
 	return page[:limit], true, nil
 }
 
-// Delete deletes an account's file, first its bytes, then its record: while the
-// record exists, a failed deletion can be retried.
+// Delete deletes an account's file. It deletes the record last, so that a failed deletion can be
+// retried.
 //
 // Errors: fault.NotFound.
 func (s *Service) Delete(ctx context.Context, account, id string) error {

@@ -66,7 +66,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// configure replaces the service by one with the changed configuration.
+// configure replaces the service with one that has the changed configuration.
 func (w *world) configure(change func(*file.Config)) {
 	change(&w.config)
 	w.service = file.NewService(w.config)
@@ -89,15 +89,15 @@ func (w *world) create(t *testing.T) file.File {
 }
 
 // After a failed deletion the file still exists, and the next attempt deletes it.
-func TestADeleteThatFailsCanBeTriedAgain(t *testing.T) {
+func TestFailedDeleteCanBeRetried(t *testing.T) {
 	w := newWorld(t)
 	f := w.create(t)
 	w.disk.stuck[f.Blob] = true
 	if err := w.service.Delete(t.Context(), "acme", f.ID); err == nil || fault.Is(err, fault.NotFound) {
-		t.Fatalf("a disk in trouble gave %v", err)
+		t.Fatalf("a broken disk: got %v", err)
 	}
 	if _, err := w.service.Get(t.Context(), "acme", f.ID); err != nil {
-		t.Errorf("after a delete that failed: %v", err)
+		t.Errorf("after a failed delete: %v", err)
 	}
 	w.disk.stuck[f.Blob] = false
 	if err := w.service.Delete(t.Context(), "acme", f.ID); err != nil {
@@ -108,14 +108,14 @@ func TestADeleteThatFailsCanBeTriedAgain(t *testing.T) {
 	}
 }
 
-// A file that cannot be removed does not keep others from being swept.
-func TestTheSweepGoesOnPastAFileThatCannotBeRemoved(t *testing.T) {
+// A file that cannot be deleted does not stop the sweep of other files.
+func TestSweepContinuesAfterFailedDelete(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.create(t), w.create(t)
 	w.disk.stuck[first.Blob] = true
 	w.now = w.now.Add(time.Hour)
 	if err := w.sweeper.Sweep(t.Context()); err == nil {
-		t.Error("the sweep does not report the file that it could not remove")
+		t.Error("the sweep did not report the file that it could not delete")
 	}
 	if !slices.Equal(w.disk.deleted, []string{second.Blob, file.ThumbnailBlob(second.Blob)}) {
 		t.Errorf("deleted %v, want only the blobs of %s", w.disk.deleted, second.Blob)
@@ -125,6 +125,6 @@ func TestTheSweepGoesOnPastAFileThatCannotBeRemoved(t *testing.T) {
 		t.Error(err)
 	}
 	if !slices.Contains(w.disk.deleted, first.Blob) {
-		t.Error("the next turn did not take the file either")
+		t.Error("the next sweep did not delete the file either")
 	}
 }

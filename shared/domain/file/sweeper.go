@@ -12,8 +12,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Sweeper deletes expired files and pending files past their time on one machine, like a TTL and its
-// stream in AWS. It only sets aside blobs without a record, because the record may have been lost.
+// Sweeper deletes expired files and overdue pending files on one machine. In AWS a TTL and its
+// stream do its work. It sets aside blobs without a record instead of deleting them, because the
+// record may have been lost.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
@@ -22,8 +23,8 @@ type Sweeper struct {
 		Head(ctx context.Context, name string) (blob.Info, error)
 	}
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it returns false, nothing
-	// is deleted. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
+	// sweeper deletes nothing. If Settled is nil, the clock is always trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 }
@@ -33,7 +34,7 @@ const (
 	sweepBatch = 100
 )
 
-// Run sweeps at once, and then until the context ends. It logs a failure and retries in the next sweep.
+// Run sweeps immediately, and then regularly until the context ends.
 func (s *Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -49,9 +50,9 @@ func (s *Sweeper) Run(ctx context.Context) {
 	}
 }
 
-// Sweep deletes expired files and pending files past their time. It deletes the
-// bytes first: a record without bytes is found again, but bytes without a record
-// only at the next start.
+// Sweep deletes expired files and overdue pending files. It deletes the bytes first: the next
+// sweep finds a record without bytes, but bytes without a record are only found at the next
+// startup.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil
@@ -68,18 +69,19 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 				err = s.Store.Forget(ctx, f.ID)
 			}
 			if err != nil {
-				failures = append(failures, fmt.Errorf("remove the expired file %s: %w", f.ID, err))
+				failures = append(failures, fmt.Errorf("delete the expired file %s: %w", f.ID, err))
 			}
 		}
-		// The store would return failed files again, so leave them to the next sweep.
+		// The store would return failed files again, so the next sweep retries them.
 		if len(files) < sweepBatch || len(failures) > 0 {
 			return errors.Join(failures...)
 		}
 	}
 }
 
-// SweepUnknown sets aside blobs without a record, mostly from uploads that a crash cut off, and returns
-// their number (see blob.SetAsideUnknown). Then it deletes thumbnails of files without bytes.
+// SweepUnknown sets aside blobs without a record, mostly from uploads that a crash interrupted,
+// and returns their number (see blob.SetAsideUnknown). Then it deletes thumbnails of files
+// without bytes.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {
@@ -91,7 +93,7 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 func (s *Sweeper) sweepThumbnails(ctx context.Context) error {
 	for entry, err := range s.Blobs.Children(ctx, thumbnailPrefix) {
 		if err != nil {
-			return fmt.Errorf("list the files' thumbnails: %w", err)
+			return fmt.Errorf("list thumbnails: %w", err)
 		}
 		_, err := s.Blobs.Head(ctx, filePrefix+path.Base(entry.Name))
 		if fault.Is(err, fault.NotFound) {

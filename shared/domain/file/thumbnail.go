@@ -14,19 +14,20 @@ import (
 const (
 	filePrefix      = "files/"
 	thumbnailPrefix = "thumbnails"
-	// MaxThumbnail limits a thumbnail, in bytes.
+	// MaxThumbnail limits the size of a thumbnail in bytes.
 	MaxThumbnail = 64 << 10
 )
 
-// ThumbnailBlob names the blob of a stored file's thumbnail. of is the blob of the file
+// ThumbnailBlob names the thumbnail's blob of the file whose bytes are in the blob of
 // (docs/contract/media.md#thumbnails-of-files).
 func ThumbnailBlob(of string) string {
 	return thumbnailPrefix + "/" + strings.TrimPrefix(of, filePrefix)
 }
 
-// Thumbnail returns the thumbnail of the file in the blob of. It is empty if the file cannot have one.
+// Thumbnail returns the thumbnail of the file in the blob of. It is empty if the file cannot have
+// one.
 //
-// Errors: fault.NotFound if no thumbnail was made yet.
+// Errors: fault.NotFound if no thumbnail has been made yet.
 func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error) {
 	stored, err := blobs.Open(ctx, ThumbnailBlob(of), 0, MaxThumbnail)
 	if err != nil {
@@ -41,8 +42,8 @@ func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error)
 }
 
 // StoreThumbnail stores a thumbnail. An empty picture records that the file cannot have one. It
-// stores nothing for a deleted file: a deletion removes the bytes before the thumbnail, so one of
-// the two sees the other.
+// stores nothing for a deleted file. A deletion removes the bytes before the thumbnail, so either
+// the deletion sees the thumbnail, or StoreThumbnail sees that the bytes are gone.
 //
 // Errors: fault.NotFound if the file was deleted.
 func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []byte) error {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// onDisk replaces the world's blobs by a folder.
+// onDisk replaces the world's blobs with a folder.
 func (w *world) onDisk(t *testing.T) *diskblob.Store {
 	t.Helper()
 	blobs, err := diskblob.Open(t.TempDir())
@@ -43,7 +43,7 @@ func (w *world) pictured(t *testing.T, blobs blob.Store) file.File {
 }
 
 // docs/contract/media.md#thumbnails-of-files: a thumbnail is deleted with its file.
-func TestAThumbnailGoesWithItsFile(t *testing.T) {
+func TestThumbnailIsDeletedWithFile(t *testing.T) {
 	for how, end := range map[string]func(w *world, f file.File) error{
 		"deleted": func(w *world, f file.File) error { return w.service.Delete(t.Context(), "acme", f.ID) },
 		"expired": func(w *world, _ file.File) error {
@@ -59,14 +59,14 @@ func TestAThumbnailGoesWithItsFile(t *testing.T) {
 		}
 		for _, name := range []string{f.Blob, file.ThumbnailBlob(f.Blob)} {
 			if _, err := blobs.Head(t.Context(), name); !fault.Is(err, fault.NotFound) {
-				t.Errorf("%s: %s is left, %v", how, name, err)
+				t.Errorf("%s: %s still exists: %v", how, name, err)
 			}
 		}
 	}
 }
 
 // A thumbnail that is stored after its file was deleted is not kept.
-func TestNoThumbnailOfADeletedFile(t *testing.T) {
+func TestDeletedFileGetsNoThumbnail(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)
 	f := w.pictured(t, blobs)
@@ -74,24 +74,24 @@ func TestNoThumbnailOfADeletedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := file.StoreThumbnail(t.Context(), blobs, f.Blob, []byte("small")); !fault.Is(err, fault.NotFound) {
-		t.Errorf("it is stored: %v", err)
+		t.Errorf("StoreThumbnail returned %v, want not found", err)
 	}
 	if _, err := file.Thumbnail(t.Context(), blobs, f.Blob); !fault.Is(err, fault.NotFound) {
-		t.Errorf("it is kept: %v", err)
+		t.Errorf("Thumbnail returned %v, want not found", err)
 	}
 
-	// The file is deleted between the two.
+	// The file is deleted while the thumbnail is stored.
 	f = w.pictured(t, blobs)
 	late := &lateDeletion{blobs, func() error { return w.service.Delete(t.Context(), "acme", f.ID) }}
 	if err := file.StoreThumbnail(t.Context(), late, f.Blob, []byte("small")); !fault.Is(err, fault.NotFound) {
-		t.Errorf("it is stored: %v", err)
+		t.Errorf("StoreThumbnail returned %v, want not found", err)
 	}
 	if _, err := file.Thumbnail(t.Context(), blobs, f.Blob); !fault.Is(err, fault.NotFound) {
-		t.Errorf("it is kept: %v", err)
+		t.Errorf("Thumbnail returned %v, want not found", err)
 	}
 }
 
-// lateDeletion deletes a file once a blob has been stored.
+// lateDeletion deletes a file after a blob has been stored.
 type lateDeletion struct {
 	blob.Store
 	then func() error
@@ -105,8 +105,9 @@ func (l *lateDeletion) Put(ctx context.Context, name string, r io.Reader) (int64
 	return n, err
 }
 
-// A file that cannot have a picture is remembered as such, which differs from a missing picture.
-func TestAThumbnailThatCannotBe(t *testing.T) {
+// An empty thumbnail records that the file cannot have one, which differs from a missing
+// thumbnail.
+func TestEmptyThumbnailIsRemembered(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)
 	f := w.pictured(t, blobs)
@@ -118,9 +119,9 @@ func TestAThumbnailThatCannotBe(t *testing.T) {
 	}
 }
 
-// A start deletes the thumbnails of files that have no record, or no bytes because a crash
-// cut off their deletion. It keeps the others.
-func TestAStartDeletesThumbnailsWithoutAFile(t *testing.T) {
+// SweepUnknown deletes the thumbnails of files without a record or without bytes, and keeps the
+// others.
+func TestSweepDeletesThumbnailsWithoutFile(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)
 	f := w.pictured(t, blobs)
@@ -133,7 +134,7 @@ func TestAStartDeletesThumbnailsWithoutAFile(t *testing.T) {
 		}
 	}
 	if n, err := w.sweeper.SweepUnknown(t.Context()); n != 0 || err != nil {
-		t.Errorf("set aside %d, %v", n, err)
+		t.Errorf("set aside %d blobs, %v, want none", n, err)
 	}
 	var left []string
 	for entry, err := range blobs.Children(t.Context(), "thumbnails") {
@@ -143,6 +144,6 @@ func TestAStartDeletesThumbnailsWithoutAFile(t *testing.T) {
 		left = append(left, entry.Name)
 	}
 	if !slices.Equal(left, []string{file.ThumbnailBlob(f.Blob)}) {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining thumbnails: %v", left)
 	}
 }

@@ -2,11 +2,11 @@ package file
 
 import "time"
 
-// SignedUpload is a signed request that uploads the bytes of a pending file without a key.
+// SignedUpload is a signed request that uploads the bytes of a pending file without an API key.
 type SignedUpload struct {
 	// URL is absolute, or a path of this service with its query.
 	URL string
-	// Headers are required fields, in addition to the usual ones of HTTP clients.
+	// Headers holds the required header fields, in addition to the usual fields of HTTP clients.
 	Headers   map[string]string
 	ExpiresAt time.Time
 }

@@ -9,14 +9,11 @@ import (
 // Backlog is the work queued ahead of a new job on a lane.
 type Backlog struct {
 	// Jobs counts the pending and processing jobs of the lane, and AccountJobs those of the
-	// account.
-	// AccountOpen counts the account's open jobs on all lanes.
+	// account. AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
 	// Running is the number of the lane's jobs that workers process. Spare is the number of
-	// places
-	// beyond the lane's workers, which only accounts without a running job get. If Spare is 0,
-	// Running
-	// may be unknown.
+	// places beyond the lane's workers, which only accounts without a running job get. If Spare
+	// is 0, Running may be unknown.
 	Running, Spare int
 	// RunTime is the mean run time of the latest completed jobs, or 0 if unknown.
 	RunTime time.Duration
@@ -35,8 +32,7 @@ type Fleet struct {
 	// WantedSince is when Wanted last rose. It is zero if workers were lost since then.
 	WantedSince time.Time
 	// ShortSince is when the number of running workers fell below Wanted without any start since,
-	// or
-	// zero.
+	// or zero.
 	ShortSince time.Time
 	// StartTime is the observed start time of workers, or 0 if unknown.
 	StartTime time.Duration
@@ -48,28 +44,22 @@ const (
 	// a client can retry a rejected job, but a job that is accepted in vain costs it ten minutes.
 	firstRunTime = 10 * time.Second
 	// servable is the fraction of MaxAge that a backlog may fill. The rest allows for slow or
-	// repeated
-	// runs.
+	// repeated runs.
 	servable = MaxAge * 3 / 4
 	// OthersFor is the time during which an account that completed a job is expected to send
-	// another.
-	// In the simulation of scarce workers, ten minutes made one more job in a hundred end late.
-	// Without
-	// a limit, accounts that have left would count until other jobs complete, so a client could
-	// keep
-	// them counted by sending failing jobs.
+	// another. In the simulation of scarce workers, ten minutes made one more job in a hundred
+	// end late. Without a limit, accounts that have left would count until other jobs complete,
+	// so a client could keep them counted by sending failing jobs.
 	OthersFor = time.Hour
 	// accountFraction limits the fraction of a servable backlog that one account may fill while
-	// no
-	// other account has queued jobs. The last quarter is for accounts with fewer jobs.
+	// no other account has queued jobs. The last quarter is for accounts with fewer jobs.
 	accountFraction = 0.75
 
 	// firstStartTime is the assumed start time of workers until it is known: a minute for a
 	// container, several for a machine with a GPU.
 	firstStartTime = 5 * time.Minute
 	// startMargin is added to the start time before a worker counts as missing. minStartWait is
-	// the
-	// minimum of the sum.
+	// the minimum of the sum.
 	startMargin, minStartWait = 2 * time.Minute, 3 * time.Minute
 	// seenFor is the time for which the state of workers is valid. Each check renews it. A state
 	// without wanted workers stays valid until the next wake-up.
@@ -96,15 +86,13 @@ func (f Fleet) Starts() time.Duration {
 }
 
 // Stuck reports whether wanted workers have been missing for so long that none is expected,
-// perhaps
-// because hardware is scarce.
+// perhaps because hardware is scarce.
 func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, minStartWait)
 }
 
 // expect returns the number of jobs of a lane that run now, and how many more will run after
-// start.
-// workers is the total capacity of all workers.
+// start. workers is the total capacity of all workers.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -120,17 +108,15 @@ func (f Fleet) expect(workers int, now time.Time) (running, more int, start time
 
 // fraction returns the fraction of a servable backlog that the account may fill. While other
 // accounts keep all workers busy, the account takes turns with them, and their later jobs
-// overtake
-// its waiting jobs. So it may queue as many jobs as its turns can serve. Recently served accounts
-// are expected to return.
+// overtake its waiting jobs. So it may queue as many jobs as its turns can serve. Recently served
+// accounts are expected to return.
 func (b Backlog) fraction(atOnce int) float64 {
 	idle := 1 - float64(b.Jobs-b.AccountJobs)/float64(max(atOnce, 1))
 	return min(accountFraction, max(1/float64(b.Others+1), idle))
 }
 
 // placeFor reports whether a spare place is free for the account, so that its job need not wait
-// for
-// other accounts.
+// for other accounts.
 func (b Backlog) placeFor(workers int) bool {
 	free := b.Running < workers && b.AccountJobs < workers
 	return b.Spare > 0 && (free || b.AccountJobs == 0 && b.Running < workers+b.Spare)
@@ -160,12 +146,9 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 }
 
 // AdmitWaiting is like Admit, for a job whose caller waits up to wait for it to end. A wait of 0
-// is
-// unlimited. Because accounts take turns, only other accounts' jobs with an earlier turn count.
-// The
-// turn must arrive within three quarters of the wait, since earlier jobs may be slower than the
-// mean.
-// The job must end within the wait.
+// is unlimited. Because accounts take turns, only other accounts' jobs with an earlier turn
+// count. The turn must arrive within three quarters of the wait, since earlier jobs may be slower
+// than the mean. The job must end within the wait.
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
@@ -176,8 +159,7 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
 	turn := time.Duration(ahead) * b.RunTime / time.Duration(max(running, 1))
 	// Until a first job has completed, run times are unknown. The caller gets a response within
-	// its wait
-	// anyway.
+	// its wait anyway.
 	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+b.RunTime < wait {
 		return nil
 	}

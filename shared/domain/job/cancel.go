@@ -12,8 +12,7 @@ type Orchestrator interface {
 
 // Cancel ends a job with the given reason and frees the account's place immediately. A run stops
 // when it next reads the record. The record is authoritative: if the orchestrator cannot be
-// reached,
-// it finds out later that the job has ended.
+// reached, it finds out later that the job has ended.
 //
 // Errors: fault.NotFound; fault.Conflict if the job has already ended.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {

@@ -73,8 +73,7 @@ func (b *broken) Stop(_ context.Context, id string) error {
 }
 
 // A cancellation is valid even if the orchestrator cannot be reached. A failed cancellation is
-// not
-// passed on to the orchestrator.
+// not passed on to the orchestrator.
 func TestCancelSurvivesOrchestratorFailure(t *testing.T) {
 	ctx := t.Context()
 	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

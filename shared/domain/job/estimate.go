@@ -106,8 +106,7 @@ func (e Estimate) TooLong(length, within time.Duration) bool {
 }
 
 // Longest returns the longest clip of whole seconds, shorter than length, whose edit probably
-// ends
-// within the time. It returns 0 if there is none.
+// ends within the time. It returns 0 if there is none.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -118,8 +117,7 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 
 const (
 	// estimatesFor is the cache time of estimates. noneFor is the cache time of an empty list,
-	// because a
-	// worker may start soon.
+	// because a worker may start soon.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second
 )

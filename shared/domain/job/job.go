@@ -57,10 +57,8 @@ const (
 	// MaxRuns limits the runs that a job may start.
 	MaxRuns = 3
 	// FreeCrashes is the number of crashes of the one-machine server that do not count as a run.
-	// The
-	// first crashes may not be the job's fault. But a job that runs during every crash may be the
-	// cause
-	// and must end.
+	// The first crashes may not be the job's fault. But a job that runs during every crash may be
+	// the cause and must end.
 	FreeCrashes = 2
 )
 
@@ -90,8 +88,7 @@ type Input struct {
 	// MD5 is in hex.
 	MD5 string `json:"md5,omitempty"`
 	// File is the blob of the stored file that the input was copied from, which may have been
-	// deleted.
-	// It is empty if the client sent the bytes with the job.
+	// deleted. It is empty if the client sent the bytes with the job.
 	File string `json:"file,omitempty"`
 }
 
@@ -99,14 +96,12 @@ type Input struct {
 type Request struct {
 	Prompt string `json:"prompt,omitempty"`
 	// Options holds the other form fields that have a value: strings, bools and int64s by field
-	// name.
-	// The seed is on the job.
+	// name. The seed is on the job.
 	Options map[string]any `json:"options,omitempty"`
 	// Inputs holds the files by field name.
 	Inputs map[string]Input `json:"inputs,omitempty"`
 	// Price is the model's price for the requested size at acceptance, or nil. Length is the
-	// expected
-	// length of the result, or 0 if unknown.
+	// expected length of the result, or 0 if unknown.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
 	// Spread is set for jobs without inputs whose blob names begin with random digits (see
@@ -115,10 +110,8 @@ type Request struct {
 }
 
 // Cost returns the cost of the job at its accepted price, in billionths of the currency. It uses
-// the
-// length of the result, or the expected length until then. The cost never exceeds a reserved
-// cost.
-// known is false if the cost is unknown. A failed job costs nothing.
+// the length of the result, or the expected length until then. The cost never exceeds a reserved
+// cost. known is false if the cost is unknown. A failed job costs nothing.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -156,8 +149,7 @@ type Result struct {
 	// SHA256 is in hex. It is the result's entity tag.
 	SHA256 string `json:"sha256"`
 	// Width and Height are in pixels. Duration is the length of a video. All are 0 in results of
-	// early
-	// versions.
+	// early versions.
 	Width    int           `json:"width,omitempty"`
 	Height   int           `json:"height,omitempty"`
 	Duration time.Duration `json:"duration,omitempty"`
@@ -166,8 +158,7 @@ type Result struct {
 	// Engine names the engine that made the result. It is empty in old results.
 	Engine string `json:"engine,omitempty"`
 	// Understood lists the phrases of the prompt that the engine followed. It is nil if unknown,
-	// and
-	// empty if the engine followed none.
+	// and empty if the engine followed none.
 	Understood []string `json:"understood,omitzero"`
 	// Notice is a message from the engine about the result, or empty.
 	Notice string `json:"notice,omitempty"`
@@ -220,8 +211,7 @@ type Job struct {
 	// Deadline is the time after which the job counts as failed if it has not ended.
 	Deadline time.Time
 	// StartedAt is when the first run started, CompletedAt when the job completed or failed. Both
-	// are
-	// zero until then.
+	// are zero until then.
 	StartedAt, CompletedAt time.Time
 
 	// Result is set only for completed jobs, Failure only for failed jobs.
@@ -230,8 +220,7 @@ type Job struct {
 }
 
 // At returns the job's state at the given time. A job that is open past its deadline has timed
-// out,
-// even if its record does not show that yet.
+// out, even if its record does not show that yet.
 func (j Job) At(now time.Time) Job {
 	if j.Status.Terminal() || now.Before(j.Deadline) {
 		return j
@@ -245,8 +234,7 @@ func (j Job) At(now time.Time) Job {
 const leastProgress = 0.05
 
 // Left estimates the time to the end of a job from its progress. It is unknown below
-// leastProgress,
-// and for jobs that are not in their first run.
+// leastProgress, and for jobs that are not in their first run.
 func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
 		return 0, false
@@ -264,8 +252,7 @@ func Folder(id string) string { return "jobs/" + id }
 func InputBlob(id, field string) string { return Folder(id) + "/" + field }
 
 // spreadFolder is like Folder, but starts with the last digits of the id. They are random, while
-// ids
-// start with the time. So an object store that partitions names by prefix spreads new jobs.
+// ids start with the time. So an object store that partitions names by prefix spreads new jobs.
 func spreadFolder(id string) string { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
 
 // ResultBlob names the blob of a run's result. Every run has its own name.
@@ -276,8 +263,7 @@ func resultIn(folder, nonce string) string { return folder + "/result-" + nonce 
 func (j Job) ResultBlob() string { return resultIn(j.folder(), j.Nonce) }
 
 // folder returns the prefix of the job's blob names. It is taken from the name of an input, or
-// from
-// Request.Spread for jobs without inputs.
+// from Request.Spread for jobs without inputs.
 func (j Job) folder() string {
 	for _, input := range j.Request.Inputs {
 		if folder := path.Dir(input.Blob); path.Base(folder) == j.ID {

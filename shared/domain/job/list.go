@@ -48,15 +48,12 @@ func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 
 // maxWalks limits the number of store queries for one page. A query may skip many jobs that do
-// not
-// match, so a page may be short.
+// not match, so a page may be short.
 const maxWalks = 3
 
 // List returns a page of an account's jobs, newest first, and the cursor of the next page, which
-// is
-// empty on the last page. A page may be short or even empty while more pages follow. Jobs past
-// their
-// deadline have timed out. Jobs past the age of their record are omitted.
+// is empty on the last page. A page may be short or even empty while more pages follow. Jobs past
+// their deadline have timed out. Jobs past the age of their record are omitted.
 //
 // Errors: fault.Invalid if the cursor belongs to another account.
 func (s *Service) List(

@@ -19,8 +19,7 @@ type Queues interface {
 type Queue struct {
 	Waiting int
 	// ByAccount divides Waiting by account. It is nil if the queue does not count by account. In
-	// that
-	// case the number of workers is known only from Running.
+	// that case the number of workers is known only from Running.
 	ByAccount map[string]int
 	// Running is the number of jobs that workers process.
 	Running int
@@ -44,8 +43,7 @@ type Span struct{ Earliest, Latest time.Time }
 // Outlook is the forecast of a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
 	// Position is the approximate place in the queue, where 1 is the next job. It may grow if
-	// other
-	// accounts submit jobs, and fall because accounts take turns.
+	// other accounts submit jobs, and fall because accounts take turns.
 	Position int
 	// Start and Completion forecast when the run starts and ends. They are nil if unknown.
 	Start, Completion *Span
@@ -55,12 +53,10 @@ const (
 	// queueFor is the cache time of a queue.
 	queueFor = 2 * time.Second
 	// sigmas is a number of standard deviations. Four of five values of a normal distribution lie
-	// within
-	// it.
+	// within it.
 	sigmas = 1.28
 	// margin widens known times by this fraction. estimateMargin is for an engine's estimates,
-	// and for
-	// few runs.
+	// and for few runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
@@ -159,8 +155,7 @@ func (q Queue) ahead(account string, own Own) (least, most int) {
 }
 
 // takes returns the range of run times of a job in seconds, from its engine's estimate or from
-// runs
-// of its model. known is false before the first run of a model.
+// runs of its model. known is false before the first run of a model.
 func (q Queue) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)
 	if seconds := j.Estimate.Seconds(); seconds > 0 {

@@ -110,8 +110,7 @@ func TestOutlookFollowsQueue(t *testing.T) {
 }
 
 // An engine's estimate takes precedence over the runs of other clips. No forecast is later than
-// the
-// deadline.
+// the deadline.
 func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second

@@ -41,14 +41,11 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 }
 
 // A client that waits for a job of a known model reads it at most ten times: once after
-// acceptance,
-// twice at four fifths of the shortest run (1.04 s), because it had not started at first, and
-// then
-// after each further tenth until the longest run's 1.9 s. Each client learns of the end within a
-// tenth of the run, whether the model is known or not. Half of them learn it no later than
-// without
-// the model's times. The last reads are at other moments, so one in twenty may learn of it a few
-// milliseconds later, within the same tenth.
+// acceptance, twice at four fifths of the shortest run (1.04 s), because it had not started at
+// first, and then after each further tenth until the longest run's 1.9 s. Each client learns of
+// the end within a tenth of the run, whether the model is known or not. Half of them learn it no
+// later than without the model's times. The last reads are at other moments, so one in twenty may
+// learn of it a few milliseconds later, within the same tenth.
 func TestPaceUsesKnownRunTimes(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }

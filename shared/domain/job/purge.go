@@ -8,9 +8,8 @@ import (
 )
 
 // Purge deletes an ended job. It deletes the blobs first and the record last, so that a failed
-// purge
-// can be repeated. Then it deletes thumbnails that a worker stored in the meantime. A worker that
-// stores them later finds no record and deletes them itself.
+// purge can be repeated. Then it deletes thumbnails that a worker stored in the meantime. A
+// worker that stores them later finds no record and deletes them itself.
 //
 // Errors: fault.Conflict if the job has not ended.
 func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
@@ -33,8 +32,7 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 		}
 	}
 	// A crashed run may have left a preview or a result on the disk, which no sweep would find
-	// without
-	// the record. Object storage deletes them by age.
+	// without the record. Object storage deletes them by age.
 	if folders, ok := blobs.(interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}); ok {

@@ -14,8 +14,7 @@ const (
 	// Broken means that the orchestration failed: it could not queue the job or write its end.
 	Broken StopReason = "broken"
 	// Refused means that the condition of a write failed: the job has already ended, or belongs
-	// to
-	// another run.
+	// to another run.
 	Refused StopReason = "refused"
 	// Aborted means that a person stopped the orchestration.
 	Aborted StopReason = "aborted"
@@ -24,8 +23,7 @@ const (
 )
 
 // Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It
-// never
-// changes an ended job, and its methods are idempotent.
+// never changes an ended job, and its methods are idempotent.
 type Reaper struct {
 	Store Store
 	Now   func() time.Time

@@ -22,14 +22,12 @@ type Config struct {
 	Store Store
 	Now   func() time.Time
 	// Random is the source of ids and seeds. It must be cryptographically secure, because job ids
-	// must
-	// not be guessable.
+	// must not be guessable.
 	Random io.Reader
 	// Workers is the number of jobs that each lane runs at the same time.
 	Workers map[Lane]int
 	// Spare is the number of extra places per lane for accounts without a job on that lane.
-	// Admission
-	// does not count them as capacity.
+	// Admission does not count them as capacity.
 	Spare int
 	// ResultAge and RecordAge limit how long a result and a record are kept after the job has
 	// ended.
@@ -53,8 +51,7 @@ type Config struct {
 
 type Budgets interface {
 	// Claims returns the claims of a job submitted with a key, or nil if no budget applies. most
-	// is the
-	// largest possible use.
+	// is the largest possible use.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
 	// Warn sends due warnings after a job has reserved amounts, or was rejected.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
@@ -68,8 +65,7 @@ const (
 type Service struct {
 	config Config
 	// admitting is locked from reading the backlog to accepting the job, so that admission is
-	// exact
-	// within a process.
+	// exact within a process.
 	admitting sync.Mutex
 
 	// estimating guards estimates and estimatedAt, the time of the last read.
@@ -139,10 +135,8 @@ func (s *Service) NewSeed() (uint32, error) {
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
 // Seed, Request and Estimate. limit is the account's limit of pending and processing jobs, and
-// wait
-// is how long the caller waits for the job to end. 0 means no limit for both. If Submit rejects
-// the
-// job, the caller deletes the inputs.
+// wait is how long the caller waits for the job to end. 0 means no limit for both. If Submit
+// rejects the job, the caller deletes the inputs.
 //
 // Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
@@ -183,8 +177,7 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 }
 
 // Resume reports whether a job was accepted although its Submit may have been interrupted. It
-// queues
-// a job that was recorded but not queued.
+// queues a job that was recorded but not queued.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -200,8 +193,7 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 }
 
 // CheckCapacity rejects a job early, before the client sends a large upload. Submit may still
-// reject
-// the job later.
+// reject the job later.
 //
 // Errors: fault.Limited if the account has reached its limit, the queue is full, or the job would
 // probably not end while the caller waits.
@@ -260,8 +252,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 // CheckResult returns nil if the job has a result.
 //
 // Errors: fault.NotFound if the result has expired; fault.Conflict if the job has failed, and
-// with
-// RetryAfter while the job is pending or processing.
+// with RetryAfter while the job is pending or processing.
 func (s *Service) CheckResult(j Job) error {
 	switch {
 	case j.Status == Failed:

@@ -55,8 +55,7 @@ func TestAdmissionLimitsBacklog(t *testing.T) {
 }
 
 // A job whose client waits for it is accepted if it will end within the wait, however many jobs
-// with
-// later turns are in the queue.
+// with later turns are in the queue.
 func TestAdmissionFitsCallersWait(t *testing.T) {
 	const each = 2 * time.Second
 	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}

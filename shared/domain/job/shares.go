@@ -14,8 +14,7 @@ import (
 
 // Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Links are not
 // stored: a new secret, or the deletion of the result, invalidates a link. The zero value accepts
-// no
-// link.
+// no link.
 type Shares struct {
 	secret func(context.Context) ([]byte, error)
 	now    func() time.Time
@@ -74,8 +73,7 @@ func (s Shares) signature(ctx context.Context, id, expires string) (string, erro
 	}
 	mac := hmac.New(sha256.New, secret)
 	// The purpose comes first, so that no other signature made with the secret is a valid share.
-	// An id
-	// contains no NUL.
+	// An id contains no NUL.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }

@@ -13,18 +13,14 @@ import (
 // nothing. Callers pass the times, which are stored to the millisecond.
 type Store interface {
 	// Accept atomically records a pending job and adds it to the queue of its lane. Both survive
-	// a crash
-	// after it returns nil; neither is visible after an error. It adds Usage to the usage of the
-	// account. It reserves all claims or none; they become the Holds of the job. A second Accept
-	// of the
-	// same id succeeds and changes nothing.
+	// a crash after it returns nil; neither is visible after an error. It adds Usage to the usage
+	// of the account. It reserves all claims or none; they become the Holds of the job. A second
+	// Accept of the same id succeeds and changes nothing.
 	//
 	// Errors: fault.Limited if the account has limit or more jobs pending or processing (0 means
-	// no
-	// limit); fault.Exhausted if a counter has too little left for its claim. Both are exact
-	// under
-	// concurrency. Keys of an account may have different limits. A call need not count jobs that
-	// concurrent calls with another limit add.
+	// no limit); fault.Exhausted if a counter has too little left for its claim. Both are exact
+	// under concurrency. Keys of an account may have different limits. A call need not count jobs
+	// that concurrent calls with another limit add.
 	Accept(ctx context.Context, j Job, limit int, claims ...budget.Claim) error
 
 	// Get returns the job. The caller checks which account it belongs to.
@@ -33,20 +29,17 @@ type Store interface {
 	Get(ctx context.Context, id string) (Job, error)
 
 	// Expire fails a job that is past its deadline with the timeout failure, completed at its
-	// deadline,
-	// and returns it. It returns any other job unchanged. The job's holds return to their
-	// budgets.
+	// deadline, and returns it. It returns any other job unchanged. The job's holds return to
+	// their budgets.
 	//
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
 	// List returns at most limit of an account's jobs that match the filter at now (see Job.At),
-	// highest
-	// id first. It starts below the id after, which need not exist, or at the highest id if after
-	// is
-	// empty. It may return fewer jobs, or none, even if more follow. next is the id to continue
-	// from, or
-	// empty at the end. A job that was accepted within the last second may be missing.
+	// highest id first. It starts below the id after, which need not exist, or at the highest id
+	// if after is empty. It may return fewer jobs, or none, even if more follow. next is the id
+	// to continue from, or empty at the end. A job that was accepted within the last second may
+	// be missing.
 	List(
 		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
 	) (jobs []Job, next string, err error)
@@ -71,10 +64,8 @@ type Failer interface {
 // Runs holds a worker's writes to the records of jobs.
 type Runs interface {
 	// Start starts a run: the job is processing, its runs increase by one, and nonce identifies
-	// the run
-	// until it ends or another run starts. nonce must not be empty. A second Start with the same
-	// nonce
-	// succeeds and is not counted.
+	// the run until it ends or another run starts. nonce must not be empty. A second Start with
+	// the same nonce succeeds and is not counted.
 	//
 	// Errors: fault.NotFound; fault.Conflict if the job has ended, ErrOverdue past its deadline,
 	// ErrNoRunsLeft after MaxRuns runs. An error changes nothing.
@@ -87,19 +78,15 @@ type Runs interface {
 	Progress(ctx context.Context, id, nonce string, fraction float64) error
 
 	// Release undoes the start of a run: it does not count, and its nonce becomes invalid. The
-	// job stays
-	// processing. Release does nothing if the run is no longer current.
+	// job stays processing. Release does nothing if the run is no longer current.
 	Release(ctx context.Context, id, nonce string) error
 
 	// Complete ends the job with its result and a progress of 1. In the same commit it adds
-	// Billed to
-	// the usage of the account, once per job, and settles the job's holds with the billed
-	// amounts. A
-	// repeated Complete succeeds.
+	// Billed to the usage of the account, once per job, and settles the job's holds with the
+	// billed amounts. A repeated Complete succeeds.
 	//
 	// Errors: fault.Conflict, without a change, if the run is no longer current, or the deadline
-	// is not
-	// after now.
+	// is not after now.
 	Complete(ctx context.Context, id, nonce string, result Result, now time.Time) error
 
 	Failer
@@ -111,8 +98,7 @@ type Retention interface {
 	// Overdue returns at most limit ids of open jobs whose deadline is not after now.
 	Overdue(ctx context.Context, now time.Time, limit int) ([]string, error)
 	// Ended returns at most limit jobs that ended before the time and have a higher id than
-	// after, in
-	// the order of their ids.
+	// after, in the order of their ids.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
 	// Known reports whether the job has a record.
 	Known(ctx context.Context, id string) (bool, error)

@@ -23,8 +23,7 @@ type SweptBlobs interface {
 // Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
 // expired results and records. In AWS a TTL, the bucket's lifecycle rules and the orchestrator's
 // timeouts do its work. It sets aside blobs without a record instead of deleting them, because
-// the
-// record may have been lost.
+// the record may have been lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -33,8 +32,7 @@ type Sweeper struct {
 	Blobs SweptBlobs
 	Now   func() time.Time
 	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
-	// sweeper
-	// deletes nothing. If Settled is nil, the clock is always trusted.
+	// sweeper deletes nothing. If Settled is nil, the clock is always trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 	// ResultAge and RecordAge are as in Config.

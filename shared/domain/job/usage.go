@@ -39,8 +39,7 @@ func Most(j Job, longest time.Duration) budget.Amounts {
 }
 
 // Settled returns the settlements of an ended job's holds: the billed amounts if the job
-// completed,
-// otherwise 0.
+// completed, otherwise 0.
 func Settled(ended Job) []budget.Settlement {
 	var used budget.Amounts
 	if ended.Status == Completed {

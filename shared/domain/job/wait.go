@@ -8,35 +8,31 @@ import (
 
 type Watcher interface {
 	// Watch returns a channel that receives a value after each change of the job until the caller
-	// calls
-	// stop. Changes are merged while no one receives. A value may come without a visible change.
+	// calls stop. Changes are merged while no one receives. A value may come without a visible
+	// change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
 // The pauses between reads of a job that a client waits for. With notifications, reads only
-// detect
-// the deadline and changes by other processes.
+// detect the deadline and changes by other processes.
 const (
 	watchedPause = time.Second
 	// Without notifications the pauses grow from the first to the longest, up to a fraction of
-	// the time
-	// that the client has waited: 1/pauseDivisor. The client does not notice that delay, and the
-	// number
-	// of reads grows with the logarithm of the time. A pending job may be far back in the queue.
+	// the time that the client has waited: 1/pauseDivisor. The client does not notice that delay,
+	// and the number of reads grows with the logarithm of the time. A pending job may be far back
+	// in the queue.
 	firstPause      = 5 * time.Millisecond
 	processingPause = 20 * time.Millisecond
 	longestPause    = time.Second
 	pauseDivisor    = 10
 	// If the run time of similar jobs is known, the first read happens after notYet of the
-	// shortest run
-	// time. An earlier failure is noticed after at most longestSleep.
+	// shortest run time. An earlier failure is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
 	// knownRuns is the number of a model's runs from which its shortest time is known.
 	knownRuns = 3
 	// changesPause is for clients that follow a job to its end, perhaps for minutes. Each read
-	// costs
-	// money.
+	// costs money.
 	changesPause = 2 * time.Second
 )
 
@@ -99,8 +95,7 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 }
 
 // Next returns the pause before the next read. last is the job at the last read, or the zero
-// value
-// before the first read.
+// value before the first read.
 func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if last.Status == "" {
 		p.pause = firstPause
@@ -145,8 +140,7 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 }
 
 // reads yields an account's job repeatedly until it has ended or a read fails. pause gets the job
-// at
-// the last read, or the zero value before the first. A notified change ends the pause.
+// at the last read, or the zero value before the first. A notified change ends the pause.
 func (s *Service) reads(
 	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {

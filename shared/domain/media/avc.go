@@ -31,7 +31,7 @@ func readParameters(set []byte) (info Info, plain bool) {
 	default:
 		return Info{}, false
 	}
-	b.ue() // frame numbers
+	b.ue() // number of bits of frame numbers
 	switch b.ue() {
 	case 0:
 		b.ue()
@@ -61,7 +61,7 @@ func readParameters(set []byte) (info Info, plain bool) {
 	return info, !b.over && info.Width > 0 && info.Height > 0
 }
 
-// readUsability reads the colours from the usability information (ITU-T H.264, E.1.1). It reports
+// readUsability reads the colours from the video usability information (ITU-T H.264, E.1.1). It reports
 // whether pixels are square, the range is limited, and the colours are ordinary.
 func readUsability(b *bitReader, info *Info) bool {
 	if b.read(1) == 1 && b.read(8) != 1 {
@@ -86,13 +86,13 @@ func readUsability(b *bitReader, info *Info) bool {
 		return false
 	}
 	if info.Transfer, known = ordinaryColours[transfer]; !known || transfer == 5 {
-		return false // FFmpeg calls it by another name, as a curve
+		return false // FFmpeg uses another name for it as a transfer curve
 	}
 	info.Matrix, known = ordinaryColours[matrix]
 	return known
 }
 
-// ordinaryColours are FFmpeg's names of colour properties, by their numbers in ITU-T H.273.
+// ordinaryColours maps numbers of ITU-T H.273 to FFmpeg's names of colour properties.
 var ordinaryColours = map[uint32]string{1: "bt709", 5: "bt470bg", 6: "smpte170m"}
 
 // unescape removes the bytes that keep a start code from appearing in a unit (ITU-T

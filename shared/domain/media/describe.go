@@ -6,34 +6,34 @@ import (
 	"math"
 )
 
-// maxTimes limits the entries that are read from a table of times. A clip with a constant frame
-// duration has one.
+// maxTimes limits the entries read from a table of frame durations. A clip with a constant frame
+// rate has one entry.
 const maxTimes = 1024
 
-// Describe returns the properties of a video from its header, and whether they are complete: the
-// same that ffprobe finds by decoding. It knows only plain clips, which are most: an MP4 with one
-// H.264 track of 4:2:0 with 8 bits, upright, with square pixels, progressive, of limited range, and
-// at most one AAC track. For others whole is false, and ffprobe must run. It returns only errors of
-// r.
-func Describe(r io.ReaderAt, size int64, mime string) (info Info, whole bool, err error) {
+// Describe returns the properties of a video from its header. complete reports whether they are
+// the same that ffprobe would find by decoding. This holds only for plain clips, which are most:
+// an upright, progressive MP4 with one H.264 track of 4:2:0 with 8 bits, square pixels and
+// limited range, and at most one AAC track. For other files ffprobe must run. Describe returns
+// only errors of r.
+func Describe(r io.ReaderAt, size int64, mime string) (info Info, complete bool, err error) {
 	if mime != "video/mp4" && mime != "video/quicktime" {
 		return Info{}, false, nil
 	}
 	w := &window{source: r, size: size}
 	for top := range boxes(w, 0, size) {
 		if top.kind == "moov" {
-			info, whole = describeMovie(w, top)
+			info, complete = describeMovie(w, top)
 			break
 		}
 	}
-	if w.err != nil || !whole {
+	if w.err != nil || !complete {
 		return Info{}, false, w.err
 	}
 	return info, true, nil
 }
 
 // describeMovie describes a movie with at most one track of each kind.
-func describeMovie(w *window, moov box) (info Info, whole bool) {
+func describeMovie(w *window, moov box) (info Info, complete bool) {
 	var video, audio *track
 	movie := 0.0 // seconds
 	for b := range boxes(w, moov.start, moov.end) {
@@ -65,7 +65,7 @@ func describeMovie(w *window, moov box) (info Info, whole bool) {
 }
 
 // describe returns the properties of a plain track. movie is the movie's length in seconds.
-func (t *track) describe(movie float64, audio bool) (info Info, whole bool) {
+func (t *track) describe(movie float64, audio bool) (info Info, complete bool) {
 	shown, ok := readAVC(t.config)
 	if !ok || shown.Width != t.width || shown.Height != t.height || t.frames == 0 || t.times == 0 || t.scale == 0 {
 		return Info{}, false
@@ -75,12 +75,12 @@ func (t *track) describe(movie float64, audio bool) (info Info, whole bool) {
 		return Info{}, false // the header says more than the stream, or contradicts it
 	}
 	length := float64(min(t.length, t.times)) / float64(t.scale)
-	// Beyond rounding, a track that is longer than its movie was cut by an edit list.
+	// Apart from rounding, a track that is longer than its movie was cut by an edit list.
 	if length > movie+0.002 {
 		return Info{}, false
 	}
 	info = shown
-	// FFmpeg prints microseconds.
+	// FFmpeg rounds to microseconds.
 	info.Duration = Seconds(math.Round(max(movie, length)*1e6) / 1e6)
 	info.FrameRate = float64(t.frames) * float64(t.scale) / float64(t.times)
 	info.Audio = audio
@@ -91,21 +91,22 @@ type track struct {
 	kind, codec string
 	// plain is false if the picture has properties that Describe does not know.
 	plain bool
-	// width and height are the displayed size, which equals the size of the samples.
+	// width and height are the displayed size, which equals the stored size.
 	width, height int
-	// config is the decoder's configuration. primaries, transfer and matrix are the numbers of the
-	// header's colours, or 0.
+	// config is the decoder's configuration. primaries, transfer and matrix are the colour
+	// numbers from the header, or 0.
 	config                      []byte
 	primaries, transfer, matrix uint16
-	// scale is the units per second of length and times. length is the declared duration, times the
-	// sum of the frames' durations.
+	// scale is the number of time units per second. length is the declared duration, and times is
+	// the sum of the frames' durations.
 	scale, length, times uint64
 	frames               uint64
-	// seen has the kinds of boxes that a track may have once.
+	// seen holds the kinds of boxes that may occur only once in a track.
 	seen map[string]bool
 }
 
-// once records a box that a track may have only once. Programs differ in which of two boxes they read.
+// once records a box that may occur only once in a track. Programs differ in which duplicate they
+// read.
 func (t *track) once(kind string) {
 	t.plain = t.plain && !t.seen[kind]
 	t.seen[kind] = true
@@ -175,7 +176,7 @@ func (t *track) readMedia(w *window, mdia box) {
 		switch b.kind {
 		case "mdhd":
 			t.once(b.kind)
-			t.scale, t.length = movieTime(w, b) // of the same form as a movie's
+			t.scale, t.length = movieTime(w, b) // same format as in a movie header
 		case "hdlr":
 			t.kind = string(w.at(b.start+8, 4))
 		case "minf":
@@ -271,7 +272,7 @@ func (t *track) readExtensions(w *window, entry box) {
 			number := func(i int) uint16 { return binary.BigEndian.Uint16(content[4+2*i:]) }
 			t.primaries, t.transfer, t.matrix = number(0), number(1), number(2)
 		case "btrt":
-			// A bit rate changes nothing.
+			// The bit rate does not matter.
 		default:
 			t.plain = false
 		}

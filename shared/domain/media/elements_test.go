@@ -17,9 +17,9 @@ func mp4(kind string, content ...[]byte) []byte {
 	return slices.Concat(binary.BigEndian.AppendUint32(nil, uint32(8+len(all))), []byte(kind), all)
 }
 
-// Files of the cheapest elements of each container take little more memory than their
-// bytes, and large ones no more than a window of them.
-func TestMemoryOfContainers(t *testing.T) {
+// Files with the cheapest elements of each container take little more memory than their bytes.
+// Large files take no more than a window.
+func TestContainersNeedLittleMemory(t *testing.T) {
 	const count = 8000
 	many := func(piece []byte) []byte { return bytes.Repeat(piece, count) }
 	deep := func(kind string, depth int) (inside []byte) {

@@ -41,14 +41,14 @@ func FuzzInspect(f *testing.F) {
 	f.Fuzz(func(t *testing.T, content []byte, mime string) {
 		info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), mime)
 		if err != nil {
-			t.Errorf("Inspect returned %v of bytes in memory", err)
+			t.Errorf("Inspect returned the error %v for bytes in memory", err)
 		}
 		if info.Width < 0 || info.Height < 0 || info.Duration < 0 || (info.Width == 0) != (info.Height == 0) {
 			t.Errorf("Inspect returned %+v", info)
 		}
 		info, whole, err := media.Describe(bytes.NewReader(content), int64(len(content)), mime)
 		if err != nil {
-			t.Errorf("Describe returned %v of bytes in memory", err)
+			t.Errorf("Describe returned the error %v for bytes in memory", err)
 		}
 		if plain := info.Width > 0 && info.Height > 0 && info.Duration > 0 && info.FrameRate > 0 &&
 			!math.IsInf(info.FrameRate, 0); whole != plain {

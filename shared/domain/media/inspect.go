@@ -2,11 +2,12 @@ package media
 
 import "io"
 
-// Inspect reads a file's header about its picture. It does not use image decoders: those refuse
-// variants that FFmpeg decodes, or allocate as much memory as a file claims to need.
+// Inspect reads the properties of the picture from a file's header. It does not use image
+// decoders, because they reject variants that FFmpeg decodes, or allocate as much memory as a
+// file claims to need.
 //
-// Missing or broken properties are zero: a file is refused for its header's content, not for
-// missing parts. It takes at most a few dozen reads of 64 KiB. It returns only errors of r.
+// Missing or invalid properties are zero: a file is rejected for wrong values, not for missing
+// ones. Inspect makes at most a few dozen reads of 64 KiB. It returns only errors of r.
 func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 	w := &window{source: r, size: size}
 	var info Info

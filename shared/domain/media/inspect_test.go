@@ -26,7 +26,7 @@ func inspect(t *testing.T, path, mime string) media.Info {
 	return info
 }
 
-func TestInspectVideo(t *testing.T) {
+func TestInspectReadsVideoHeaders(t *testing.T) {
 	const unknown = 0
 	for _, test := range []struct {
 		name          string
@@ -38,7 +38,7 @@ func TestInspectVideo(t *testing.T) {
 	}{
 		{"MP4", "video/mp4", mediatest.Video{}, 160, 90, 1, true},
 		{"MP4 with its header first", "video/mp4", mediatest.Video{FastStart: true}, 160, 90, 1, true},
-		{"MP4 of phones, turned", "video/mp4", mediatest.Video{Rotation: 90}, 90, 160, 1, true},
+		{"rotated MP4 of a phone", "video/mp4", mediatest.Video{Rotation: 90}, 90, 160, 1, true},
 		{"MP4 upside down", "video/mp4", mediatest.Video{Rotation: 180}, 160, 90, 1, true},
 		{"MP4 with wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, 320, 90, 1, true},
 		{"MP4 without sound", "video/mp4", mediatest.Video{Silent: true}, 160, 90, 1, false},
@@ -71,9 +71,9 @@ func TestInspectVideo(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			info := inspect(t, test.video.Make(t), test.mime)
 			if info.Width != test.width || info.Height != test.height || info.Audio != test.audio {
-				t.Errorf("Inspect returned %+v", info)
+				t.Errorf("got %+v", info)
 			}
-			// Sound is cut at whole packets, so a clip with it lasts a little longer.
+			// Sound ends with a complete packet, so a clip with sound is a little longer.
 			if d := info.Duration.Seconds(); (d == 0) != (test.seconds == 0) || math.Abs(d-test.seconds) > 0.05 {
 				t.Errorf("Inspect returned a duration of %gs, want %gs", d, test.seconds)
 			}
@@ -81,7 +81,7 @@ func TestInspectVideo(t *testing.T) {
 	}
 }
 
-func TestInspectImage(t *testing.T) {
+func TestInspectReadsImageHeaders(t *testing.T) {
 	for _, test := range []struct {
 		name          string
 		mime          string
@@ -91,7 +91,7 @@ func TestInspectImage(t *testing.T) {
 		{"PNG", "image/png", mediatest.Image{}, 160, 90},
 		{"PNG of 16 bits", "image/png", mediatest.Image{PixelFormat: "rgba64be"}, 160, 90},
 		{"JPEG", "image/jpeg", mediatest.Image{Name: "a.jpg"}, 160, 90},
-		{"JPEG turned by Exif", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, 90, 160},
+		{"JPEG rotated by Exif", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, 90, 160},
 		{"JPEG upside down by Exif", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 3}, 160, 90},
 		{"GIF", "image/gif", mediatest.Image{Name: "a.gif"}, 160, 90},
 		{"WebP", "image/webp", mediatest.Image{Name: "a.webp"}, 160, 90},
@@ -113,25 +113,24 @@ func TestInspectImage(t *testing.T) {
 	}
 }
 
-func TestInspectClaims(t *testing.T) {
+func TestInspectReturnsClaimedValues(t *testing.T) {
 	if info := inspect(t, mediatest.PNGHeader(t, 60_000, 60_000), "image/png"); info.Width != 60_000 ||
 		info.Height != 60_000 {
-		t.Errorf("of a large PNG's header Inspect returned %+v", info)
+		t.Errorf("Inspect returned %+v for the header of a large PNG", info)
 	}
 	hours := mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false)
 	if info := inspect(t, hours, "video/mp4"); info.Duration != 6*time.Hour {
-		t.Errorf("of a header that claims six hours Inspect returned %+v", info)
+		t.Errorf("Inspect returned %+v for a header that claims six hours", info)
 	}
 }
 
-// A header that is broken, or of another type, says nothing and is not an
-// error.
-func TestInspectBroken(t *testing.T) {
+// An invalid header, or a header of another type, returns nothing, without an error.
+func TestInspectIgnoresBrokenHeaders(t *testing.T) {
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
 		name, path, mime string
 	}{
-		{"MP4 without its end, where its header is", mediatest.Truncated(t, clip, 0.5), "video/mp4"},
+		{"MP4 without its end, which contains the header", mediatest.Truncated(t, clip, 0.5), "video/mp4"},
 		{"text", mediatest.TextFile(t), "video/mp4"},
 		{"playlist behind the first box of an MP4", mediatest.DisguisedPlaylist(t, "a.ts"), "video/mp4"},
 		{"MP4 as WebM", clip, "video/webm"},
@@ -146,8 +145,7 @@ func TestInspectBroken(t *testing.T) {
 	}
 }
 
-// counted counts the reads of a file that has a hole in place of the media
-// data.
+// counted counts the reads of a file that has a hole instead of media data.
 type counted struct {
 	head, tail []byte
 	hole       int64
@@ -170,8 +168,8 @@ func (c *counted) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// The header of an MP4 is often behind gigabytes of media data, which are not
-// read: each read may be a request to a store.
+// The header of an MP4 often follows gigabytes of media data. Inspect skips them, because each
+// read may be a request to a store.
 func TestInspectReadsLittle(t *testing.T) {
 	clip, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {
@@ -195,8 +193,8 @@ func TestInspectReadsLittle(t *testing.T) {
 	}
 }
 
-// A file of boxes that each need a separate read costs only a limited number of reads.
-func TestInspectBoundsReads(t *testing.T) {
+// A file whose boxes each need a separate read costs only a limited number of reads.
+func TestInspectLimitsReads(t *testing.T) {
 	content := make([]byte, 64<<20)
 	for at := 0; at < len(content); at += 128 << 10 {
 		copy(content[at:], "\x00\x02\x00\x00free")
@@ -214,12 +212,12 @@ type failing struct{ err error }
 
 func (f failing) ReadAt([]byte, int64) (int, error) { return 0, f.err }
 
-func TestInspectReturnsTheReadersError(t *testing.T) {
+func TestInspectReturnsReaderErrors(t *testing.T) {
 	broken := errors.New("broken")
 	if _, err := media.Inspect(failing{broken}, 1000, "video/mp4"); !errors.Is(err, broken) {
 		t.Errorf("Inspect returned %v", err)
 	}
 	if _, err := media.Inspect(failing{io.EOF}, 1000, "video/mp4"); err != nil {
-		t.Errorf("of a file shorter than it was said to be Inspect returned %v", err)
+		t.Errorf("Inspect returned %v for a file that is shorter than its declared size", err)
 	}
 }

@@ -14,13 +14,13 @@ type JPEG struct {
 	Width, Height int
 	// Components is 1 for grey pictures, 3 for colour, 4 for CMYK.
 	Components int
-	// Progressive pictures are decoded as a whole, coefficients first.
+	// Progressive pictures can only be decoded completely.
 	Progressive bool
-	// Scans is at least the number of scans: the bytes that start a scan do not appear within one
-	// (ITU-T T.81, B.1.1.5).
+	// Scans is an upper limit of the number of scans, from the markers that start one (ITU-T
+	// T.81, B.1.1.5).
 	Scans int
-	// Memory is how many bytes a decoder may need: for the planes, the coefficients if they are
-	// kept, and a copy in RGB.
+	// Memory is the number of bytes that a decoder may need for the planes, for the coefficients
+	// if it keeps them, and for an RGB copy.
 	Memory int64
 }
 
@@ -39,9 +39,9 @@ const (
 )
 
 // InspectJPEG reads the header of a JPEG before this process decodes it. It accepts only files as
-// cameras, browsers and encoders write them: segments without gaps, and one frame header of a known
-// kind before the first scan. It refuses files that decoders only tolerate, because two decoders
-// may read different sizes from them. It passes over the bytes once and allocates no memory.
+// cameras, browsers and encoders write them: segments without gaps, and one frame header of a
+// known kind before the first scan. It rejects files that decoders merely tolerate, because two
+// decoders may read different sizes from them. It reads the bytes once and allocates no memory.
 func InspectJPEG(data []byte) (JPEG, bool) {
 	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
 		return JPEG{}, false
@@ -81,8 +81,8 @@ func InspectJPEG(data []byte) (JPEG, bool) {
 	}
 }
 
-// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its kind is known. Memory is
-// then the number of blocks.
+// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its kind is known. It sets
+// Memory to the number of blocks.
 func (j *JPEG) frame(content []byte) bool {
 	if len(content) < 6 || content[0] != 8 {
 		return false
@@ -111,7 +111,7 @@ func (j *JPEG) frame(content []byte) bool {
 }
 
 // memory returns the bytes for a number of blocks: 64 samples of a byte each, 64 coefficients of
-// four bytes if they are kept, and four bytes for each pixel of a copy.
+// four bytes each if they are kept, and four bytes per pixel for a copy.
 func (j *JPEG) memory(blocks int64) int64 {
 	bytes := 64 * blocks
 	if j.Progressive {
@@ -120,10 +120,11 @@ func (j *JPEG) memory(blocks int64) int64 {
 	return bytes + 4*int64(j.Width)*int64(j.Height)
 }
 
-// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode a scan that
-// changes nothing, but a decoder visits every block for it, so a small file could occupy a processor
-// for minutes. A video after the picture, as phones write, has the bytes of a marker about once in
-// 65,536. So a file may have one more for each bytesPerScan, up to mostScans.
+// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode a scan
+// that changes nothing, but a decoder visits every block for it, so a small file could keep a
+// processor busy for minutes. Phones append a video to the picture, in which the bytes of a
+// marker occur about once in 65,536 by chance. So a file may have one more scan per bytesPerScan,
+// up to mostScans.
 const (
 	maxScans     = 100
 	bytesPerScan = 16 << 10
@@ -136,14 +137,14 @@ const (
 func CheckJPEG(r io.ReaderAt, size int64) error {
 	count, most := 0, int(min(maxScans+size/bytesPerScan, mostScans))
 	buffer := make([]byte, 64<<10)
-	// The pieces overlap by a byte, because a marker has two.
+	// The chunks overlap by a byte, because a marker has two.
 	for at := int64(0); at < size; at += int64(len(buffer) - 1) {
 		n, err := r.ReadAt(buffer, at)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return err
 		}
 		if count += scans(buffer[:n]); count > most {
-			return fault.New(fault.Invalid, "The JPEG has more than %d scans. Save it with fewer.", most)
+			return fault.New(fault.Invalid, "The JPEG has more than %d scans. Save it with fewer scans.", most)
 		}
 	}
 	return nil

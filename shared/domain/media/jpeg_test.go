@@ -23,7 +23,7 @@ func encoded(t testing.TB, picture image.Image) []byte {
 	return out.Bytes()
 }
 
-// frameHeader returns where the frame header of a JPEG begins.
+// frameHeader returns the offset of a JPEG's frame header.
 func frameHeader(t testing.TB, data []byte) int {
 	t.Helper()
 	at := bytes.Index(data, []byte{0xff, 0xc0, 0, 17, 8})
@@ -33,7 +33,7 @@ func frameHeader(t testing.TB, data []byte) int {
 	return at
 }
 
-func TestInspectJPEG(t *testing.T) {
+func TestInspectJPEGReadsHeader(t *testing.T) {
 	gray, colour := image.NewGray(image.Rect(0, 0, 33, 17)), image.NewRGBA(image.Rect(0, 0, 33, 17))
 	camera := mediatest.Image{Name: "a.jpg", Width: 64, Height: 48, Orientation: 6}.Make(t)
 	content, err := os.ReadFile(camera)
@@ -50,7 +50,7 @@ func TestInspectJPEG(t *testing.T) {
 		"colour": {
 			encoded(t, colour), media.JPEG{Width: 33, Height: 17, Components: 3, Scans: 1, Memory: 64*6*3*2 + 4*33*17},
 		},
-		"of an encoder, turned": {
+		"from an encoder, rotated": {
 			content, media.JPEG{Width: 64, Height: 48, Components: 3, Scans: 1, Memory: 3*64*48 + 4*64*48},
 		},
 	} {
@@ -62,8 +62,8 @@ func TestInspectJPEG(t *testing.T) {
 	}
 }
 
-// Pictures that two decoders may read differently are refused.
-func TestInspectJPEGRefuses(t *testing.T) {
+// Pictures that two decoders may read differently are rejected.
+func TestInspectJPEGRejectsAmbiguousFiles(t *testing.T) {
 	good := encoded(t, image.NewRGBA(image.Rect(0, 0, 32, 16)))
 	at := frameHeader(t, good)
 	header := good[at : at+19]
@@ -77,7 +77,7 @@ func TestInspectJPEGRefuses(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{
 		"nothing":                        nil,
-		"a start alone":                  good[:2],
+		"only a start marker":            good[:2],
 		"no frame header":                slices.Concat(good[:at], good[at+19:]),
 		"two frame headers":              insert(header),
 		"bytes between segments":         insert([]byte("x")),
@@ -104,15 +104,15 @@ func TestInspectJPEGRefuses(t *testing.T) {
 	}
 }
 
-// A decoder needs little more memory than Memory says.
-func TestInspectJPEGBoundsMemory(t *testing.T) {
+// A decoder needs little more memory than JPEG.Memory.
+func TestInspectJPEGLimitsMemory(t *testing.T) {
 	for _, size := range []image.Point{{1920, 1088}, {1, 65500}, {65500, 1}, {16, 16}} {
 		picture := image.NewRGBA(image.Rectangle{Max: size})
 		picture.Set(0, 0, color.White)
 		data := encoded(t, picture)
 		header, ok := media.InspectJPEG(data)
 		if !ok {
-			t.Fatalf("%v is refused", size)
+			t.Fatalf("%v was rejected", size)
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -122,13 +122,13 @@ func TestInspectJPEGBoundsMemory(t *testing.T) {
 		runtime.ReadMemStats(&after)
 		const besides = 256 << 10
 		if took := int64(after.TotalAlloc - before.TotalAlloc); took > header.Memory+besides {
-			t.Errorf("%v takes %d bytes, which is more than %d", size, took, header.Memory)
+			t.Errorf("%v takes %d bytes, more than %d", size, took, header.Memory)
 		}
 	}
 }
 
 // The pictures of a WebP may be larger than its canvas claims.
-func TestInspectWebPBeyondItsCanvas(t *testing.T) {
+func TestInspectMeasuresWebPPicturesBeyondCanvas(t *testing.T) {
 	for name, test := range map[string]struct {
 		data []byte
 		want int
@@ -142,8 +142,8 @@ func TestInspectWebPBeyondItsCanvas(t *testing.T) {
 	}
 }
 
-// FuzzInspectJPEG looks for a header that Go's decoder reads differently, or
-// for whose picture it needs more memory.
+// FuzzInspectJPEG looks for a header that Go's decoder reads differently, or whose picture needs
+// more memory.
 func FuzzInspectJPEG(f *testing.F) {
 	f.Add(encoded(f, image.NewGray(image.Rect(0, 0, 9, 5))))
 	f.Add(encoded(f, image.NewRGBA(image.Rect(0, 0, 16, 16))))

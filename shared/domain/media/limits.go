@@ -9,21 +9,22 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grace is how much longer than the limit a video may be: a video cut at the limit ends with the
-// last whole packet of its sound.
+// Grace is the amount by which a video may exceed the limit. A video cut at the limit ends with
+// the last complete packet of its sound.
 const Grace = 500 * time.Millisecond
 
-// MaxFrameRate and MaxPixelRate limit the frames and the pixels of a second of video, and so
-// the time that decoding takes. Phones record 1080p at 240 frames per second and 4096x2160 at 120.
-// MaxPixels limits the pixels of all frames: five minutes of 4K at 60 frames per second.
+// MaxFrameRate and MaxPixelRate limit the frames and the pixels per second of video, and so the
+// decoding time. Phones record 1080p at 240 frames per second, and 4096x2160 at 120. MaxPixels
+// limits the pixels of all frames: five minutes of 4K at 60 frames per second.
 const (
 	MaxFrameRate = 480
 	MaxPixelRate = 1_100_000_000
 	MaxPixels    = 150_000_000_000
 )
 
-// CheckVideo fails if the video exceeds the limits (docs/contract/media.md#input-limits). Unknown
-// values pass: the job fails later if the decoder finds an excess.
+// CheckVideo returns an error if the video exceeds the limits
+// (docs/contract/media.md#input-limits). Unknown values pass. If the decoder later finds that
+// they exceed a limit, the job fails.
 //
 // Errors: fault.Invalid, with a message for the sender.
 func CheckVideo(info Info, limits catalog.Limits) error {
@@ -36,8 +37,8 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	return CheckRate(info)
 }
 
-// CheckRate returns an error if a video has more than MaxFrameRate frames or MaxPixelRate
-// pixels per second, or more than MaxPixels in all. A video of less than a second counts as one of a
+// CheckRate returns an error if a video has more than MaxFrameRate frames or MaxPixelRate pixels
+// per second, or more than MaxPixels in total. A video shorter than a second counts as one
 // second.
 //
 // Errors: as for [CheckVideo].
@@ -49,17 +50,17 @@ func CheckRate(info Info) error {
 	case rate <= MaxFrameRate && pixels <= MaxPixelRate && all <= MaxPixels:
 		return nil
 	case all > MaxPixels:
-		return fault.New(fault.Invalid, "The frames of the video have %.0f gigapixels. At most %d are accepted. "+
+		return fault.New(fault.Invalid, "The frames of the video have %.0f gigapixels in total. The limit is %d. "+
 			"Send a shorter or smaller video, or one with fewer frames.", math.Ceil(all/1e9), MaxPixels/1_000_000_000)
 	}
-	return fault.New(fault.Invalid, "The video has %.0f frames of %dx%d pixels per second, which is %.0f megapixels. "+
-		"At most %d frames and %d megapixels per second are accepted.",
+	return fault.New(fault.Invalid, "The video has %.0f frames of %dx%d pixels per second, which is %.0f megapixels per second. "+
+		"The limits are %d frames and %d megapixels per second.",
 		math.Ceil(rate), info.Width, info.Height, math.Ceil(pixels/1e6), MaxFrameRate, MaxPixelRate/1_000_000)
 }
 
-// CheckImage is CheckVideo for images.
+// CheckImage is like CheckVideo for images.
 func CheckImage(info Info, limits catalog.Limits) error {
-	// A header may claim sides whose product overflows an integer.
+	// A header may claim a width and a height whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {
 		return fault.New(fault.Invalid, "The image is larger than %g megapixels.", float64(limits.ImagePixels)/1e6)
 	}

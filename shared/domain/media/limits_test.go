@@ -17,7 +17,7 @@ var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }
 
-func TestCheckVideo(t *testing.T) {
+func TestCheckVideoAppliesLimits(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		info media.Info
@@ -25,7 +25,7 @@ func TestCheckVideo(t *testing.T) {
 	}{
 		{"unknown", media.Info{}, ""},
 		{"the largest and longest", media.Info{Width: 4096, Height: 4096, Duration: 5 * time.Minute}, ""},
-		{"cut at the limit, with its last packet of sound", media.Info{Duration: 5*time.Minute + 50*time.Millisecond}, ""},
+		{"cut at the limit, with the last packet of sound", media.Info{Duration: 5*time.Minute + 50*time.Millisecond}, ""},
 		{"too long", media.Info{Duration: 5*time.Minute + time.Second}, "The video is longer than 5 minutes."},
 		{"too wide", media.Info{Width: 4097, Height: 2}, "The video is larger than 4096x4096 pixels."},
 		{"too high", media.Info{Width: 2, Height: 4097}, "The video is larger than 4096x4096 pixels."},
@@ -34,7 +34,7 @@ func TestCheckVideo(t *testing.T) {
 	}
 }
 
-func TestCheckImage(t *testing.T) {
+func TestCheckImageAppliesLimits(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		info media.Info
@@ -44,7 +44,7 @@ func TestCheckImage(t *testing.T) {
 		{"the largest", media.Info{Width: 10_000, Height: 5_000}, ""},
 		{"too large", media.Info{Width: 10_000, Height: 5_001}, "The image is larger than 50 megapixels."},
 		{
-			"larger than numbers go", media.Info{Width: math.MaxUint32, Height: math.MaxUint32},
+			"larger than an integer", media.Info{Width: math.MaxUint32, Height: math.MaxUint32},
 			"The image is larger than 50 megapixels.",
 		},
 	} {
@@ -52,7 +52,7 @@ func TestCheckImage(t *testing.T) {
 	}
 }
 
-func TestLimitsInWords(t *testing.T) {
+func TestErrorsFormatDurationsForPeople(t *testing.T) {
 	for limit, want := range map[time.Duration]string{
 		time.Minute:             "The video is longer than 1 minute.",
 		90 * time.Second:        "The video is longer than 90 seconds.",
@@ -73,8 +73,8 @@ func checkFault(t *testing.T, err error, want string) {
 	}
 }
 
-// TestVideosOfPhonesPass checks the rates that cameras record, and refuses rates whose frames no
-// machine decodes in time.
+// Rates that cameras record are accepted. Rates whose frames no machine decodes in time are
+// rejected.
 func TestVideosOfPhonesPass(t *testing.T) {
 	for _, c := range []struct {
 		width, height int
@@ -88,7 +88,7 @@ func TestVideosOfPhonesPass(t *testing.T) {
 		{4096, 4096, 60, 2 * time.Minute, true},
 		{4096, 2160, 120, 5 * time.Minute, false},
 		{1280, 720, 480, 5 * time.Minute, true},
-		{320, 240, 1000, 40 * time.Millisecond, true}, // a few frames
+		{320, 240, 1000, 40 * time.Millisecond, true}, // few frames
 		{4096, 4096, 1000, 5 * time.Minute, false},
 		{4096, 4096, 1000, 100 * time.Millisecond, false},
 		{320, 240, 1000, time.Minute, false},
@@ -99,15 +99,15 @@ func TestVideosOfPhonesPass(t *testing.T) {
 		}
 	}
 	err := media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 60, Duration: 5 * time.Minute}, limits)
-	checkFault(t, err, "The frames of the video have 302 gigapixels. At most 150 are accepted. "+
+	checkFault(t, err, "The frames of the video have 302 gigapixels in total. The limit is 150. "+
 		"Send a shorter or smaller video, or one with fewer frames.")
 	err = media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 1000, Duration: time.Second}, limits)
-	checkFault(t, err, "The video has 1000 frames of 4096x4096 pixels per second, which is 16778 megapixels. "+
-		"At most 480 frames and 1100 megapixels per second are accepted.")
+	checkFault(t, err, "The video has 1000 frames of 4096x4096 pixels per second, which is 16778 megapixels per second. "+
+		"The limits are 480 frames and 1100 megapixels per second.")
 }
 
-// TestHeaderTellsTheFrameRate checks that a submission can refuse a movie for its frames.
-func TestHeaderTellsTheFrameRate(t *testing.T) {
+// A submission can reject a movie for its frame rate.
+func TestHeaderContainsFrameRate(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t))
 	if err != nil {
 		t.Fatal(err)
@@ -121,8 +121,8 @@ func TestHeaderTellsTheFrameRate(t *testing.T) {
 	}
 }
 
-// TestTextOfPNGs checks that much compressed text is refused before FFmpeg decodes it.
-func TestTextOfPNGs(t *testing.T) {
+// Much compressed text is rejected before FFmpeg decodes it.
+func TestPNGsWithMuchTextAreRejected(t *testing.T) {
 	for path, accepted := range map[string]bool{
 		mediatest.PNGTextBomb(t, "zTXt", 4, 4<<20):   true,
 		mediatest.PNGTextBomb(t, "iTXt", 4, 4<<20):   true,

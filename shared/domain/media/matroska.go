@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// The elements that are read (RFC 9559, section 5).
+// Ids of the elements that this file reads (RFC 9559, section 5).
 const (
 	ebmlSegment       = 0x18538067
 	ebmlInfo          = 0x1549A966
@@ -35,7 +35,7 @@ type element struct {
 }
 
 // elements iterates over the elements between two offsets. An element of unknown size, as in live
-// recordings, or with a size beyond its parent, ends with its parent.
+// recordings, or of a size beyond its parent, ends with its parent.
 func elements(w *window, start, end int64) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		for range maxElements {
@@ -57,8 +57,8 @@ func elements(w *window, start, end int64) iter.Seq[element] {
 	}
 }
 
-// variableInt reads a number whose first byte encodes its length. strip removes that bit. length is
-// 0 for an invalid number.
+// variableInt reads a number whose first byte encodes its length. strip removes the length
+// marker. length is 0 if the number is invalid.
 func variableInt(w *window, at int64, strip bool) (value uint64, length int64) {
 	first := w.at(at, 1)
 	if first == nil || first[0] == 0 {
@@ -157,10 +157,9 @@ func (i *Info) addTrack(w *window, track element) {
 	}
 }
 
-// trackPicture returns the size in pixels, widened to the aspect of the display
-// size.
+// trackPicture returns the size in pixels, widened to the aspect ratio of the display size.
 func trackPicture(w *window, e element) (width, height int) {
-	const aspectKnown = 3 // display units up to this one have an aspect
+	const aspectKnown = 3 // display units up to this value define an aspect ratio
 	var values = map[uint64]float64{}
 	for field := range elements(w, e.start, e.end) {
 		values[field.id] = float64(field.uint(w))

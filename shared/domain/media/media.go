@@ -1,7 +1,6 @@
 // Package media defines the accepted kinds of files ([Type]) and reads size and length from a
 // file's header ([Inspect]). Package sniff detects the kind of a file. Both ignore names and
-// declared types, never run a program, and read little of a file, so they suit a Lambda as well as
-// a server.
+// declared types, run no programs and read little of a file, so they also suit a Lambda.
 package media
 
 import (
@@ -9,15 +8,15 @@ import (
 	"time"
 )
 
-// Info has the known properties of a file's picture and sound. Zero means unknown. [Inspect] fills
-// the size, the duration and Audio if the header has them; ffprobe fills everything.
+// Info holds the known properties of a file's picture and sound. Zero means unknown. [Inspect]
+// sets the size, the duration and Audio if the header contains them. ffprobe sets everything.
 type Info struct {
-	// Width and Height are in pixels, as displayed: with square pixels, after the file's rotation.
+	// Width and Height are in pixels as displayed, with square pixels and after rotation.
 	Width, Height int
 	// Duration is 0 for a still image.
 	Duration time.Duration
 	Audio    bool
-	// FrameRate is the average frames per second.
+	// FrameRate is the average number of frames per second.
 	FrameRate float64
 	// PixelFormat is FFmpeg's name of the format, such as "yuv420p10le".
 	PixelFormat string
@@ -28,22 +27,23 @@ type Info struct {
 	// FullRange reports whether samples use the full range of their bits, as in JPEG.
 	FullRange bool
 
-	// The other fields say how FFmpeg reads a video. Their zero values select the first tracks.
+	// The other fields control how FFmpeg reads a video. Their zero values select the first
+	// tracks.
 
-	// PictureTrack and SoundTrack are the chosen tracks, counted from 0 among the pictures that are not
-	// attached (such as covers), and among the sounds.
+	// PictureTrack and SoundTrack are the selected tracks, counted from 0. PictureTrack does not
+	// count attached pictures such as covers.
 	PictureTrack, SoundTrack int
-	// Decoder is the decoder of the pictures, if FFmpeg's own choice ignores their alpha.
+	// Decoder is the decoder of the pictures if FFmpeg's default decoder ignores alpha.
 	Decoder string
-	// StoredWidth is in the file's own pixels, or 0 if these are square or Turned is true.
+	// StoredWidth is in the file's own pixels. It is 0 if these are square or Turned is true.
 	StoredWidth int
 	// Turned reports whether FFmpeg must turn or mirror the pictures.
 	Turned bool
 	// Interlaced reports whether pictures may consist of two fields.
 	Interlaced bool
-	// SoundVaries reports whether the rate and the channels of the sound may change on the way.
+	// SoundVaries reports whether the sample rate or the channels of the sound may change.
 	SoundVaries bool
-	// SoundLost reports whether the file has sound, but none that can be decoded.
+	// SoundLost reports whether the file has sound, but none of it can be decoded.
 	SoundLost bool
 }
 
@@ -51,8 +51,8 @@ type Info struct {
 // tone-mapped for an ordinary display.
 func (i Info) HDR() bool { return i.Transfer == "smpte2084" || i.Transfer == "arib-std-b67" }
 
-// Seconds converts a file's claimed seconds: 0 if not positive or not a number, and at most the
-// longest duration.
+// Seconds converts a claimed number of seconds. It returns 0 if it is not a positive number, and
+// at most the longest duration.
 func Seconds(s float64) time.Duration {
 	const most = float64(math.MaxInt64 / int64(time.Second))
 	if !(s > 0) {

@@ -8,14 +8,14 @@ import (
 
 const maxBoxes = 4096
 
-// box is the content of a box of the ISO base media file format, which MP4, MOV,
-// 3GP, AVIF and HEIC share (ISO/IEC 14496-12, 4.2).
+// box is the content of a box of the ISO base media file format (ISO/IEC 14496-12, 4.2), which
+// MP4, MOV, 3GP, AVIF and HEIC share.
 type box struct {
 	kind       string
 	start, end int64
 }
 
-// boxes iterates over the boxes between two offsets, without reading their content. A box with a
+// boxes iterates over the boxes between two offsets, without reading their content. A box of a
 // size beyond its parent ends with its parent.
 func boxes(w *window, start, end int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
@@ -27,9 +27,9 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 			kind := string(head[4:8])
 			size, headSize := int64(binary.BigEndian.Uint32(head)), int64(8)
 			switch size {
-			case 0: // to the end
+			case 0: // up to the end
 				size = end - start
-			case 1: // 64 bits follow
+			case 1: // a size of 64 bits follows
 				long := w.at(start+8, 8)
 				if long == nil {
 					return
@@ -51,7 +51,7 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 	}
 }
 
-// inspectMovie reads an MP4, MOV or 3GP with the movie box at any place.
+// inspectMovie reads an MP4, MOV or 3GP. The movie box may be anywhere.
 func inspectMovie(w *window) Info {
 	for top := range boxes(w, 0, w.size) {
 		if top.kind == "moov" {
@@ -79,8 +79,7 @@ func inspectMoov(w *window, moov box) Info {
 				frames, seconds = t.frames, t.seconds
 			}
 		case "mvex":
-			// A fragmented file: only this box may have the duration of all
-			// fragments.
+			// A fragmented file: only this box may contain the duration of all fragments.
 			duration = 0
 			for extends := range boxes(w, b.start, b.end) {
 				if extends.kind == "mehd" {
@@ -124,7 +123,7 @@ func fragmentsTime(w *window, b box) uint64 {
 	return 0
 }
 
-// known returns the value, or 0 if it equals unknown.
+// known returns value, or 0 if it equals unknown.
 func known(value, unknown uint64) uint64 {
 	if value == unknown {
 		return 0
@@ -132,8 +131,8 @@ func known(value, unknown uint64) uint64 {
 	return value
 }
 
-// inspected describes a track by its header: its kind, such as "vide", its displayed size in
-// pixels, and its frames and seconds, 0 if they are unknown.
+// inspected describes a track from its header: its kind, such as "vide", its displayed size in
+// pixels, and its frames and seconds. Unknown values are 0.
 type inspected struct {
 	kind            string
 	width, height   int
@@ -167,7 +166,7 @@ func (t *inspected) readMedia(w *window, mdia box) {
 	}
 }
 
-// countSamples reads how many samples the table of their sizes has.
+// countSamples returns the number of samples in the table of sample sizes.
 func countSamples(w *window, minf box) (samples float64) {
 	for stbl := range boxes(w, minf.start, minf.end) {
 		if stbl.kind != "stbl" {
@@ -182,7 +181,7 @@ func countSamples(w *window, minf box) (samples float64) {
 	return samples
 }
 
-// trackSize reads the size in a track header and turns it as its matrix says.
+// trackSize reads the size in a track header, after the rotation of its matrix.
 func trackSize(w *window, b box) (width, height int) {
 	version := w.at(b.start, 1)
 	if version == nil {
@@ -190,7 +189,7 @@ func trackSize(w *window, b box) (width, height int) {
 	}
 	matrix := b.start + 40
 	if version[0] == 1 {
-		matrix += 12 // its times have 64 bits
+		matrix += 12 // its times are 64 bits long
 	}
 	content := w.at(matrix, 44)
 	if content == nil || matrix+44 > b.end {
@@ -205,8 +204,8 @@ func trackSize(w *window, b box) (width, height int) {
 	return width, height
 }
 
-// inspectHEIF reads the size of the largest picture among the image properties (ISO/IEC 23008-12);
-// the others are thumbnails and masks.
+// inspectHEIF reads the size of the largest picture among the image properties (ISO/IEC
+// 23008-12). The other pictures are thumbnails and masks.
 func inspectHEIF(w *window) Info {
 	var info Info
 	each := func(parent box, kind string, skip int64, visit func(box)) {
@@ -216,7 +215,7 @@ func inspectHEIF(w *window) Info {
 			}
 		}
 	}
-	// "meta" is a full box: a version and flags come before its content.
+	// "meta" is a full box: a version and flags precede its content.
 	each(box{end: w.size}, "meta", 0, func(meta box) {
 		each(meta, "iprp", 4, func(iprp box) {
 			each(iprp, "ipco", 0, func(ipco box) {

@@ -31,9 +31,9 @@ func fixedSize(w *window, mime string) (width, height int) {
 
 const maxChunks = 64
 
-// webpSize reads the size from the first chunk, which is one of three (RFC 9649, section 2). The
-// canvas of an extended file may be smaller than its pictures, for which a decoder allocates
-// memory. So it returns the larger size.
+// webpSize reads the size from the first chunk, which has one of three kinds (RFC 9649, section
+// 2). The canvas of an extended file may be smaller than its pictures, for which a decoder
+// allocates memory. So webpSize returns the larger size.
 func webpSize(w *window, head []byte) (width, height int) {
 	little := binary.LittleEndian
 	if string(head[12:16]) != "VP8X" {
@@ -83,8 +83,8 @@ func uint24(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16
 }
 
-// readJPEG walks the segments (ITU-T T.81, annex B) to the frame header, past Exif and the parts of
-// a profile (ICC.1, annex B.4).
+// readJPEG reads the segments (ITU-T T.81, annex B) up to the frame header, including Exif and
+// the segments of a profile (ICC.1, annex B.4).
 func readJPEG(w *window) (info Info, still Still) {
 	const (
 		firstFrame, lastFrame = 0xc0, 0xcf
@@ -114,7 +114,7 @@ func readJPEG(w *window) (info Info, still Still) {
 			}
 			if marker == app2 && bytes.HasPrefix(content, []byte(profile)) && len(content) > len(profile)+2 &&
 				len(still.Profile) < maxProfile {
-				// The parts are numbered, but come in order.
+				// The segments are numbered, but in practice sorted.
 				still.Profile = append(still.Profile, content[len(profile)+2:]...)
 			}
 		case marker >= firstFrame && marker <= lastFrame &&

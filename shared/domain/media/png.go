@@ -11,19 +11,21 @@ import (
 )
 
 const (
-	// maxPNGText limits the text and the colour profiles of a PNG, decompressed, in bytes.
+	// maxPNGText limits the decompressed text and colour profiles of a PNG, in bytes.
 	maxPNGText = 32 << 20
-	// maxPNGTexts limits how many of them there are, and maxPNGChunks all chunks.
+	// maxPNGTexts limits the number of texts and profiles, and maxPNGChunks the number of all
+	// chunks.
 	maxPNGTexts, maxPNGChunks = 1_000, 100_000
-	// maxPNGHead is how far into a chunk its compressed part may begin, in bytes: behind a
-	// keyword, a language and a translated keyword.
+	// maxPNGHead limits the offset of the compressed data in a chunk, in bytes. A keyword, a
+	// language and a translated keyword precede it.
 	maxPNGHead = 1024
 )
 
-// CheckPNG returns an error if the text and the colour profiles of a PNG take long to decode. FFmpeg
-// decodes them although no result has them: a file of 2 MB can have 2 GB of text.
+// CheckPNG returns an error if the text and the colour profiles of a PNG take long to decode.
+// FFmpeg decodes them although no result contains them, and a file of 2 MB can contain 2 GB of
+// text.
 //
-// Errors: fault.Invalid, with a message for the person who sent the file; errors of r.
+// Errors: fault.Invalid, with a message for the sender; errors of r.
 func CheckPNG(r io.ReaderAt, size int64) error {
 	left, texts, chunks := int64(maxPNGText), 0, 0
 	for at := int64(8); at+8 <= size; chunks++ {
@@ -40,7 +42,7 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 			left -= length + decompressed(io.NewSectionReader(r, at+8, length), kind, left)
 		}
 		if left < 0 || texts > maxPNGTexts || chunks > maxPNGChunks {
-			return fault.New(fault.Invalid, "The PNG has more than %d MiB of text and colour profiles, more than %d of them, "+
+			return fault.New(fault.Invalid, "The PNG has more than %d MiB of text and colour profiles, more than %d texts, "+
 				"or more than %d chunks. Save it without metadata.", maxPNGText>>20, maxPNGTexts, maxPNGChunks)
 		}
 		at += 8 + length + 4
@@ -48,20 +50,21 @@ func CheckPNG(r io.ReaderAt, size int64) error {
 	return nil
 }
 
-// decompressed returns the length of the compressed part of a chunk, and stops beyond most.
+// decompressed returns the decompressed length of a chunk's compressed data. It stops beyond
+// most.
 func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
 	var buffer [maxPNGHead]byte
 	n, _ := chunk.ReadAt(buffer[:], 0)
 	content := buffer[:n]
 	if n == len(buffer) && bytes.IndexByte(content, 0) < 0 {
-		return most + 1 // no keyword is that long
+		return most + 1 // the keyword is too long
 	}
-	at := bytes.IndexByte(content, 0) + 2 // behind the keyword and the method
+	at := bytes.IndexByte(content, 0) + 2 // after the keyword and the method
 	if kind == "iTXt" {
 		if at++; at > len(content) || content[at-2] == 0 { // not compressed
 			return 0
 		}
-		for range 2 { // the language, and the keyword in it
+		for range 2 { // the language and the translated keyword
 			at += bytes.IndexByte(content[min(at, len(content)):], 0) + 1
 		}
 	}

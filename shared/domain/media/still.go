@@ -7,35 +7,37 @@ import (
 	"io"
 )
 
-// maxProfile limits a colour profile, in bytes.
+// maxProfile limits the size of a colour profile in bytes.
 const maxProfile = 4 << 20
 
-// Still has the parts of an image's header that say how to show its picture.
+// Still holds the parts of an image's header that define how to display its picture.
 type Still struct {
-	// Orientation is Exif's: 2 to 8 if the picture must be turned; 0 or 1 otherwise.
+	// Orientation is the Exif orientation. It is 2 to 8 if the picture must be rotated or
+	// mirrored, and otherwise 0 or 1.
 	Orientation int
-	// Profile is the ICC profile, nil without one.
+	// Profile is the ICC profile, or nil.
 	Profile []byte
-	// CMYK is true for a JPEG of four colours.
+	// CMYK is true for a JPEG with four colour components.
 	CMYK bool
-	// First is the first picture of an animated WebP, nil for other files.
+	// First is the first picture of an animated WebP, and nil for other files.
 	First *Frame
-	// Transfer and Primaries are the colours (ITU-T H.273) of an AVIF or HEIC without a profile, or 0.
+	// Transfer and Primaries are the colour numbers (ITU-T H.273) of an AVIF or HEIC without a
+	// profile, or 0.
 	Transfer, Primaries int
-	// Others are the offsets of the flags of all pictures in an AVIF or HEIC but the main one. Flag 1
-	// hides a picture.
+	// Others lists the offsets of the flags of all pictures in an AVIF or HEIC except the main
+	// picture. Flag 1 hides a picture.
 	Others []int64
 }
 
-// Frame is a picture of an animated WebP: the bytes from Start to End are its chunks.
+// Frame is a picture of an animated WebP: its chunks are the bytes from Start to End.
 type Frame struct {
 	Start, End int64
-	// X and Y are its place on a canvas of Width and Height.
+	// X and Y are its position on a canvas of Width and Height.
 	X, Y, Width, Height int
 }
 
-// InspectStill reads how an image is shown. Unlike [Inspect] it may read the whole file, so it suits
-// files on a disk. Missing or broken properties are zero. It returns only errors of r.
+// InspectStill reads how to display an image. Unlike [Inspect] it may read the entire file, so it
+// suits files on a disk. Missing or invalid properties are zero. It returns only errors of r.
 func InspectStill(r io.ReaderAt, size int64, mime string) (Still, error) {
 	w := &window{source: r, size: size, patient: true}
 	s := inspectStill(w, mime)
@@ -62,10 +64,10 @@ func inspectStill(w *window, mime string) (s Still) {
 	return s
 }
 
-// sideways reports whether the sides of the picture are swapped when it is shown.
+// sideways reports whether displaying the picture swaps width and height.
 func (s Still) sideways() bool { return s.Orientation >= 5 && s.Orientation <= 8 }
 
-// copy returns bytes of any length up to maxProfile, or nil.
+// copy returns up to maxProfile bytes, or nil.
 func (w *window) copy(offset, length int64) []byte {
 	if length > maxProfile || offset < 0 || offset > w.size-length {
 		return nil
@@ -81,7 +83,8 @@ func (w *window) copy(offset, length int64) []byte {
 	return content
 }
 
-// readPNG reads the chunks of Exif and of a profile (PNG, third edition, 11.3). Exif may come last.
+// readPNG reads the Exif and profile chunks (PNG, third edition, 11.3). Exif may be the last
+// chunk.
 func (s *Still) readPNG(w *window) {
 	at := int64(8)
 	for range maxPNGChunks {
@@ -97,7 +100,7 @@ func (s *Still) readPNG(w *window) {
 			s.Orientation = exifOrientation(w.copy(at+8, min(length, windowSize)))
 		case kind == "iCCP" && s.Profile == nil:
 			content := w.copy(at+8, length)
-			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name, and the only method
+			_, compressed, found := bytes.Cut(content, []byte{0, 0}) // the name and the only method
 			if reader, err := zlib.NewReader(bytes.NewReader(compressed)); found && err == nil {
 				s.Profile, _ = io.ReadAll(io.LimitReader(reader, maxProfile))
 			}
@@ -106,7 +109,7 @@ func (s *Still) readPNG(w *window) {
 	}
 }
 
-// readWebP reads the chunks of Exif, of a profile and of the first frame (RFC 9649, section 2.7).
+// readWebP reads the Exif, profile and first frame chunks (RFC 9649, section 2.7).
 func (s *Still) readWebP(w *window) {
 	at, canvas := int64(12), [2]int{}
 	for range maxWebPChunks {
@@ -134,7 +137,7 @@ func (s *Still) readWebP(w *window) {
 	}
 }
 
-// maxWebPChunks limits the chunks of a WebP, most of which are frames: Exif follows them.
+// maxWebPChunks limits the chunks of a WebP. Most chunks are frames, and Exif follows them.
 const maxWebPChunks = 10_000
 
 // Static returns the frame as a separate WebP.
@@ -143,8 +146,8 @@ func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(length+4))
 	first := make([]byte, 8)
 	if n, _ := r.ReadAt(first, f.Start); n == len(first) && string(first[:4]) == "ALPH" {
-		// Only an extended file may have a chunk of alpha. The
-		// picture, which follows, has the size.
+		// Only an extended file may have an alpha chunk. The picture, which follows, contains the
+		// size.
 		picture := f.Start + 8 + int64(binary.LittleEndian.Uint32(first[4:])+1)&^1
 		content := make([]byte, 18)
 		_, _ = r.ReadAt(content, picture)
@@ -160,8 +163,8 @@ func (f *Frame) Static(r io.ReaderAt) io.Reader {
 	return io.MultiReader(bytes.NewReader(head), io.NewSectionReader(r, f.Start, length))
 }
 
-// readHEIF reads the properties of the main picture (ISO/IEC 23008-12). The properties
-// irot and imir have its orientation: Exif's is ignored.
+// readHEIF reads the properties of the main picture (ISO/IEC 23008-12). The properties irot and
+// imir define its orientation, and the Exif orientation is ignored.
 func (s *Still) readHEIF(w *window) {
 	var primary int
 	var properties, assignments []box
@@ -208,7 +211,7 @@ func (s *Still) readHEIF(w *window) {
 // maxAssignments limits the boxes that assign properties. A file has one or two.
 const maxAssignments = 16
 
-// heifID reads the id of an item, which has four bytes if the box has a version.
+// heifID reads the id of an item. It has four bytes if the version is not 0.
 func heifID(w *window, at int64, version []byte) (id int, size int64) {
 	if version == nil {
 		return 0, 0
@@ -223,7 +226,7 @@ func heifID(w *window, at int64, version []byte) (id int, size int64) {
 	return 0, 0
 }
 
-// readItems notes the flags of all items but the main one.
+// readItems records the offsets of the flags of all items except the main item.
 func (s *Still) readItems(w *window, iinf box, primary int) {
 	version := w.at(iinf.start, 1)
 	if version == nil {
@@ -238,14 +241,14 @@ func (s *Still) readItems(w *window, iinf box, primary int) {
 		if item.kind != "infe" || kind == nil || kind[0] < 2 {
 			continue
 		}
-		// Version 2 has ids of two bytes.
+		// In version 2 ids have two bytes.
 		if id, _ := heifID(w, item.start+4, []byte{kind[0] - 2}); id != primary {
 			s.Others = append(s.Others, item.start+3)
 		}
 	}
 }
 
-// assigned returns the numbers of the properties of an item, from 1.
+// assigned returns the numbers of the properties of an item, counted from 1.
 func assigned(w *window, ipma box, item int) (numbers []int) {
 	head := w.at(ipma.start, 8)
 	if head == nil {
@@ -282,7 +285,7 @@ func assigned(w *window, ipma box, item int) (numbers []int) {
 func (s *Still) readProperty(w *window, b box) {
 	switch b.kind {
 	case "irot":
-		// Quarter turns counterclockwise. A mirror does not swap the sides.
+		// Counterclockwise quarter turns. A mirror does not swap width and height.
 		if turns := w.at(b.start, 1); turns != nil {
 			s.Orientation = []int{1, 8, 3, 6}[turns[0]&3]
 		}

@@ -5,13 +5,13 @@ import (
 	"testing"
 )
 
-// A box that assigns properties is not read beyond its end, and boxes are limited over all levels:
-// otherwise a small file takes hours or gigabytes.
-func TestHostileHEIFIsReadInPart(t *testing.T) {
+// A box that assigns properties is not read beyond its end, and the number of boxes on all levels
+// is limited. Otherwise a small file takes hours or gigabytes.
+func TestHostileHEIFIsReadPartially(t *testing.T) {
 	content := append([]byte{0, 0, 0, 0, 255, 255, 255, 255}, bytes.Repeat([]byte{255}, 1<<16)...)
 	w := &window{source: bytes.NewReader(content), size: int64(len(content)), patient: true}
 	if got := assigned(w, box{"ipma", 0, 8}, 0xffff); got != nil {
-		t.Errorf("an empty box assigns %d properties", len(got))
+		t.Errorf("an empty box assigned %d properties, want none", len(got))
 	}
 	content = bytes.Repeat([]byte{0, 0, 0, 8, 'f', 'r', 'e', 'e'}, maxBoxes)
 	w = &window{source: bytes.NewReader(content), size: int64(len(content)), patient: true}

@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 )
 
-// The tags that are read (TIFF 6.0, section 8).
+// Ids of the tags that this file reads (TIFF 6.0, section 8).
 const (
 	tiffWidth       = 256
 	tiffHeight      = 257
@@ -18,17 +18,18 @@ func inspectTIFF(w *window) Info {
 	return Info{Width: tags[tiffWidth].value, Height: tags[tiffHeight].value}
 }
 
-// exifOrientation returns the orientation in Exif data, or 0. The data is a TIFF without a picture,
-// which some files have behind the mark of JPEG.
+// exifOrientation returns the orientation in Exif data, or 0. The data is a TIFF without a
+// picture. In some files it follows the prefix used in a JPEG.
 func exifOrientation(exif []byte) int {
 	exif = bytes.TrimPrefix(exif, []byte("Exif\x00\x00"))
 	return tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})[tiffOrientation].value
 }
 
-// tiffTag is a number, or the offset of several bytes.
+// tiffTag is a number, or the offset of a value of several bytes.
 type tiffTag struct{ count, value int }
 
-// tiffTags reads the listed tags of the first directory whose value is one number, and the profile.
+// tiffTags reads the known tags of the first directory whose value is one number, and the
+// profile.
 func tiffTags(w *window) map[int]tiffTag {
 	const (
 		entrySize  = 12

@@ -2,19 +2,19 @@ package media
 
 import "strings"
 
-// SniffLen is how many bytes from the front of a file package sniff needs at most.
+// SniffLen is the number of bytes from the start of a file that package sniff needs at most.
 const SniffLen = 3072
 
 // Type is a kind of file that the service accepts.
 type Type struct {
 	MIME      string
 	Extension string
-	// Video types are accepted for video fields, Image types for image fields. A GIF is both.
+	// Video types are accepted in video fields, Image types in image fields. A GIF is both.
 	Video, Image bool
 }
 
-// types has every accepted kind of file. Others are not media, in particular text and files that
-// name other files, such as playlists, scripts and vector graphics.
+// types lists every accepted kind of file. All other files are rejected, in particular text and
+// files that refer to other files, such as playlists, scripts and vector graphics.
 var types = []Type{
 	{MIME: "video/mp4", Extension: ".mp4", Video: true},
 	{MIME: "video/quicktime", Extension: ".mov", Video: true},

@@ -6,12 +6,12 @@ import (
 )
 
 const (
-	// windowSize is how much is read at once: each read may be a request to a
-	// store, and headers are small and close together.
+	// windowSize is the size of one read. Each read may be a request to a store, and headers are
+	// small and close together.
 	windowSize = 64 << 10
-	// maxReads limits the reads of one file. For a patient window the limit is patientReads, 256 MiB.
+	// maxReads limits the reads of one file. For a patient window the limit is patientReads (256 MiB).
 	maxReads, patientReads = 48, 4096
-	// maxAllBoxes limits the boxes of one file, of all levels.
+	// maxAllBoxes limits the boxes on all levels of one file.
 	maxAllBoxes = 1 << 16
 )
 
@@ -25,14 +25,14 @@ type window struct {
 	reads  int
 	// patient raises the limit on reads.
 	patient bool
-	// boxes counts the boxes that were read.
+	// boxes counts the boxes read so far.
 	boxes int
 	// err is the first error of the source itself.
 	err error
 }
 
-// at returns n bytes from the offset, valid until the next call, or nil. n is
-// at most windowSize.
+// at returns n bytes from the offset, or nil. They are valid until the next call. n is at most
+// windowSize.
 func (w *window) at(offset int64, n int) []byte {
 	if offset < 0 || n > windowSize || offset > w.size-int64(n) {
 		return nil

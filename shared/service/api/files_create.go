@@ -101,7 +101,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 				return nil, blobs.full
 			}
 			blobs.kept = true
-			f.Room = upload.Room()
+			f.Reserved = upload.Reservation()
 			created, err := s.Files.Create(ctx, f, c.who.Tier.StoredBytes)
 			blobs.kept = !rejected(err)
 			if err != nil {

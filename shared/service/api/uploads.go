@@ -50,7 +50,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	upload.Arrived()
-	f.Room = upload.Room()
+	f.Reserved = upload.Reservation()
 	// The bytes are stored, so the request continues even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()

@@ -127,7 +127,7 @@ func TestAnUploadByASignedURL(t *testing.T) {
 	}
 
 	if a := w.put(signed.Upload.URL, strings.NewReader(video)); a.status != 409 ||
-		a.detail() != "The file's bytes are there already." {
+		a.detail() != "The file's bytes have already been uploaded." {
 		t.Errorf("once more: %d %s", a.status, a.body)
 	}
 	if a := w.request(http.MethodDelete, "/v1/files/"+signed.ID, studio, nil); a.status != 204 {

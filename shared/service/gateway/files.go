@@ -169,7 +169,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 		return err
 	}
 	upload.Arrived()
-	form.file.Account, form.file.Key, form.file.Room = who.Account(), who.Key.ID, upload.Room()
+	form.file.Account, form.file.Key, form.file.Reserved = who.Account(), who.Key.ID, upload.Reservation()
 	// The bytes are stored, so create the file even if the caller leaves now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
 	defer cancel()

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A store may split an account's stored bytes into several sums. Its limit is exact all the same.
+// A store may split an account's stored bytes into several sums, but its limit must be exact.
 var exactTests = []test{
-	{"of many uploads at once all are created that fit, to the last byte", func(s *suite) {
+	{"concurrent uploads fill the storage to the last byte", func(s *suite) {
 		files := make([]file.File, racers)
 		for i := range files {
 			files[i] = s.sized("acme", 2)
@@ -23,7 +23,7 @@ var exactTests = []test{
 		}
 		s.stores("acme", 2*racers, 2*racers)
 	}},
-	{"storage that was freed here and there is enough for one large file", func(s *suite) {
+	{"storage that several files freed is enough for one large file", func(s *suite) {
 		const count = 24
 		var files []file.File
 		for range count {
@@ -40,7 +40,7 @@ var exactTests = []test{
 		}
 		s.stores("acme", 5*count/3, 5*count)
 	}},
-	{"who stays within the limit is not refused while others come and go", func(s *suite) {
+	{"a file within the limit is created while others are created and deleted", func(s *suite) {
 		const each, count = 10, 6
 		for _, err := range conformance.Race(count, func(int) error {
 			for range 8 {
@@ -51,7 +51,7 @@ var exactTests = []test{
 				if _, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now); err != nil {
 					return err
 				}
-				r, err := s.Store.Reserve(s.ctx, s.room("acme"), each, each, each*count, s.now)
+				r, err := s.Store.Reserve(s.ctx, s.reservation("acme"), each, each, each*count, s.now)
 				if err != nil {
 					return err
 				}
@@ -65,12 +65,12 @@ var exactTests = []test{
 		}
 		s.stores("acme", 0, each*count)
 	}},
-	{"each upload has a limit of its own, whatever that of others is", func(s *suite) {
+	{"each upload has its own limit", func(s *suite) {
 		for seed := range uint64(6) {
 			newAccounts(s, seed).play(40)
 		}
 	}},
-	{"of many pending files at once as many are created as there may be", func(s *suite) {
+	{"concurrent pending files are created up to the limit", func(s *suite) {
 		const most = 7
 		files := make([]file.File, racers)
 		for i := range files {
@@ -85,16 +85,16 @@ var exactTests = []test{
 		}
 		s.stores("acme", 0, 100)
 	}},
-	{"what is done again counts once", func(s *suite) {
+	{"repeated calls count once", func(s *suite) {
 		f := s.sized("acme", 60)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 200))
 		if s.Store.Create(s.ctx, f, 200) == nil {
-			s.Error("a file is created twice")
+			s.Error("the same file was created twice")
 		}
 		s.stores("acme", 60, 200)
-		r := s.room("acme")
+		r := s.reservation("acme")
 		for range 3 {
-			// The answer of an earlier call was lost.
+			// The response to an earlier call was lost.
 			s.reserve(r, 30, 200)
 			s.stores("acme", 90, 200)
 		}
@@ -117,7 +117,7 @@ var exactTests = []test{
 	}},
 }
 
-// accounts makes random changes under changing limits, one after another, and knows which must be refused.
+// accounts makes random changes under changing limits, and knows which must be rejected.
 type accounts struct {
 	*suite
 	random *rand.Rand
@@ -125,7 +125,7 @@ type accounts struct {
 	used   int64
 	files  []file.File
 	rooms  []file.Reservation
-	// promised are pending files, which count 10.
+	// promised holds pending files, which count 10 bytes.
 	promised []file.File
 }
 
@@ -145,7 +145,7 @@ func (a *accounts) play(turns int) {
 				a.files = append(a.files, f)
 			}
 		case 2:
-			r, err := a.Store.Reserve(a.ctx, a.room(a.name), size, size, limit, a.now)
+			r, err := a.Store.Reserve(a.ctx, a.reservation(a.name), size, size, limit, a.now)
 			if a.fits(err, size, limit) {
 				a.rooms = append(a.rooms, r)
 			}
@@ -165,12 +165,12 @@ func (a *accounts) play(turns int) {
 		case 5:
 			if len(a.rooms) > 0 {
 				f := a.sized(a.name, size)
-				f.Room = a.rooms[0]
-				if size <= f.Room.Bytes {
-					limit = 0 // a change that adds nothing may be refused or not if others have exceeded the limit
+				f.Reserved = a.rooms[0]
+				if size <= f.Reserved.Bytes {
+					limit = 0 // if others have exceeded the limit, a change that adds nothing may be rejected or not
 				}
-				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Room.Bytes, limit) {
-					f.Room = file.Reservation{}
+				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Reserved.Bytes, limit) {
+					f.Reserved = file.Reservation{}
 					a.files, a.rooms = append(a.files, f), a.rooms[1:]
 				}
 			}
@@ -186,8 +186,8 @@ func (a *accounts) play(turns int) {
 	a.stores(a.name, a.used, a.used+10)
 }
 
-// fits checks that a change which adds bytes was refused if and only if they did not fit. It reports
-// whether they did.
+// fits checks that a change which adds bytes was rejected if and only if they did not fit. It
+// reports whether they fit.
 func (a *accounts) fits(err error, bytes, limit int64) bool {
 	a.Helper()
 	if bytes > 0 && limit > 0 && a.used+bytes > limit {

@@ -14,15 +14,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite, both over the same records.
+// Harness is an adapter's input to the suite. Both stores use the same records.
 type Harness struct {
 	Store file.Store
 	// Retention is nil if the platform does the sweeper's work; its tests are then skipped.
 	Retention file.Retention
 }
 
-// Run runs the suite. The function returns a harness without any file in it, and
-// closes it when the test ends.
+// Run runs the suite. open returns a harness without files and closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -40,13 +39,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interfaces; its name is the statement.
+// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is a test's environment.
@@ -54,21 +52,21 @@ type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
-	// now is the time at which a test begins; tests advance it by adding to it.
+	// now is the start time of a test. Tests add to it.
 	now time.Time
 	ids atomic.Int64
 }
 
-// at returns the time some seconds after the test began.
+// at returns the time some seconds after the start of the test.
 func (s *suite) at(seconds float64) time.Time {
 	return s.now.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// lifetime is the lifetime of files that do not set another.
+// lifetime is the lifetime of files without another lifetime.
 const lifetime = time.Hour
 
-// new returns the record of a file of one byte, ready to be created. Ids sort in order of creation,
-// like the service's; every file has its own MD5.
+// new returns the record of a file of one byte, ready to be created. Ids sort by creation, as in
+// the service. Every file has its own MD5.
 func (s *suite) new(account string) file.File {
 	number := s.ids.Add(1)
 	id := fmt.Sprintf("file_%027d", number)
@@ -95,7 +93,7 @@ func (s *suite) create(account string) file.File {
 	return s.keep(s.new(account))
 }
 
-// createUntil creates a file that expires some seconds after the test began.
+// createUntil creates a file that expires some seconds after the start of the test.
 func (s *suite) createUntil(account string, seconds float64) file.File {
 	s.Helper()
 	f := s.new(account)
@@ -116,8 +114,7 @@ func (s *suite) keep(f file.File) file.File {
 	return f
 }
 
-// finalize finalizes a pending file, to expire as the file says, and returns
-// it as it then is.
+// finalize finalizes a pending file with the file's expiry, and returns the finalized file.
 func (s *suite) finalize(pending file.File) file.File {
 	s.Helper()
 	pending.Pending = false
@@ -150,7 +147,7 @@ func (s *suite) unknown(f file.File, now time.Time) {
 	}
 }
 
-// maxPages limits how many pages of a list are read.
+// maxPages limits the pages of a list that a test reads.
 const maxPages = 10_000
 
 // list returns all files of an account, in pages of the limit.
@@ -181,7 +178,7 @@ func (s *suite) page(account, after string, limit int, now time.Time) (page []fi
 	last := after
 	for _, f := range page {
 		if last != "" && f.ID >= last {
-			s.Fatalf("%s comes after %s", f.ID, last)
+			s.Fatalf("%s follows %s", f.ID, last)
 		}
 		if f.Account != account || f.Pending || f.Expired(now) {
 			s.Fatalf("the list of %s at %s has %+v", account, now, f)
@@ -189,7 +186,7 @@ func (s *suite) page(account, after string, limit int, now time.Time) (page []fi
 		last = f.ID
 	}
 	if next != "" && last != "" && next > last {
-		s.Fatalf("after %s the list goes on from %s", last, next)
+		s.Fatalf("after %s the list continues from %s", last, next)
 	}
 	if next != "" && next == after {
 		s.Fatalf("the list stays at %s", after)
@@ -197,7 +194,7 @@ func (s *suite) page(account, after string, limit int, now time.Time) (page []fi
 	return page, next
 }
 
-// listed checks the whole list of an account, with several page sizes.
+// listed checks the complete list of an account, with several page sizes.
 func (s *suite) listed(account string, now time.Time, want ...file.File) {
 	s.Helper()
 	for _, limit := range []int{1, 2, max(1, len(want)), 1000} {

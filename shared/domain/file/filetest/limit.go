@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is how many goroutines try the same thing concurrently.
+// racers is the number of goroutines that try the same thing concurrently.
 const racers = 50
 
 // sized returns the record of a file of this size.
@@ -20,7 +20,7 @@ func (s *suite) sized(account string, size int64) file.File {
 	return f
 }
 
-// stores checks that exactly the rest up to the limit can still be stored.
+// stores checks that exactly the rest up to the limit fits.
 func (s *suite) stores(account string, used, limit int64) {
 	s.Helper()
 	over := s.sized(account, limit-used+1)
@@ -36,24 +36,24 @@ func (s *suite) stores(account string, used, limit int64) {
 }
 
 var limitTests = []test{
-	{"a file that just fits is created, one byte more is refused", func(s *suite) {
+	{"a file that just fits is created, and one byte more is rejected", func(s *suite) {
 		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 101), 100), fault.Limited)
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 60), 100))
 		s.stores("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 40), 100))
 		s.stores("acme", 100, 100)
 	}},
-	{"no limit is no limit, and what it let in counts under one", func(s *suite) {
+	{"a limit of 0 is unlimited, and its files count under other limits", func(s *suite) {
 		s.keep(s.sized("acme", 5<<40))
 		s.keep(s.sized("acme", 1))
 		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 1), 100), fault.Limited)
 		s.stores("acme", 5<<40+1, 5<<40+2)
 	}},
-	{"each account has a limit of its own", func(s *suite) {
+	{"each account has its own limit", func(s *suite) {
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 100), 100))
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("zoo", 100), 100))
 	}},
-	{"pending files count from their creation on, and once", func(s *suite) {
+	{"pending files count once, from their creation", func(s *suite) {
 		f := s.newPending("acme")
 		f.Size = 60
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
@@ -62,14 +62,14 @@ var limitTests = []test{
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 60, 100)
 	}},
-	{"a pending file that does not fit is refused", func(s *suite) {
+	{"a pending file that does not fit is rejected", func(s *suite) {
 		f := s.newPending("acme")
 		f.Size = 101
 		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
 		_, err := s.Store.PendingUpload(s.ctx, f.ID)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
-	{"a deleted file gives its storage back, once", func(s *suite) {
+	{"a deleted file frees its storage once", func(s *suite) {
 		f := s.sized("acme", 60)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		conformance.OK(s, s.Store.Create(s.ctx, s.sized("acme", 40), 100))
@@ -79,7 +79,7 @@ var limitTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.stores("acme", 40, 100)
 	}},
-	{"what has expired blocks no upload, swept or not", func(s *suite) {
+	{"an expired file does not block uploads, even before a sweep", func(s *suite) {
 		for range 10 {
 			f := s.sized("acme", 10)
 			f.ExpiresAt = s.at(10)
@@ -92,7 +92,7 @@ var limitTests = []test{
 		s.listed("acme", s.at(10), after)
 		conformance.Fails(s, s.Store.Create(s.ctx, s.sized("acme", 1), 100), fault.Limited)
 	}},
-	{"nor does a pending file past its time", func(s *suite) {
+	{"an overdue pending file does not block uploads", func(s *suite) {
 		f := s.newPending("acme")
 		f.Size = 100
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
@@ -100,7 +100,7 @@ var limitTests = []test{
 		late.CreatedAt = f.UploadUntil
 		conformance.OK(s, s.Store.Create(s.ctx, late, 100))
 	}},
-	{"of many uploads at once as many are created as fit", func(s *suite) {
+	{"concurrent uploads are created as long as they fit", func(s *suite) {
 		files := make([]file.File, racers)
 		for i := range files {
 			files[i] = s.sized("acme", 10)
@@ -116,7 +116,7 @@ var limitTests = []test{
 		s.listed("acme", s.now, want...)
 		s.stores("acme", 70, 75)
 	}},
-	{"after uploads and deletes at once the count is exact", func(s *suite) {
+	{"the count is exact after concurrent uploads and deletes", func(s *suite) {
 		const limit = 200
 		var (
 			mu   sync.Mutex
@@ -152,7 +152,7 @@ var limitTests = []test{
 			conformance.OK(s, err)
 		}
 		if used > limit {
-			s.Fatalf("%d bytes are stored of %d", used, limit)
+			s.Fatalf("%d bytes are stored, more than the limit %d", used, limit)
 		}
 		s.stores("acme", used, limit)
 	}},

@@ -13,11 +13,11 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A list that is read page by page while files come and go contains exactly once
-// each file that exists from the first page to the last, no file twice, and none
-// that was gone before the first (docs/contract/media.md#pages).
+// A list read page by page while files are created and deleted contains each file that exists
+// throughout exactly once, no file twice, and no file that was deleted before the first page
+// (docs/contract/media.md#pages).
 var pageTests = []test{
-	{"files come and go between pages", func(s *suite) {
+	{"lists are complete while files change between pages", func(s *suite) {
 		for seed := range uint64(12) {
 			account := fmt.Sprint("account", seed)
 			w := &world{suite: s, account: account, random: rand.New(rand.NewPCG(seed, 1)), now: s.now,
@@ -28,7 +28,7 @@ var pageTests = []test{
 			w.walk(fmt.Sprintf("seed %d", seed), w.change)
 		}
 	}},
-	{"files come and go at the same time", func(s *suite) {
+	{"lists are complete while files change concurrently", func(s *suite) {
 		stays := map[string]bool{}
 		for i := range 60 {
 			if i%3 == 0 {
@@ -73,31 +73,31 @@ var pageTests = []test{
 			seen := map[string]bool{}
 			for _, f := range s.list("acme", limit, s.at(1)) {
 				if seen[f.ID] {
-					s.Fatalf("by pages of %d %s is listed twice", limit, f.ID)
+					s.Fatalf("%[2]s is listed twice with pages of %[1]d", limit, f.ID)
 				}
 				seen[f.ID] = true
 			}
 			for id := range stays {
 				if !seen[id] {
-					s.Fatalf("by pages of %d %s is skipped", limit, id)
+					s.Fatalf("%[2]s is skipped with pages of %[1]d", limit, id)
 				}
 			}
 		}
 	}},
 }
 
-// world is an account whose files come and go at random.
+// world is an account whose files are created and deleted at random.
 type world struct {
 	*suite
 	account string
 	random  *rand.Rand
 	now     time.Time
-	// files are the files of a complete list, by id.
+	// files holds the files of a complete list, by id.
 	files map[string]file.File
 }
 
-// change does one thing at random: a file comes, goes, becomes pending, is
-// finalized, or time passes.
+// change makes one random change: it creates, deletes, announces or finalizes a file, or lets
+// time pass.
 func (w *world) change() {
 	w.Helper()
 	switch w.random.IntN(6) {
@@ -163,18 +163,18 @@ func (w *world) walk(name string, change func()) {
 			w.Errorf("%s: %s is listed %d times", name, id, n)
 		}
 		if _, there := atStart[id]; !there && id <= fmt.Sprintf("file_%027d", newest) {
-			w.Errorf("%s: %s is listed and was gone before", name, id)
+			w.Errorf("%s: %s is listed but was deleted before", name, id)
 		}
 	}
 	for id := range atStart {
 		if _, still := w.files[id]; still && times[id] != 1 {
-			w.Errorf("%s: %s was there throughout and is listed %d times", name, id, times[id])
+			w.Errorf("%s: %s existed throughout and is listed %d times", name, id, times[id])
 		}
 	}
 }
 
 var raceTests = []test{
-	{"an upload is found by its MD5 from the moment that it was created", func(s *suite) {
+	{"an upload is found by its MD5 as soon as it was created", func(s *suite) {
 		for _, err := range conformance.Race(racers, func(int) error {
 			f := s.new("acme")
 			if err := s.Store.Create(s.ctx, f, 0); err != nil {
@@ -189,7 +189,7 @@ var raceTests = []test{
 			conformance.OK(s, err)
 		}
 	}},
-	{"one of many deletes of one file gets it", func(s *suite) {
+	{"one of many concurrent deletes of a file succeeds", func(s *suite) {
 		f := s.create("acme")
 		won := conformance.Winners(s, conformance.Race(racers, func(int) error {
 			_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
@@ -197,7 +197,7 @@ var raceTests = []test{
 		}), fault.NotFound)
 		s.same("deletes that succeeded", len(won), 1)
 	}},
-	{"of many that finalize one file all succeed and one counts", func(s *suite) {
+	{"concurrent calls that finalize a file succeed and count once", func(s *suite) {
 		f := s.createPending("acme")
 		for _, err := range conformance.Race(racers, func(racer int) error {
 			finalized := f

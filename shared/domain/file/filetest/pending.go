@@ -17,18 +17,18 @@ func (s *suite) pending(want file.File) {
 }
 
 var pendingTests = []test{
-	{"a pending file is returned as it is", func(s *suite) {
+	{"PendingUpload returns a pending file unchanged", func(s *suite) {
 		f := s.createPending("acme")
 		s.createPending("acme")
 		s.pending(f)
 	}},
-	{"a pending file is returned even past its time, until a sweep takes it", func(s *suite) {
+	{"PendingUpload returns an overdue file until a sweep removes it", func(s *suite) {
 		f := s.newPending("acme")
 		f.UploadUntil = s.at(-1)
 		s.keep(f)
 		s.pending(f)
 	}},
-	{"a finalized file is known under the same id, with its MIME type and expiry", func(s *suite) {
+	{"a finalized file is found under the same id, with its MIME type and expiry", func(s *suite) {
 		f := s.createPending("acme")
 		f.Pending, f.MIME, f.ExpiresAt = false, "video/webm", s.at(4000)
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
@@ -52,10 +52,10 @@ var pendingTests = []test{
 		s.listed("acme", s.now, want)
 		s.listed("zoo", s.now)
 	}},
-	{"a finalized file is still returned by PendingUpload, as it then is", func(s *suite) {
+	{"PendingUpload also returns a finalized file", func(s *suite) {
 		s.pending(s.finalize(s.createPending("acme")))
 	}},
-	{"a file that is finalized again stays as it is", func(s *suite) {
+	{"finalizing a file again changes nothing", func(s *suite) {
 		f := s.finalize(s.createPending("acme"))
 		again := f
 		again.MIME, again.ExpiresAt = "image/png", s.at(9)
@@ -82,7 +82,7 @@ var pendingTests = []test{
 }
 
 var retentionTests = []test{
-	{"expired files and pending files past their time are returned, of all accounts", func(s *suite) {
+	{"expired files and overdue pending files of all accounts are returned", func(s *suite) {
 		expired, other := s.createUntil("acme", 10), s.createUntil("zoo", 20)
 		broken := s.createPending("acme")
 		s.create("acme")
@@ -110,7 +110,7 @@ var retentionTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.unknown(f, s.now)
 	}},
-	{"no more are returned than asked for, and the rest once those are forgotten", func(s *suite) {
+	{"at most limit files are returned, and the rest after those are forgotten", func(s *suite) {
 		want := map[string]bool{}
 		for range 7 {
 			want[s.createUntil("acme", 10).ID] = true
@@ -118,17 +118,17 @@ var retentionTests = []test{
 		for _, n := range []int{3, 3, 1, 0} {
 			files, err := s.Retention.Ended(s.ctx, s.at(10), 3)
 			conformance.OK(s, err)
-			s.same("files given", len(files), n)
+			s.same("files returned", len(files), n)
 			for _, f := range files {
 				if !want[f.ID] {
-					s.Fatalf("%s is given again, or from nowhere", f.ID)
+					s.Fatalf("%s was returned again, or is unknown", f.ID)
 				}
 				delete(want, f.ID)
 				conformance.OK(s, s.Retention.Forget(s.ctx, f.ID))
 			}
 		}
 	}},
-	{"a blob is known as long as a record has it", func(s *suite) {
+	{"a blob is known while a record has it", func(s *suite) {
 		stored, expired, pending := s.create("acme"), s.createUntil("acme", 10), s.createPending("acme")
 		s.ended(s.at(10), expired)
 		for _, f := range []file.File{stored, expired, pending} {
@@ -143,15 +143,15 @@ var retentionTests = []test{
 		conformance.OK(s, err)
 		s.knownBlob(deleted.Blob, false)
 	}},
-	{"all reservations are released at once", func(s *suite) {
-		s.reserve(s.room("acme"), 60, 100)
-		s.reserve(s.room("zoo"), 60, 100)
+	{"ReleaseAll releases all reservations", func(s *suite) {
+		s.reserve(s.reservation("acme"), 60, 100)
+		s.reserve(s.reservation("zoo"), 60, 100)
 		s.keep(s.sized("acme", 30))
 		conformance.OK(s, s.Retention.ReleaseAll(s.ctx))
 		s.stores("acme", 30, 100)
 		s.stores("zoo", 0, 100)
 	}},
-	{"a pending file that was extended ends then, and no sooner", func(s *suite) {
+	{"an extended pending file ends at its new time", func(s *suite) {
 		f := s.createPending("acme")
 		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(700)))
 		conformance.OK(s, s.Retention.Extend(s.ctx, f.ID, s.at(650)))
@@ -163,7 +163,7 @@ var retentionTests = []test{
 		kept := s.finalize(s.createPending("acme"))
 		conformance.Fails(s, s.Retention.Extend(s.ctx, kept.ID, s.at(800)), fault.NotFound)
 	}},
-	{"ended and forgotten files give their storage back, once", func(s *suite) {
+	{"ended and forgotten files free their storage once", func(s *suite) {
 		const limit = 10
 		for _, seconds := range []float64{10, 100} {
 			f := s.new("acme")
@@ -173,7 +173,7 @@ var retentionTests = []test{
 		s.stores("acme", limit, limit)
 		files, err := s.Retention.Ended(s.ctx, s.at(10), 10)
 		conformance.OK(s, err)
-		s.same("files given", len(files), 1)
+		s.same("files returned", len(files), 1)
 		s.stores("acme", 5, limit)
 		conformance.OK(s, s.Retention.Forget(s.ctx, files[0].ID))
 		s.stores("acme", 5, limit)
@@ -199,7 +199,7 @@ func (s *suite) ended(now time.Time, want ...file.File) {
 		expected[f.Account+" "+f.ID+" "+f.Blob] = true
 	}
 	s.same("ended files", got, expected)
-	s.same("how many", len(files), len(want))
+	s.same("number of ended files", len(files), len(want))
 }
 
 // knownBlob checks whether a record has the blob.

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// room returns a reservation of the account that holds nothing yet and ends after 10 minutes.
-func (s *suite) room(account string) file.Reservation {
-	return file.Reservation{Account: account, ID: fmt.Sprint("room", s.ids.Add(1)), Until: s.at(600)}
+// reservation returns an empty reservation of the account that ends after 10 minutes.
+func (s *suite) reservation(account string) file.Reservation {
+	return file.Reservation{Account: account, ID: fmt.Sprint("reservation", s.ids.Add(1)), Until: s.at(600)}
 }
 
 // reserve changes the reservation to this many bytes.
@@ -27,7 +27,7 @@ func (s *suite) reserve(r file.Reservation, bytes, limit int64) file.Reservation
 	return got
 }
 
-// big returns the record of a pending file of this size that counts 10.
+// big returns the record of a pending file of this size that counts 10 bytes.
 func (s *suite) big(account string, size, limit int64) file.File {
 	f := s.newPending(account)
 	f.Size, f.Upload = size, file.PendingUpload{Bytes: 10, Limit: limit}
@@ -35,8 +35,8 @@ func (s *suite) big(account string, size, limit int64) file.File {
 }
 
 var reserveTests = []test{
-	{"what is reserved counts, until it is released", func(s *suite) {
-		r := s.reserve(s.room("acme"), 60, 100)
+	{"a reservation counts until it is released", func(s *suite) {
+		r := s.reserve(s.reservation("acme"), 60, 100)
 		s.stores("acme", 60, 100)
 		s.stores("zoo", 0, 100)
 		conformance.OK(s, s.Store.Release(s.ctx, r))
@@ -44,44 +44,44 @@ var reserveTests = []test{
 		s.stores("acme", 0, 100)
 	}},
 	{"a reservation grows", func(s *suite) {
-		r := s.reserve(s.room("acme"), 60, 100)
+		r := s.reserve(s.reservation("acme"), 60, 100)
 		r = s.reserve(r, 100, 100)
 		s.stores("acme", 100, 100)
 		conformance.OK(s, s.Store.Release(s.ctx, r))
 		s.stores("acme", 0, 100)
 	}},
-	{"it holds the most where there is ample room, else the least", func(s *suite) {
+	{"a reservation gets the most if storage is ample, and otherwise the least", func(s *suite) {
 		const ahead = 10
 		limit := int64(60 + file.Ample*ahead)
-		r, err := s.Store.Reserve(s.ctx, s.room("acme"), 50, 50+ahead, limit, s.now)
+		r, err := s.Store.Reserve(s.ctx, s.reservation("acme"), 50, 50+ahead, limit, s.now)
 		conformance.OK(s, err)
 		s.same("bytes", r.Bytes, int64(60))
-		other, err := s.Store.Reserve(s.ctx, s.room("acme"), 50, 50+ahead, limit, s.now)
+		other, err := s.Store.Reserve(s.ctx, s.reservation("acme"), 50, 50+ahead, limit, s.now)
 		conformance.OK(s, err)
-		s.same("bytes of another", other.Bytes, int64(50))
-		_, err = s.Store.Reserve(s.ctx, s.room("acme"), limit-109, limit, limit, s.now)
+		s.same("bytes of another reservation", other.Bytes, int64(50))
+		_, err = s.Store.Reserve(s.ctx, s.reservation("acme"), limit-109, limit, limit, s.now)
 		conformance.Fails(s, err, fault.Limited)
 		conformance.OK(s, s.Store.Release(s.ctx, r))
 		other, err = s.Store.Reserve(s.ctx, other, 51, 60, limit, s.now)
 		conformance.OK(s, err)
-		s.same("bytes of another", other.Bytes, int64(60))
+		s.same("bytes of another reservation", other.Bytes, int64(60))
 		s.stores("acme", 60, limit)
 	}},
-	{"a renewal holds no less than before", func(s *suite) {
-		r := s.reserve(s.room("acme"), 60, 100)
+	{"a renewal does not shrink the reservation", func(s *suite) {
+		r := s.reserve(s.reservation("acme"), 60, 100)
 		r.Until = s.at(1000)
 		r, err := s.Store.Reserve(s.ctx, r, 10, 10, 100, s.now)
 		conformance.OK(s, err)
 		s.same("bytes", r.Bytes, int64(60))
 	}},
-	{"one that does not fit stays as it was", func(s *suite) {
-		r := s.reserve(s.room("acme"), 60, 100)
+	{"a reservation that does not fit stays unchanged", func(s *suite) {
+		r := s.reserve(s.reservation("acme"), 60, 100)
 		_, err := s.Store.Reserve(s.ctx, r, 101, 200, 100, s.now)
 		conformance.Fails(s, err, fault.Limited)
 		s.stores("acme", 60, 100)
 	}},
-	{"a renewal tells what it holds to a holder who does not know", func(s *suite) {
-		r := s.room("acme")
+	{"a renewal returns the size to a caller that does not know it", func(s *suite) {
+		r := s.reservation("acme")
 		s.reserve(r, 60, 100)
 		got, err := s.Store.Reserve(s.ctx, r, 1, 1, 0, s.now)
 		conformance.OK(s, err)
@@ -90,15 +90,15 @@ var reserveTests = []test{
 		conformance.OK(s, s.Store.Release(s.ctx, r))
 		s.stores("acme", 0, 100)
 	}},
-	{"one may be renewed in an account that is too full", func(s *suite) {
-		r := s.reserve(s.room("acme"), 60, 100)
+	{"a reservation can be renewed in an account over its limit", func(s *suite) {
+		r := s.reserve(s.reservation("acme"), 60, 100)
 		r.Until = s.at(1000)
 		r, err := s.Store.Reserve(s.ctx, r, 60, 90, 50, s.now)
 		conformance.OK(s, err)
 		s.same("bytes", r.Bytes, int64(60))
 	}},
-	{"no limit is no limit, and what it let in counts under one", func(s *suite) {
-		r, err := s.Store.Reserve(s.ctx, s.room("acme"), 60, 70, 0, s.now)
+	{"a limit of 0 is unlimited, and its reservations count under other limits", func(s *suite) {
+		r, err := s.Store.Reserve(s.ctx, s.reservation("acme"), 60, 70, 0, s.now)
 		conformance.OK(s, err)
 		s.same("bytes", r.Bytes, int64(70))
 		s.stores("acme", 70, 100)
@@ -106,35 +106,35 @@ var reserveTests = []test{
 	{"a file replaces its reservation", func(s *suite) {
 		for _, size := range []int64{60, 50, 100} {
 			f := s.sized("acme", size)
-			f.Room = s.reserve(s.room("acme"), 60, 100)
+			f.Reserved = s.reserve(s.reservation("acme"), 60, 100)
 			conformance.OK(s, s.Store.Create(s.ctx, f, 100))
-			conformance.OK(s, s.Store.Release(s.ctx, f.Room))
+			conformance.OK(s, s.Store.Release(s.ctx, f.Reserved))
 			s.stores("acme", size, 100)
 			kept := f
-			kept.Room = file.Reservation{}
+			kept.Reserved = file.Reservation{}
 			s.known(kept, s.now)
 			_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 			conformance.OK(s, err)
 			s.stores("acme", 0, 100)
 		}
 	}},
-	{"a file that does not fit leaves its reservation as it is", func(s *suite) {
+	{"a file that does not fit does not change its reservation", func(s *suite) {
 		f := s.sized("acme", 101)
-		f.Room = s.reserve(s.room("acme"), 60, 100)
+		f.Reserved = s.reserve(s.reservation("acme"), 60, 100)
 		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
 		s.stores("acme", 60, 100)
 	}},
-	{"a file whose reservation has gone is created where it fits", func(s *suite) {
+	{"a file without its former reservation is created if it fits", func(s *suite) {
 		f := s.sized("acme", 60)
-		f.Room = s.reserve(s.room("acme"), 60, 100)
-		conformance.OK(s, s.Store.Release(s.ctx, f.Room))
+		f.Reserved = s.reserve(s.reservation("acme"), 60, 100)
+		conformance.OK(s, s.Store.Release(s.ctx, f.Reserved))
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 60, 100)
 	}},
-	{"a reservation that was not renewed blocks nobody, and one that was does", func(s *suite) {
-		lost := s.reserve(s.room("acme"), 60, 100)
-		s.reserve(s.room("acme"), 40, 100)
-		kept := s.room("acme")
+	{"an expired reservation does not count, and a renewed one does", func(s *suite) {
+		lost := s.reserve(s.reservation("acme"), 60, 100)
+		s.reserve(s.reservation("acme"), 40, 100)
+		kept := s.reservation("acme")
 		_, err := s.Store.Reserve(s.ctx, kept, 60, 60, 100, s.at(599))
 		conformance.Fails(s, err, fault.Limited)
 		lost.Until = s.at(700)
@@ -152,23 +152,23 @@ var reserveTests = []test{
 		conformance.OK(s, s.Store.Release(s.ctx, kept))
 		s.stores("acme", 0, 100)
 	}},
-	{"nor is a reservation in the way of a file once it has ended", func(s *suite) {
-		s.reserve(s.room("acme"), 100, 100)
+	{"a reservation that has ended does not block a file", func(s *suite) {
+		s.reserve(s.reservation("acme"), 100, 100)
 		f := s.sized("acme", 100)
 		conformance.Fails(s, s.Store.Create(s.ctx, f, 100), fault.Limited)
 		f.CreatedAt = s.at(600)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 	}},
-	{"what has expired makes room for a reservation", func(s *suite) {
+	{"expired files do not block a reservation", func(s *suite) {
 		f := s.sized("acme", 100)
 		f.ExpiresAt = s.at(10)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
-		_, err := s.Store.Reserve(s.ctx, s.room("acme"), 1, 1, 100, s.at(9))
+		_, err := s.Store.Reserve(s.ctx, s.reservation("acme"), 1, 1, 100, s.at(9))
 		conformance.Fails(s, err, fault.Limited)
-		_, err = s.Store.Reserve(s.ctx, s.room("acme"), 100, 100, 100, s.at(10))
+		_, err = s.Store.Reserve(s.ctx, s.reservation("acme"), 100, 100, 100, s.at(10))
 		conformance.OK(s, err)
 	}},
-	{"a pending file counts what it says, and its size once it is finalized", func(s *suite) {
+	{"a pending file counts its Upload.Bytes, and its size after it is finalized", func(s *suite) {
 		f := s.big("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		s.stores("acme", 10, 100)
@@ -180,16 +180,16 @@ var reserveTests = []test{
 		conformance.OK(s, err)
 		s.stores("acme", 0, 100)
 	}},
-	{"a finalized file replaces its reservation and what it counted while pending", func(s *suite) {
+	{"a finalized file replaces its reservation and its pending count", func(s *suite) {
 		f := s.big("acme", 100, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
-		f.Room = s.reserve(s.room("acme"), 90, 100)
+		f.Reserved = s.reserve(s.reservation("acme"), 90, 100)
 		s.stores("acme", 100, 100)
 		f.Pending = false
 		conformance.OK(s, s.Store.Finalize(s.ctx, f, s.now))
 		s.stores("acme", 100, 100)
 	}},
-	{"a pending file that does not fit any more is not finalized, and may be later", func(s *suite) {
+	{"a pending file that no longer fits is not finalized, and can be finalized later", func(s *suite) {
 		f := s.big("acme", 60, 100)
 		conformance.OK(s, s.Store.Create(s.ctx, f, 100))
 		other := s.sized("acme", 50)
@@ -214,7 +214,7 @@ var reserveTests = []test{
 		conformance.Fails(s, s.Store.Abandon(s.ctx, kept.ID), fault.NotFound)
 		s.known(kept, s.now)
 	}},
-	{"the pending files of an account are limited, independent of other accounts", func(s *suite) {
+	{"the pending files of an account are limited independently of other accounts", func(s *suite) {
 		createPending := func(account string) (file.File, error) {
 			f := s.big(account, 60, 0)
 			f.Upload.Most = 2
@@ -225,7 +225,7 @@ var reserveTests = []test{
 		many := func(account string) {
 			s.Helper()
 			if _, err := createPending(account); !fault.Is(err, fault.Limited) || !errors.Is(err, file.ErrTooManyPending) {
-				s.Fatalf("got %v, want that there are too many", err)
+				s.Fatalf("got %v, want ErrTooManyPending", err)
 			}
 		}
 		var pending []file.File
@@ -249,11 +249,11 @@ var reserveTests = []test{
 		late.Upload.Most, late.CreatedAt, late.UploadUntil = 2, s.at(600), s.at(1200)
 		conformance.OK(s, s.Store.Create(s.ctx, late, 0))
 	}},
-	{"of many uploads at once no more is reserved than fits", func(s *suite) {
+	{"concurrent uploads reserve no more than fits", func(s *suite) {
 		const limit = 1000
 		held := make([]file.Reservation, racers)
 		for i, err := range conformance.Race(racers, func(i int) (err error) {
-			held[i] = s.room("acme")
+			held[i] = s.reservation("acme")
 			for range 5 {
 				if held[i], err = s.Store.Reserve(s.ctx, held[i], held[i].Bytes+7, held[i].Bytes+8, limit, s.now); err != nil {
 					return err
@@ -270,11 +270,11 @@ var reserveTests = []test{
 			used += r.Bytes
 		}
 		if used > limit || used <= limit-7 {
-			s.Fatalf("%d bytes are reserved of %d", used, limit)
+			s.Fatalf("%d bytes are reserved, more than the limit %d", used, limit)
 		}
 		s.stores("acme", used, limit)
 	}},
-	{"after reservations, files and releases at once the count is exact", func(s *suite) {
+	{"the count is exact after concurrent reservations, files and releases", func(s *suite) {
 		const limit = 500
 		var (
 			mu   sync.Mutex
@@ -283,7 +283,7 @@ var reserveTests = []test{
 		for _, err := range conformance.Race(10, func(racer int) error {
 			random := rand.New(rand.NewPCG(3, uint64(racer)))
 			for range 15 {
-				r, err := s.Store.Reserve(s.ctx, s.room("acme"), 1, 1+random.Int64N(30), limit, s.now)
+				r, err := s.Store.Reserve(s.ctx, s.reservation("acme"), 1, 1+random.Int64N(30), limit, s.now)
 				if err == nil && random.IntN(2) == 0 {
 					r, err = s.Store.Reserve(s.ctx, r, r.Bytes+1, r.Bytes+20, limit, s.now)
 				}
@@ -300,7 +300,7 @@ var reserveTests = []test{
 					continue
 				}
 				f := s.sized("acme", 1+random.Int64N(r.Bytes))
-				f.Room = r
+				f.Reserved = r
 				if err := s.Store.Create(s.ctx, f, limit); err != nil {
 					return err
 				}
@@ -313,7 +313,7 @@ var reserveTests = []test{
 			conformance.OK(s, err)
 		}
 		if used > limit {
-			s.Fatalf("%d bytes are stored of %d", used, limit)
+			s.Fatalf("%d bytes are stored, more than the limit %d", used, limit)
 		}
 		s.stores("acme", used, limit)
 	}},

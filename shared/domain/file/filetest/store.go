@@ -8,7 +8,7 @@ import (
 )
 
 var createTests = []test{
-	{"a file is kept as it is", func(s *suite) {
+	{"a file is stored unchanged", func(s *suite) {
 		f := s.new("acme")
 		f.Size, f.Lifetime = 5<<30, 30*24*time.Hour
 		f.ExpiresAt = f.CreatedAt.Add(f.Lifetime)
@@ -30,7 +30,7 @@ var createTests = []test{
 		s.keep(second)
 		s.listed("acme", s.now, second, first)
 	}},
-	{"a pending file is unknown", func(s *suite) {
+	{"a pending file is not found", func(s *suite) {
 		f := s.createPending("acme")
 		s.unknown(f, s.now)
 		s.listed("acme", s.now)
@@ -49,7 +49,7 @@ var getTests = []test{
 		s.unknown(foreign, s.now)
 		s.known(f, s.now)
 	}},
-	{"a file is known until its expiry and not at it", func(s *suite) {
+	{"a file is found until its expiry, and not at its expiry", func(s *suite) {
 		f := s.createUntil("acme", 60)
 		s.known(f, s.at(60).Add(-time.Millisecond))
 		s.unknown(f, s.at(60))
@@ -70,12 +70,12 @@ var listTests = []test{
 		s.listed("acme", s.now, third, second, first)
 		s.listed("zoo", s.now, other)
 	}},
-	{"an account whose name another's begins with has its own files alone", func(s *suite) {
+	{"an account does not list files of an account whose name starts with its name", func(s *suite) {
 		f := s.create("acme")
 		s.create("acme.co")
 		s.listed("acme", s.now, f)
 	}},
-	{"a page begins after the file with the id", func(s *suite) {
+	{"a page starts after the file with the id", func(s *suite) {
 		first, second, third := s.create("acme"), s.create("acme"), s.create("acme")
 		page, _ := s.page("acme", third.ID, 1, s.now)
 		s.same("page", page, append(page[:0:0], second))
@@ -83,10 +83,10 @@ var listTests = []test{
 		s.same("page", page, append(page[:0:0], first))
 		page, next := s.page("acme", first.ID, 100, s.now)
 		if len(page) != 0 || next != "" {
-			s.Fatalf("after the oldest there are %v and %q", page, next)
+			s.Fatalf("after the oldest file: %v and %q", page, next)
 		}
 	}},
-	{"the id that a page begins after need not exist any more", func(s *suite) {
+	{"a page can start after the id of a deleted file", func(s *suite) {
 		first, second, third := s.create("acme"), s.create("acme"), s.create("acme")
 		_, err := s.Store.Delete(s.ctx, "acme", second.ID, s.now)
 		conformance.OK(s, err)
@@ -100,13 +100,13 @@ var listTests = []test{
 		s.listed("acme", s.at(10), third, first)
 		s.listed("acme", s.at(100))
 	}},
-	{"pending files are omitted, and take their place by id once they are finalized", func(s *suite) {
+	{"pending files are omitted, and are listed by id after they are finalized", func(s *suite) {
 		first, second, third := s.create("acme"), s.createPending("acme"), s.create("acme")
 		s.listed("acme", s.now, third, first)
 		second = s.finalize(second)
 		s.listed("acme", s.now, third, second, first)
 	}},
-	{"few files among many that have expired are all listed", func(s *suite) {
+	{"a few files among many expired files are all listed", func(s *suite) {
 		oldest := s.create("acme")
 		for range 120 {
 			s.createUntil("acme", 10)
@@ -127,7 +127,7 @@ var md5Tests = []test{
 		s.keep(second)
 		s.findsMD5("acme", first.MD5, s.now, second.ID)
 	}},
-	{"the newest one that has not expired is found", func(s *suite) {
+	{"the newest upload that has not expired is found", func(s *suite) {
 		first, second, third := s.new("acme"), s.new("acme"), s.new("acme")
 		second.MD5, third.MD5 = first.MD5, first.MD5
 		second.ExpiresAt, third.ExpiresAt = s.at(20), s.at(10)
@@ -138,7 +138,7 @@ var md5Tests = []test{
 		s.findsMD5("acme", first.MD5, s.at(10), second.ID)
 		s.findsMD5("acme", first.MD5, s.at(20), first.ID)
 	}},
-	{"the newest one that was not deleted is found", func(s *suite) {
+	{"the newest upload that was not deleted is found", func(s *suite) {
 		first, second := s.new("acme"), s.new("acme")
 		second.MD5 = first.MD5
 		s.keep(first)
@@ -151,7 +151,7 @@ var md5Tests = []test{
 		_, err = s.Store.FindMD5(s.ctx, "acme", first.MD5, s.now)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
-	{"a finalized file is found and does not hide an older one while it is pending", func(s *suite) {
+	{"a pending file does not hide an older file, and is found after it is finalized", func(s *suite) {
 		first, second := s.new("acme"), s.newPending("acme")
 		second.MD5 = first.MD5
 		s.keep(first)
@@ -165,7 +165,7 @@ var md5Tests = []test{
 		_, err := s.Store.FindMD5(s.ctx, "zoo", f.MD5, s.now)
 		conformance.Fails(s, err, fault.NotFound)
 	}},
-	{"an MD5 that nobody has uploaded is not found", func(s *suite) {
+	{"an unknown MD5 is not found", func(s *suite) {
 		s.create("acme")
 		_, err := s.Store.FindMD5(s.ctx, "acme", md5Of(1<<40), s.now)
 		conformance.Fails(s, err, fault.NotFound)
@@ -182,7 +182,7 @@ func (s *suite) findsMD5(account, md5 string, now time.Time, id string) {
 }
 
 var deleteTests = []test{
-	{"a deleted file is returned as it was, and gone", func(s *suite) {
+	{"Delete returns the file and deletes it", func(s *suite) {
 		f, other := s.create("acme"), s.create("acme")
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)
@@ -202,7 +202,7 @@ var deleteTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.known(s.finalize(f), s.now)
 	}},
-	{"a finalized file can be deleted, and is no longer returned by PendingUpload", func(s *suite) {
+	{"a finalized file can be deleted, and PendingUpload no longer returns it", func(s *suite) {
 		f := s.finalize(s.createPending("acme"))
 		got, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
 		conformance.OK(s, err)

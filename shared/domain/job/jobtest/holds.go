@@ -11,8 +11,7 @@ import (
 )
 
 // The counters of these tests are the account's cost in a month, and its key's jobs in a day.
-// Their
-// windows are in the far future, so that no store has deleted them.
+// Their windows are in the far future, so that no store has deleted them.
 var (
 	spending = budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Window: "2126-02",

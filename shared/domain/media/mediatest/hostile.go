@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// Playlist creates an HLS playlist, named like a video, whose one segment is
-// the URI: a path or an address that a service must not open.
+// Playlist creates an HLS playlist, named like a video, with one segment. uri is a path or an
+// address that a service must not open.
 func Playlist(t testing.TB, uri string) string {
 	return write(t, "playlist.mp4", playlist(uri))
 }
@@ -25,17 +25,16 @@ func playlist(uri string) []byte {
 	)
 }
 
-// DisguisedPlaylist creates a playlist behind the first box of an MP4, so that
-// its first bytes look like one.
+// DisguisedPlaylist creates a playlist after the first box of an MP4, so that its first bytes
+// look like an MP4.
 func DisguisedPlaylist(t testing.TB, uri string) string {
 	return write(t, "disguised.mp4", append(fileType(), playlist(uri)...))
 }
 
-// fileType is the box that an MP4 begins with.
+// fileType returns the first box of an MP4.
 func fileType() []byte { return []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42") }
 
-// ConcatScript creates a script in FFmpeg's own format that names a file to
-// play.
+// ConcatScript creates a script in FFmpeg's own format that plays the named file.
 func ConcatScript(t testing.TB, file string) string {
 	return write(t, "script.mp4", fmt.Appendf(nil, "ffconcat version 1.0\nfile '%s'\n", file))
 }
@@ -47,7 +46,7 @@ func SVG(t testing.TB, uri string) string {
 `, uri))
 }
 
-// SessionDescription creates an SDP, which asks a player to receive a stream.
+// SessionDescription creates an SDP, which makes a player receive a stream.
 func SessionDescription(t testing.TB) string {
 	return write(
 		t, "session.mp4",
@@ -72,14 +71,13 @@ func Noise(t testing.TB, head []byte, size int) string {
 	return write(t, "noise", content)
 }
 
-// Truncated creates a file of the first part, 0 to 1, of another.
-func Truncated(t testing.TB, path string, part float64) string {
+// Truncated creates a file with the first fraction (0 to 1) of another file.
+func Truncated(t testing.TB, path string, fraction float64) string {
 	content := read(t, path)
-	return write(t, "truncated"+filepath.Ext(path), content[:int(float64(len(content))*part)])
+	return write(t, "truncated"+filepath.Ext(path), content[:int(float64(len(content))*fraction)])
 }
 
-// WithZip creates a file that is a video to one program and a ZIP archive to
-// another.
+// WithZip creates a file that some programs read as a video and others as a ZIP archive.
 func WithZip(t testing.TB, path string) string {
 	t.Helper()
 	var archive bytes.Buffer
@@ -102,22 +100,22 @@ func PNGHeader(t testing.TB, width, height int) string {
 	return write(t, "header.png", png(t, width, height, 8, pngChunk("IDAT", deflate(t, 16))))
 }
 
-// PNGBomb creates a PNG of a few KiB whose picture is really a square of that
-// size, with one bit a pixel.
+// PNGBomb creates a PNG of a few KiB whose picture is a square with the given side, with one bit
+// per pixel.
 func PNGBomb(t testing.TB, side int) string {
 	row := int64(1 + (side+7)/8)
 	return write(t, "bomb.png", png(t, side, side, 1, pngChunk("IDAT", deflate(t, row*int64(side)))))
 }
 
-// PNGProfileBomb creates a PNG with a small picture and a colour profile that
-// decompresses to size bytes.
+// PNGProfileBomb creates a PNG with a small picture and a colour profile that decompresses to
+// size bytes.
 func PNGProfileBomb(t testing.TB, size int64) string {
 	profile := pngChunk("iCCP", append([]byte("profile\x00\x00"), deflate(t, size)...))
 	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
-// PNGTextBomb creates a PNG with a small picture and texts, each of which decompresses to size
-// bytes. The kind of their chunks is "zTXt" or "iTXt".
+// PNGTextBomb creates a PNG with a small picture and texts that each decompress to size bytes.
+// The kind of their chunks is "zTXt" or "iTXt".
 func PNGTextBomb(t testing.TB, kind string, texts int, size int64) string {
 	head := "text\x00\x00"
 	if kind == "iTXt" {
@@ -143,9 +141,8 @@ func pngChunk(kind string, content []byte) []byte {
 	return binary.BigEndian.AppendUint32(chunk, crc32.ChecksumIEEE(chunk[4:]))
 }
 
-// deflate compresses size zeros like zlib (RFC 1950). A MiB of zeros is
-// compressed once and then repeated: to compress them all would take longer
-// than any test.
+// deflate returns size zeros compressed like zlib (RFC 1950). It compresses one MiB of zeros and
+// repeats the result, because compressing all of them would take longer than any test.
 func deflate(t testing.TB, size int64) []byte {
 	t.Helper()
 	const piece = 1 << 20
@@ -177,12 +174,12 @@ func deflate(t testing.TB, size int64) []byte {
 	return binary.BigEndian.AppendUint32(packed, uint32(size%65521)<<16|1)
 }
 
-// ExternalTrack creates a QuickTime file whose picture must be read from another file, through an alias
-// with its absolute path.
+// ExternalTrack creates a QuickTime file whose picture must be read from another file, which an
+// alias names by its absolute path.
 func ExternalTrack(t testing.TB, path string) string {
 	t.Helper()
 	clip := read(t, Video{Name: "external.mov", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p"}.Make(t))
-	alias := make([]byte, 10) // of no meaning here
+	alias := make([]byte, 10) // ignored here
 	alias = append(alias, append([]byte{6}, "volume"...)...)
 	alias = append(alias, make([]byte, 27-6+12)...)
 	name := filepath.Base(path)
@@ -190,7 +187,7 @@ func ExternalTrack(t testing.TB, path string) string {
 	alias = append(alias, byte(len(name)))
 	alias = append(alias, name...)
 	alias = append(alias, make([]byte, 63-len(name)+16)...)
-	alias = append(alias, 0, 0, 0, 0) // no levels in common, so that the absolute path counts
+	alias = append(alias, 0, 0, 0, 0) // no common levels, so that the absolute path counts
 	alias = append(alias, make([]byte, 16)...)
 	const absolutePath = 2
 	alias = binary.BigEndian.AppendUint16(alias, absolutePath)
@@ -210,8 +207,7 @@ func movieBox(kind string, content []byte) []byte {
 	return append(append(box, kind...), content...)
 }
 
-// replaceBox returns the boxes with the one at the path replaced and the sizes
-// of its parents adjusted.
+// replaceBox replaces the box at the path and adjusts the sizes of its parents.
 func replaceBox(boxes []byte, path []string, box []byte) []byte {
 	var out []byte
 	for len(boxes) >= 8 {

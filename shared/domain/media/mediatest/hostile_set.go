@@ -6,17 +6,17 @@ import (
 	"testing"
 )
 
-// HostileFile is a file made to harm its decoder.
+// HostileFile is a file that tries to harm its decoder.
 type HostileFile struct {
 	Name, Path string
-	// MIME is the type that it passes for.
+	// MIME is the type that it pretends to have.
 	MIME string
-	// Refused is true if no part of it may be decoded.
+	// Refused means that no part of it may be decoded.
 	Refused bool
 }
 
-// references are texts with which players, decoders and the like open another
-// resource, the %s. FFmpeg itself knows about half of them.
+// references lists texts that make players and decoders open another resource, the %s. FFmpeg
+// knows about half of them.
 var references = []struct{ name, text string }{
 	{"HLS", "#EXTM3U\n#EXT-X-TARGETDURATION:10\n#EXTINF:10.0,\n%s\n#EXT-X-ENDLIST\n"},
 	{"HLS of variants", "#EXTM3U\n#EXT-X-STREAM-INF:BANDWIDTH=1280000,RESOLUTION=64x64\n%s\n"},
@@ -81,7 +81,7 @@ var references = []struct{ name, text string }{
 	{"AviSynth", "FFmpegSource2(\"%s\")\n"},
 }
 
-// heads are the first bytes of files of several types.
+// heads lists the first bytes of files of several types.
 var heads = []struct{ mime, head string }{
 	{"video/mp4", "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"},
 	{"video/webm", "\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"},
@@ -97,8 +97,8 @@ var heads = []struct{ mime, head string }{
 	{"image/tiff", "II*\x00\x08\x00\x00\x00\x01\x00"},
 }
 
-// HostileSet creates files that refer to a forbidden address and a forbidden file, in every known way,
-// files with false headers, and broken ones.
+// HostileSet creates files that refer to a forbidden address or a forbidden file in every known
+// way, files with false headers, and broken files.
 func HostileSet(t testing.TB, address, file string) []HostileFile {
 	t.Helper()
 	var set []HostileFile
@@ -117,8 +117,8 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 		)
 	}
 	for _, head := range heads {
-		add("nonsense behind the head of "+head.mime, head.mime, true, Noise(t, []byte(head.head), 32<<10))
-		add("head of "+head.mime+" alone", head.mime, true, write(t, "head", []byte(head.head)))
+		add("noise after the head of "+head.mime, head.mime, true, Noise(t, []byte(head.head), 32<<10))
+		add("only the head of "+head.mime, head.mime, true, write(t, "head", []byte(head.head)))
 	}
 	return append(append(set, damaged(t)...), liars(t)...)
 }
@@ -145,8 +145,8 @@ func damaged(t testing.TB) []HostileFile {
 	return set
 }
 
-// liars creates files whose headers make false claims, and files that are much
-// larger than they look.
+// liars creates files whose headers make false claims, and files that are much larger than they
+// seem.
 func liars(t testing.TB) []HostileFile {
 	t.Helper()
 	clip := Video{Width: 64, Height: 64, FPS: 5}.Make(t)
@@ -157,8 +157,8 @@ func liars(t testing.TB) []HostileFile {
 		{"PNG of 60,000 by 60,000", PNGHeader(t, 60_000, 60_000), "image/png", true},
 		{"PNG without a side", PNGHeader(t, 0, 64), "image/png", true},
 		{"PNG two billion wide", PNGHeader(t, 1<<31-1, 1), "image/png", true},
-		{"bomb of 12,000 by 12,000", PNGBomb(t, 12_000), "image/png", true},
-		{"bomb of a profile", PNGProfileBomb(t, 900<<20), "image/png", false},
+		{"bomb of 12,000x12,000", PNGBomb(t, 12_000), "image/png", true},
+		{"profile bomb", PNGProfileBomb(t, 900<<20), "image/png", false},
 		{
 			"GIF of 65,535 by 65,535",
 			write(t, "a.gif", []byte("GIF89a\xff\xff\xff\xff\x00\x00\x00,\x00\x00\x00\x00\xff\xff\xff\xff\x00\x08\xff;")),

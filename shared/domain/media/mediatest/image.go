@@ -5,23 +5,21 @@ import (
 	"testing"
 )
 
-// Image describes a picture. The zero value is a PNG of 160x90 pixels with 8
-// bits for each of red, green and blue.
+// Image describes a picture. The zero value is a PNG of 160x90 pixels with 8 bits per colour.
 type Image struct {
-	// Name of the file. Its extension chooses the format: .png, .jpg, .webp,
-	// .gif, .bmp, .tif, .avif or .heic. Default "picture.png".
+	// Name is the name of the file. Its extension selects the format: .png, .jpg, .webp, .gif,
+	// .bmp, .tif, .avif or .heic. The default is "picture.png".
 	Name          string
 	Width, Height int
 	// Source is an FFmpeg source filter that draws the picture, as for Video.
 	Source string
-	// Filter is applied to the picture, such as "format=rgba,geq=...".
+	// Filter is an FFmpeg filter for the picture, such as "format=rgba,geq=...".
 	Filter string
-	// PixelFormat is FFmpeg's name, such as "rgb48be" or "rgba"; the default
-	// suits the format.
+	// PixelFormat is FFmpeg's name, such as "rgb48be" or "rgba". The default suits the format.
 	PixelFormat string
-	// Orientation is Exif's, 1 to 8; 0 writes none.
+	// Orientation is the Exif orientation, 1 to 8. 0 writes none.
 	Orientation int
-	// Args are more options of ffmpeg for the output.
+	// Args holds more ffmpeg options for the output.
 	Args []string
 }
 

@@ -1,7 +1,6 @@
-// Package mediatest creates small media files for tests: real ones with ffmpeg,
-// of every kind that people send, and hostile ones. Each call creates a file in
-// a folder that is removed with the test. Under make test ffmpeg draws a file
-// once, and who describes the same one again gets a copy: see draw.
+// Package mediatest creates small media files for tests: real files of every kind that people
+// send, made with ffmpeg, and hostile files. Each call creates a file in a folder that is deleted
+// with the test. Under make test, ffmpeg draws a file once, and further calls copy it (see draw).
 package mediatest
 
 import (
@@ -19,48 +18,45 @@ import (
 	"testing"
 )
 
-// Video describes a clip. The zero value is an MP4 of one second: 160x90
-// pixels, 10 frames per second, H.264, a tone with a click each half second.
+// Video describes a clip. The zero value is an MP4 of one second: 160x90 pixels, 10 frames per
+// second, H.264, and a tone with a click every half second.
 type Video struct {
-	// Name of the file. Its extension chooses the container: .mp4, .mov, .mkv,
-	// .webm, .avi, .gif, .ts, .ogv, .flv or .3gp. Default "clip.mp4".
+	// Name is the name of the file. Its extension selects the container: .mp4, .mov, .mkv, .webm,
+	// .avi, .gif, .ts, .ogv, .flv or .3gp. The default is "clip.mp4".
 	Name string
-	// Width and Height are of the stored pictures, in pixels.
+	// Width and Height are the size of the stored pictures in pixels.
 	Width, Height int
-	// FPS is in frames per second, Seconds the length.
+	// FPS is in frames per second, Seconds is the length.
 	FPS, Seconds float64
-	// Source is an FFmpeg source filter that draws the pictures, such as
-	// "color=c=red" or "testsrc2", which is the default. It must not set size
-	// or rate.
+	// Source is an FFmpeg source filter that draws the pictures, such as "color=c=red". The
+	// default is "testsrc2". It must not set size or rate.
 	Source string
-	// Filter is applied to the pictures, such as "fade".
+	// Filter is an FFmpeg filter for the pictures, such as "fade".
 	Filter string
-	// Flash makes the frame white where the sound clicks, to check that they
-	// stay together.
-	Flash bool
-	// Silent clips have no audio track.
+	// Flash makes the frame white at each click of the sound, to check that both stay in sync.
+	Flash  bool
 	Silent bool
-	// Codec is FFmpeg's name of the video encoder, PixelFormat its pixel format. The defaults suit the
-	// container.
+	// Codec is FFmpeg's name of the video encoder, PixelFormat its pixel format. The defaults
+	// suit the container.
 	Codec, PixelFormat string
-	// Rotation, in degrees clockwise, is how far a player must rotate the
-	// pictures of an MP4 or MOV: 0, 90, 180 or 270.
+	// Rotation is the clockwise rotation in degrees that a player must apply to the pictures of
+	// an MP4 or MOV: 0, 90, 180 or 270.
 	Rotation int
 	// HDR marks the pictures as PQ in BT.2020.
 	HDR bool
-	// Variable makes the time between frames vary.
+	// Variable varies the time between frames.
 	Variable bool
 	// FastStart puts the header of an MP4 or MOV at the front.
 	FastStart bool
-	// Args are more options of ffmpeg for the output.
+	// Args holds more ffmpeg options for the output.
 	Args []string
 }
 
-// ClickEvery is the time from one click in a clip's sound to the next, in
-// seconds. The first is at 0.
+// ClickEvery is the interval between clicks in a clip's sound, in seconds. The first click is at
+// 0.
 const ClickEvery = 0.5
 
-// formats are encoder options by extension: video, then audio.
+// formats maps extensions to encoder options for video and audio.
 var formats = map[string]struct{ codec, pixelFormat, audio string }{
 	".mp4":  {"libx264", "yuv420p", "aac"},
 	".mov":  {"libx264", "yuv420p", "aac"},
@@ -74,7 +70,7 @@ var formats = map[string]struct{ codec, pixelFormat, audio string }{
 	".gif":  {"gif", "", ""},
 }
 
-// speed are options that make an encoder quick.
+// speed maps encoders to options that make them fast.
 var speed = map[string][]string{
 	"libx264":    {"-preset", "ultrafast"},
 	"libx265":    {"-preset", "ultrafast"},
@@ -174,8 +170,8 @@ func (v Video) x265() string {
 	return params
 }
 
-// source adds size and rate to a source filter. Without chroma subsampling it
-// can draw odd sides too.
+// source adds size and rate to a source filter. Without chroma subsampling it can also draw odd
+// sizes.
 func source(filter string, width, height int, fps float64) string {
 	separator := "="
 	if strings.Contains(filter, "=") {
@@ -185,10 +181,10 @@ func source(filter string, width, height int, fps float64) string {
 		":r=" + strconv.FormatFloat(fps, 'f', -1, 64) + ",format=yuv444p"
 }
 
-// draw runs ffmpeg to create the file at path, whose name determines its container. If the variable
-// TEST_MEDIA names a folder, ffmpeg draws each file once for all packages that share the folder:
-// starting it takes longer than encoding a second of small pictures. Another ffmpeg needs another
-// folder: see scripts/test.sh.
+// draw runs ffmpeg to create the file at path, whose extension determines its container. If the
+// variable TEST_MEDIA names a folder, ffmpeg draws each file once for all packages that share the
+// folder, because starting ffmpeg takes longer than encoding a second of small pictures. Each
+// version of ffmpeg needs its own folder (see scripts/test.sh).
 func draw(t testing.TB, path string, args []string) {
 	t.Helper()
 	folder := os.Getenv("TEST_MEDIA")
@@ -212,7 +208,7 @@ func draw(t testing.TB, path string, args []string) {
 	}
 }
 
-// keep writes a file that others read, whole or not at all.
+// keep writes a file atomically, because other processes may read it.
 func keep(path string, content []byte) error {
 	part, err := os.CreateTemp(filepath.Dir(path), "part-")
 	if err != nil {
@@ -225,7 +221,7 @@ func keep(path string, content []byte) error {
 	return err
 }
 
-// Run runs ffmpeg with the arguments, unsandboxed, and fails the test if it fails.
+// Run runs ffmpeg without a sandbox, and fails the test if ffmpeg fails.
 func Run(t testing.TB, args ...string) {
 	t.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), "ffmpeg",
@@ -235,7 +231,7 @@ func Run(t testing.TB, args ...string) {
 	}
 }
 
-// write creates a file of the bytes in a folder of the test's own.
+// write creates a file in a temporary folder of the test.
 func write(t testing.TB, name string, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -245,7 +241,6 @@ func write(t testing.TB, name string, content []byte) string {
 	return path
 }
 
-// read returns the bytes of a file.
 func read(t testing.TB, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -35,13 +35,12 @@ func probe(t *testing.T, path, streams string) []stream {
 	return report.Streams
 }
 
-// The fixtures are as described, on which the tests of other packages depend.
-func TestVideos(t *testing.T) {
+// The tests of other packages rely on the described properties of these files.
+func TestVideosHaveDescribedProperties(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		video mediatest.Video
-		// want is codec, size, pixel format, packets, transfer, rotation, audio
-		// tracks.
+		// want is codec, size, pixel format, packets, transfer, rotation and audio tracks.
 		want string
 	}{
 		{"default", mediatest.Video{}, "h264 160x90 yuv420p 10  [] 1"},
@@ -54,8 +53,8 @@ func TestVideos(t *testing.T) {
 			"HDR", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true},
 			"hevc 160x90 yuv420p10le 10 smpte2084 [] 1",
 		},
-		{"turned by 90 degrees", mediatest.Video{Rotation: 90}, "h264 160x90 yuv420p 10  [{-90}] 1"},
-		{"turned by 270 degrees", mediatest.Video{Name: "phone.mov", Rotation: 270}, "h264 160x90 yuv420p 10  [{90}] 1"},
+		{"rotated by 90 degrees", mediatest.Video{Rotation: 90}, "h264 160x90 yuv420p 10  [{-90}] 1"},
+		{"rotated by 270 degrees", mediatest.Video{Name: "phone.mov", Rotation: 270}, "h264 160x90 yuv420p 10  [{90}] 1"},
 		{"variable rate", mediatest.Video{Variable: true}, "h264 160x90 yuv420p 10  [] 1"},
 		{"header first", mediatest.Video{FastStart: true}, "h264 160x90 yuv420p 10  [] 1"},
 		{"QuickTime", mediatest.Video{Name: "a.mov"}, "h264 160x90 yuv420p 10  [] 1"},
@@ -81,7 +80,7 @@ func TestVideos(t *testing.T) {
 }
 
 // The bombs are valid: a decoder that unpacks one finds the claimed size.
-func TestPNGBomb(t *testing.T) {
+func TestPNGBombHasClaimedSize(t *testing.T) {
 	const side = 5_000
 	file, err := os.Open(mediatest.PNGBomb(t, side))
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// rotate writes a rotation into the header of an MP4's or MOV's first track, like a phone.
+// rotate writes a rotation into the header of the first track of an MP4 or MOV, as phones do.
 func rotate(t testing.TB, path string, degrees int) {
 	t.Helper()
 	const one, minusOne, w = 1 << 16, 0xffff0000, 1 << 30
@@ -26,12 +26,12 @@ func rotate(t testing.TB, path string, degrees int) {
 	}
 }
 
-// boxContent returns where the content of the first box of the kind begins,
-// which must have version 0.
+// boxContent returns the offset of the content of the first box of the kind, which must have
+// version 0.
 func boxContent(t testing.TB, movie []byte, kind string) int {
 	t.Helper()
-	// The name could also occur in the pictures, which come before the header
-	// here: its last occurrence is in the header, or in an earlier track.
+	// The name could also occur in the pictures, which precede the header here. Its last
+	// occurrence is in the header, or in an earlier track.
 	moov := bytes.LastIndex(movie, []byte("moov"))
 	at := bytes.Index(movie[max(0, moov):], []byte(kind))
 	if moov < 0 || at < 0 {
@@ -40,9 +40,9 @@ func boxContent(t testing.TB, movie []byte, kind string) int {
 	return moov + at + 4
 }
 
-// ClaimDuration rewrites the header of an MP4 of one or more tracks so that it claims a duration in
-// seconds, in the movie header and optionally in its tracks. The frames stay unchanged. It returns the
-// path of the new file.
+// ClaimDuration rewrites the header of an MP4 so that the movie header, and optionally its
+// tracks, claim a duration in seconds. The frames stay unchanged. It returns the path of the new
+// file.
 func ClaimDuration(t testing.TB, path string, seconds uint32, tracksToo bool) string {
 	t.Helper()
 	content := read(t, path)

@@ -8,22 +8,22 @@ import (
 	"slices"
 )
 
-// ProgressiveJPEG is a picture of 96x64 whose coefficients come in several scans,
-// which neither FFmpeg nor Go writes: Pillow made it of a few sine waves.
+// ProgressiveJPEG is a picture of 96x64 pixels whose coefficients are in several scans. Neither
+// FFmpeg nor Go writes such files, so Pillow made it, from a few sine waves.
 //
 //go:embed files/progressive.jpg
 var ProgressiveJPEG []byte
 
-// Mutate returns a hostile or broken version of one of the files: with bits and bytes changed, numbers
-// made extreme, and pieces removed, repeated, or taken from another file. The same random numbers
-// produce the same file.
+// Mutate returns a hostile or broken version of one of the files: with changed bits and bytes,
+// extreme numbers, and pieces that are removed, repeated or taken from another file. The same
+// random numbers produce the same file.
 func Mutate(random *rand.Rand, files [][]byte) []byte {
 	data := bytes.Clone(files[random.IntN(len(files))])
 	for range 1 + random.IntN(6) {
 		if len(data) < 2 {
 			break
 		}
-		// Changes to headers do damage: half of all changes go there.
+		// Changes to headers do the most damage, so half of all changes are there.
 		reach := len(data)
 		if random.IntN(2) == 0 {
 			reach = min(reach, 256)
@@ -46,7 +46,7 @@ func mutateOnce(random *rand.Rand, data []byte, at int, files [][]byte) []byte {
 		if at+2 <= len(data) {
 			binary.BigEndian.PutUint16(data[at:], extreme[random.IntN(len(extreme))])
 		}
-	case 4: // one of 32 bits
+	case 4: // a number of 32 bits
 		if at+4 <= len(data) {
 			binary.LittleEndian.PutUint32(data[at:], []uint32{0, 1, 0x7fffffff, 0xffffffff, 0x00ffffff}[random.IntN(5)])
 		}

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// orient rewrites a picture so that it asks for an orientation of Exif.
+// orient rewrites a picture so that it has an Exif orientation.
 func orient(t testing.TB, path string, orientation int) {
 	t.Helper()
 	content := read(t, path)
@@ -68,7 +68,7 @@ func webpSides(simple []byte) (width, height int) {
 	return int(binary.LittleEndian.Uint16(simple[26:])), int(binary.LittleEndian.Uint16(simple[28:]))
 }
 
-// AnimatedWebP makes an animation of pictures, each at a place on a canvas, from lossy WebPs.
+// AnimatedWebP makes an animation from lossy WebPs, each at the given position on a canvas.
 func AnimatedWebP(t testing.TB, width, height, x, y int, pictures ...string) string {
 	t.Helper()
 	head := []byte{2, 0, 0, 0, byte(width - 1), byte((width - 1) >> 8), 0, byte(height - 1), byte((height - 1) >> 8), 0}
@@ -82,7 +82,7 @@ func AnimatedWebP(t testing.TB, width, height, x, y int, pictures ...string) str
 	return Noise(t, webp(chunks...), 0)
 }
 
-// orientTIFF copies the first directory of a TIFF to its end, with the tag.
+// orientTIFF copies the first directory of a TIFF to its end and adds the tag.
 func orientTIFF(content []byte, orientation int) []byte {
 	little := binary.LittleEndian
 	at := little.Uint32(content[4:])
@@ -100,12 +100,12 @@ func orientTIFF(content []byte, orientation int) []byte {
 	return append(append(content, entries...), 0, 0, 0, 0)
 }
 
-// turned has the properties that turn and mirror a HEIF as Exif's orientation does: quarter turns
-// counterclockwise, then the mirror's axis, or -1.
+// turned maps Exif orientations to properties that rotate and mirror a HEIF in the same way:
+// quarter turns counterclockwise, then the mirror's axis, or -1.
 var turned = map[int][2]int{1: {0, -1}, 2: {0, 1}, 3: {2, -1}, 4: {0, 0}, 5: {1, 0}, 6: {3, -1}, 7: {3, 0}, 8: {1, -1}}
 
-// orientHEIF appends a copy of the box "meta" with two more properties, and hides the old one: the
-// offsets of the pictures stay valid.
+// orientHEIF appends a copy of the box "meta" with two more properties and hides the old box, so
+// that the offsets of the pictures stay valid.
 func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 	t.Helper()
 	at := bytes.Index(content, []byte("meta")) - 4
@@ -131,7 +131,7 @@ func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 		grow(kind, 10*len(added))
 	}
 	meta = slices.Insert(meta, grow("ipco", 9*len(added)), slices.Concat(added...)...)
-	// The main picture has the first entry.
+	// The first entry belongs to the main picture.
 	grow("ipma", len(added))
 	ipma := bytes.Index(meta, []byte("ipma")) + 4
 	if meta[ipma] != 0 || meta[ipma+3] != 0 {
@@ -146,20 +146,21 @@ func orientHEIF(t testing.TB, content []byte, orientation int) []byte {
 	return append(content, meta...)
 }
 
-// EncodeHEIF encodes a PNG as HEIC or AVIF by the path's ending, with libheif's own encoder.
+// EncodeHEIF encodes a PNG as HEIC or AVIF, depending on the extension of path, with libheif's own
+// encoder.
 func EncodeHEIF(t testing.TB, png, path string) {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "heif-enc", "-q", "90", "-o", path, png).CombinedOutput()
 	if err != nil {
-		t.Fatalf("heif-enc, of the package libheif-examples: %v: %s", err, out)
+		t.Fatalf("heif-enc (package libheif-examples): %v: %s", err, out)
 	}
 }
 
 //go:embed files/grid.avif files/cmyk.jpg files/display-p3.jpg
 var files embed.FS
 
-// File writes one of the files that no tool here makes: grid.avif, cmyk.jpg, which have the quarters
-// red, green, blue and white, and display-p3.jpg.
+// File writes one of the embedded files, which no tool here can make: display-p3.jpg, and
+// grid.avif and cmyk.jpg with red, green, blue and white quarters.
 func File(t testing.TB, name string) string {
 	t.Helper()
 	content, err := files.ReadFile("files/" + name)

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// WebPOverCanvas returns a WebP whose canvas is 1x1, with an alpha plane of one
-// byte, around a lossy picture of 64x64: decoders that trust the canvas read
-// beyond the alpha plane.
+// WebPOverCanvas returns a WebP with a canvas of 1x1 and an alpha plane of one byte around a
+// lossy picture of 64x64. Decoders that trust the canvas read beyond the alpha plane.
 func WebPOverCanvas(t testing.TB) []byte {
 	t.Helper()
 	lossy := read(t, Image{Name: "a.webp", Width: 64, Height: 64}.Make(t))
@@ -25,14 +24,14 @@ func WebPOverCanvas(t testing.TB) []byte {
 	)
 }
 
-// WebPBomb returns a WebP of about 60 bytes that claims to be 16x16 and
-// contains a lossless picture of 16384x16384, all of one colour.
+// WebPBomb returns a WebP of about 60 bytes that claims to be 16x16 but contains a lossless
+// picture of 16384x16384 in one colour.
 func WebPBomb() []byte {
 	const side = 16384
 	picture := []byte{0x2f}
 	picture = binary.LittleEndian.AppendUint32(picture, (side-1)|(side-1)<<14)
-	// No transform, no colour cache, no groups of codes; then five codes of one symbol each (1: simple,
-	// 0: one symbol, 0: of one bit, 0: its value), so that a pixel takes no bits at all.
+	// No transform, no colour cache and no groups of codes. Then five codes of one symbol each
+	// (1: simple, 0: one symbol, 0: of one bit, 0: its value), so that a pixel takes no bits.
 	bits := []int{0, 0, 0}
 	for range 5 {
 		bits = append(bits, 1, 0, 0, 0)

@@ -1,5 +1,5 @@
 // Package sniff detects the type of a file from its first bytes, ignoring its name and declared
-// type. It is separate from package media because its library costs each program time at its start,
+// type. It is separate from package media because its library costs every program startup time
 // and 0.3 MB.
 package sniff
 
@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// synonyms maps subtypes of mimetype to the names used by this service.
+// synonyms maps types of mimetype to the names used by this service.
 var synonyms = map[string]string{
 	"video/x-m4v":            "video/mp4",
-	"audio/mp4":              "video/mp4", // one of its brands belongs to Sony's cameras
+	"audio/mp4":              "video/mp4", // Sony cameras use one of its brands
 	"video/3gpp2":            "video/3gpp",
 	"image/heic-sequence":    "image/heic",
 	"image/heif":             "image/heic",
@@ -37,9 +37,9 @@ func Media(head []byte) (media.Type, bool) {
 	return media.Find(mime)
 }
 
-// Any returns the type of any file from its first bytes, without parameters. told is false for text and
-// unknown bytes, which many types share.
-func Any(head []byte) (mime string, told bool) {
+// Any returns the type of any file from its first bytes, without parameters. known is false for
+// text and unknown bytes, whose type cannot be detected.
+func Any(head []byte) (mime string, known bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true
 	}
@@ -47,16 +47,16 @@ func Any(head []byte) (mime string, told bool) {
 	return mime, mime != "application/octet-stream" && mime != "text/plain"
 }
 
-// isTransportStream reports whether the bytes begin with packets of an MPEG transport stream
-// (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know. Camcorders (AVCHD) and Blu-ray discs put
-// a time of four bytes before each packet.
+// isTransportStream reports whether the bytes start with packets of an MPEG transport stream
+// (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not detect. Camcorders (AVCHD) and Blu-ray
+// discs write a time of four bytes before each packet.
 func isTransportStream(head []byte) bool {
 	const timeSize, packetSize = 4, 188
 	return hasPackets(head, 0, packetSize) || hasPackets(head, timeSize, timeSize+packetSize)
 }
 
-// hasPackets reports whether packets of the size begin at an offset. The sync byte is the letter G, so
-// one or two are not enough.
+// hasPackets reports whether packets of the size start at an offset. The sync byte is the letter
+// G, so one or two matches are not enough.
 func hasPackets(head []byte, at, size int) bool {
 	const packets, sync = 5, 0x47
 	for i := range packets {

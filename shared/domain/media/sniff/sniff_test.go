@@ -18,7 +18,7 @@ func sniffed(t *testing.T, path string) (media.Type, bool) {
 	return sniff.Media(content[:min(len(content), media.SniffLen)])
 }
 
-func TestMedia(t *testing.T) {
+func TestMediaDetectsTypes(t *testing.T) {
 	video := func(v mediatest.Video) func(*testing.T) string {
 		return func(t *testing.T) string { return v.Make(t) }
 	}
@@ -70,7 +70,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-func TestMediaRefuses(t *testing.T) {
+func TestMediaRejectsOtherTypes(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		make func(*testing.T) string
@@ -81,18 +81,18 @@ func TestMediaRefuses(t *testing.T) {
 		{"session description", func(t *testing.T) string { return mediatest.SessionDescription(t) }},
 		{"SVG", func(t *testing.T) string { return mediatest.SVG(t, "/etc/hostname") }},
 		{"noise", func(t *testing.T) string { return mediatest.Noise(t, nil, 4096) }},
-		{"text of Gs", func(t *testing.T) string { return mediatest.Noise(t, []byte("GGGG"), 4096) }},
+		{"text of the letter G", func(t *testing.T) string { return mediatest.Noise(t, []byte("GGGG"), 4096) }},
 		{"music in an MP4", func(t *testing.T) string {
 			return mediatest.Noise(t, []byte("\x00\x00\x00\x18ftypM4A \x00\x00\x00\x00M4A mp42"), 4096)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got, ok := sniffed(t, test.make(t)); ok {
-				t.Errorf("Media took it for %+v", got)
+				t.Errorf("Media detected %+v, want nothing", got)
 			}
 		})
 	}
 	if got, ok := sniff.Media(nil); ok {
-		t.Errorf("Media took nothing for %+v", got)
+		t.Errorf("Media detected %+v in an empty file", got)
 	}
 }
