@@ -1,4 +1,4 @@
-// Package access is the table of who may do what (docs/contract/auth.md#who-may-do-what):
+// Package access is the table of who may do what (docs/contract/auth.md#permissions):
 // a call of every route that requires a credential, with the status that each kind of
 // credential gets. The tests of the services and the check of a deploy share it.
 package access

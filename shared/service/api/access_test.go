@@ -89,7 +89,7 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// The rights of credentials (docs/contract/auth.md#who-may-do-what): every route that requires a
+// The rights of credentials (docs/contract/auth.md#permissions): every route that requires a
 // credential, called with every kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// access is the kind of credential that a route requires (docs/contract/auth.md#who-may-do-what).
+// access is the kind of credential that a route requires (docs/contract/auth.md#permissions).
 type access int
 
 const (

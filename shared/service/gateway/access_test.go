@@ -17,7 +17,7 @@ const everyRoute = `
   - {id: small, routes: [chat, completions, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// The rights of credentials (docs/contract/auth.md#who-may-do-what): every route that requires a
+// The rights of credentials (docs/contract/auth.md#permissions): every route that requires a
 // credential, called with each kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// refusal is why a connection gets no session (docs/contract/realtime.md#refusals).
+// refusal is why a connection gets no session (docs/contract/realtime.md#rejections).
 type refusal struct {
 	code websocket.StatusCode
 	// reason is in the close frame, message in the preceding error.

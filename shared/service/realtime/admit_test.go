@@ -19,7 +19,7 @@ import (
 )
 
 // Refusals accept the upgrade, send an error and close
-// (docs/contract/realtime.md#refusals).
+// (docs/contract/realtime.md#rejections).
 func TestWhoGetsASession(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{origins: []string{page, "https://other.example.com"}})
