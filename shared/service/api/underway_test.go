@@ -253,7 +253,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	signed := w.announced(w.announceHuge(studio))
 	for _, key := range []string{studio, token} {
 		if a := w.announceHuge(key); a.status != 429 || a.header.Get("Retry-After") == "" ||
-			!strings.Contains(a.detail(), "announced 2 files") {
+			!strings.Contains(a.detail(), "announced files without bytes (2)") {
 			t.Errorf("a third: %d %s", a.status, a.body)
 		}
 	}
@@ -325,7 +325,7 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	most := int64(0)
 	for _, u := range uploads {
 		most = max(most, w.onDisk())
-		if a := u.answer(); a.status != 507 || !strings.Contains(a.detail(), "no room left") {
+		if a := u.answer(); a.status != 507 || !strings.Contains(a.detail(), "disk is full") {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 	}
