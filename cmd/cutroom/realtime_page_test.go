@@ -301,7 +301,7 @@ func TestRealtimePageRefusals(t *testing.T) {
 	page.click("#connect")
 	complaint("Paste an API key first")
 	for key, part := range map[string]string{
-		"ck_unknown-to-the-server": "does not know this key",
+		"ck_unknown-to-the-server": "key is unknown",
 		"ek_a-token":               "This is a client token",
 	} {
 		page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))

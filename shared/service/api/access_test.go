@@ -16,11 +16,9 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// mint issues a client token of a key, valid for an hour.
 func (w *world) mint(key string, scope credential.Scope) string { return w.issue(key, scope).Secret }
 
-// issue issues a client token of a key, valid for an hour, and returns both its
-// secret and its JWT.
+// issue creates a client token of a key, valid for an hour. It returns the secret and the JWT.
 func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	found, err := w.keys.FindKey(w.t.Context(), credential.HashOf(key))
@@ -55,7 +53,6 @@ func (w *world) limitedAdmin(account string, limits credential.Limits) string {
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.Limits = true, limits })
 }
 
-// expiringKey creates a key of an account with the lifetime.
 func (w *world) expiringKey(account string, lifetime time.Duration) string {
 	w.t.Helper()
 	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.ExpiresAt = true, key.CreatedAt.Add(lifetime) })
@@ -78,10 +75,8 @@ func (w *world) makeKeyOf(account string, change func(*credential.Key)) string {
 	return secret
 }
 
-// idOf returns the id of a key.
 func idOf(secret string) string { return credential.KeyID(credential.HashOf(secret)) }
 
-// revoke ends a permanent key.
 func (w *world) revoke(secret string) {
 	w.t.Helper()
 	if _, err := w.keys.RevokeKey(w.t.Context(), audit.Operator(w.now()), idOf(secret)); err != nil {
@@ -91,7 +86,7 @@ func (w *world) revoke(secret string) {
 
 // The rights of credentials (docs/contract/auth.md#permissions): every route that requires a
 // credential, called with every kind of credential.
-func TestEveryRouteWithEveryCredential(t *testing.T) {
+func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
 	expired, expiredKey := w.issue(studio, credential.Scope{}), w.expiringKey("studio", time.Minute)
@@ -103,11 +98,10 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
 	unauthorized := func(access.Call) int { return http.StatusUnauthorized }
-	// Every route is called in this order: after the key has deleted a file, the
-	// admin key gets 404.
+	// The order matters: after the key has deleted a file, the admin key gets 404.
 	credentials := []struct {
 		name string
-		// The JWT of a client token must be treated as its secret is.
+		// The JWT of a client token must be treated like its secret.
 		credential.Issued
 		want func(access.Call) int
 	}{
@@ -173,10 +167,9 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	}
 }
 
-// Limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a
-// credential, with keys that are limited to its group, to all other groups, and to another
-// model, and with client tokens of theirs.
-func TestEveryRouteWithLimitedKeys(t *testing.T) {
+// Limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a credential is called
+// with keys for its group, for all other groups and for another model, and with client tokens of these keys.
+func TestEveryRouteChecksLimitsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	of, without := map[string]string{}, map[string]string{}
 	for _, group := range credential.RouteGroups() {
@@ -227,8 +220,8 @@ func TestEveryRouteWithLimitedKeys(t *testing.T) {
 	}
 }
 
-// protectedRoutes returns a call of every route that requires a credential. The calls
-// use jobs and files of the account studio, which it creates.
+// protectedRoutes creates jobs and files of the account studio. It returns a call of every route that
+// requires a credential.
 func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)
@@ -254,7 +247,7 @@ func (w *world) protectedRoutes() []access.Call {
 
 // The models of a token are resolved when it is used: a token for an alias reaches
 // the model, and a token for the model reaches its aliases.
-func TestATokenReachesItsModelsByAnyName(t *testing.T) {
+func TestTokenAcceptsAnyNameOfItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {
 		allowed, called string
@@ -273,8 +266,7 @@ func TestATokenReachesItsModelsByAnyName(t *testing.T) {
 	}
 }
 
-// If a request has an Origin, it must be among the token's origins.
-func TestATokenIsBoundToItsOrigins(t *testing.T) {
+func TestTokenWorksOnlyFromItsOrigins(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	token := w.mint(studio, credential.Scope{Origins: []string{"https://app.example.com", "http://LOCALHOST:80"}})
@@ -293,9 +285,8 @@ func TestATokenIsBoundToItsOrigins(t *testing.T) {
 	}
 }
 
-// A token works until it expires, to the millisecond, even if it was used, and
-// therefore cached, a moment before.
-func TestATokenEndsWhenItExpires(t *testing.T) {
+// A token expires to the millisecond, even if it was just used and is therefore cached.
+func TestTokenExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	token := w.mint(studio, credential.Scope{})

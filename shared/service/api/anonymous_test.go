@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A call without a credential takes at most 20 bytes of memory for each byte received,
-// and 128 KiB. The service answers it, and never with a server error.
-func TestMemoryOfAnonymousCalls(t *testing.T) {
+// A call without a credential needs at most 128 KiB of memory plus 20 bytes for each received byte. It
+// never causes a server error.
+func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{}})
 	lines := []string{
 		"POST /v1/models/resolve", "GET /v1/engine", "GET /v1/looks", "POST /v1/understand", "GET /v1/shares/job_x",
@@ -33,7 +33,7 @@ func TestMemoryOfAnonymousCalls(t *testing.T) {
 
 // The bytes of an upload are read only if the URL's signature is valid for the file and
 // has not expired. Neither a signed upload nor a share takes much memory.
-func TestAnonymousCallsOfSignedURLs(t *testing.T) {
+func TestSignedURLsAreVerifiedBeforeReading(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "a.mp4", clip(t)}, text("prompt", "a")))
 	w.start(id)
@@ -56,7 +56,7 @@ func TestAnonymousCallsOfSignedURLs(t *testing.T) {
 	alloctest.CheckAnonymous(t, w.address, credential, true, invalid...)
 	alloctest.CheckAnonymous(t, w.address, credential, false, "GET "+share, "HEAD "+share)
 	alloctest.CheckUnread(t, w.address, 403, invalid...)
-	// A body of another length is refused by its header.
+	// A body of another length is rejected before it is read.
 	if status, _ := alloctest.Send(t, w.address, []byte("PUT "+upload+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")); status != 422 {
 		t.Errorf("a body of another length: status %d", status)
 	}

@@ -46,8 +46,7 @@ const (
 	rival  = "ck_rival_key1"
 )
 
-// accountStreams and keyStreams are how many event streams an account, and a key,
-// may have open in a world.
+// accountStreams and keyStreams limit the open event streams of an account and of a key.
 const accountStreams, keyStreams = 40, 30
 
 // setup describes the differences from a plain world.
@@ -66,20 +65,20 @@ type setup struct {
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
 	ready                func(context.Context) error
-	// sessions is how many realtime sessions an account may have.
+	// sessions limits an account's realtime sessions.
 	sessions int
-	// stored is how many bytes an account may store, 0 for no limit.
+	// stored limits the bytes that an account may store; 0 means no limit.
 	stored int64
-	// uploads limits an account's uploads in progress, and allUploads the server's;
-	// free is the disk space that they may use.
+	// uploads limits an account's uploads in progress, and allUploads the server's. free is the
+	// disk space that they may use.
 	uploads, allUploads int
 	free                func() (int64, error)
-	// blobs, store and shelf wrap the real stores.
+	// blobs, store and shelf wrap the real stores of blobs, jobs and files.
 	blobs  func(blob.Store) blob.Store
 	store  func(job.Store) job.Store
 	shelf  func(file.Store) file.Store
 	groups []api.Group
-	// eventsOnce is set if responses cannot be streamed.
+	// eventsOnce is true if responses cannot be streamed.
 	eventsOnce bool
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
@@ -101,22 +100,21 @@ type world struct {
 	url     string
 	root    string // of the blobs
 	// database is the path of the database file.
-	database string
-	blobs    *diskblob.Store
-	records  *sqlite.Jobs
-	budgets  *sqlite.Budgets
-	keys     *sqlite.Keys
-	queue    *sqlite.Queue
-	hooks    *sqlite.Webhooks
-	claims   *sqlite.IdempotencyKeys
-	jobs     *job.Service
-	shelf    *sqlite.Files // the records of files
-	// estimates are how long edits take.
+	database  string
+	blobs     *diskblob.Store
+	records   *sqlite.Jobs
+	budgets   *sqlite.Budgets
+	keys      *sqlite.Keys
+	queue     *sqlite.Queue
+	hooks     *sqlite.Webhooks
+	claims    *sqlite.IdempotencyKeys
+	jobs      *job.Service
+	shelf     *sqlite.Files // the records of files
 	estimates sqlite.Estimates
 	live      *sqlite.Sessions
 	sweeper   *file.Sweeper
 	catalog   *catalog.Catalog
-	later     atomic.Int64 // how far the clock is ahead, in ns
+	later     atomic.Int64 // nanoseconds by which the clock is ahead
 	stopped   atomic.Pointer[time.Time]
 	log       *programtest.Output
 }
@@ -263,7 +261,6 @@ func (w *world) createKey(account, secret string) {
 	}
 }
 
-// answer is a response as a client sees it.
 type answer struct {
 	status int
 	header http.Header
@@ -280,7 +277,7 @@ func (a answer) detail() string {
 	return text
 }
 
-// request sends a request; header fields are given as "name: value".
+// request sends a request with header fields of the form "name: value".
 func (w *world) request(method, path, key string, body io.Reader, header ...string) answer {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, body)
@@ -317,7 +314,7 @@ type part struct{ name, fileName, content string }
 func text(name, value string) part     { return part{name: name, content: value} }
 func upload(name, content string) part { return part{name, "upload", content} }
 
-// noName means a file name that is present but empty.
+// noName stands for an empty file name.
 const noName = "(none)"
 
 // unchosen returns the part that an HTML form sends without a chosen file.
@@ -370,8 +367,7 @@ func (w *world) record(id string) job.Job {
 	return j
 }
 
-// files returns the paths of all files in the blobs' folder, including those still
-// arriving.
+// files returns the paths of all files in the blob folder, including those that are still arriving.
 func (w *world) files() (paths []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {
@@ -387,13 +383,12 @@ func (w *world) files() (paths []string) {
 	return paths
 }
 
-// nothingStays asserts that no blob is left, once the server is done.
+// nothingStays waits until no blob remains.
 func (w *world) nothingStays() {
 	w.t.Helper()
 	eventually(w.t, "the blobs are gone", func() bool { return len(w.files()) == 0 })
 }
 
-// eventually waits for something that happens soon after a response.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	patience.Until(t, what, is)

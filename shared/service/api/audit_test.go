@@ -9,14 +9,13 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// anEntry is an entry of the audit log as the service shows it.
 type anEntry struct {
 	ID, At, By, Action, Subject string
 	RequestID                   *string `json:"request_id"`
 	Before, After               *aKey
 }
 
-// audited returns the page of the audit log that a query asks for.
+// audited reads a page of the audit log.
 func (w *world) audited(key, query string) (entries []anEntry, next string) {
 	w.t.Helper()
 	a := w.get("/v1/audit"+query, key)
@@ -33,9 +32,9 @@ func (w *world) audited(key, query string) (entries []anEntry, next string) {
 	return page.Entries, next
 }
 
-// Admins' changes to keys are in their account's log: actor, time, action, the request's id, before and
-// after, without secrets.
-func TestTheAuditLogOfKeys(t *testing.T) {
+// The log of an account contains the changes of keys by admins: actor, time, action, request id, and the key
+// before and after, without secrets.
+func TestAuditLogRecordsKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	asked := w.askKey(admin, `{"label": "ci", "routes": ["jobs"]}`)
@@ -74,8 +73,8 @@ func TestTheAuditLogOfKeys(t *testing.T) {
 	}
 }
 
-// Changes to budgets are recorded too; setting a budget to its current value changes nothing.
-func TestTheAuditLogOfBudgets(t *testing.T) {
+// Setting a budget to its current value is not recorded.
+func TestAuditLogRecordsBudgets(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	key := idOf(studio)
@@ -103,8 +102,7 @@ func TestTheAuditLogOfBudgets(t *testing.T) {
 	}
 }
 
-// The log can be filtered by days, and it is read-only.
-func TestReadingTheAuditLog(t *testing.T) {
+func TestAuditLogIsReadOnly(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	all, _ := w.audited(admin, "")

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// spends sets a budget of the account studio for today.
+// spends sets a daily budget of the account studio.
 func (w *world) spends(unit budget.Unit, limit int64) budget.Counter {
 	w.t.Helper()
 	b := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: unit}, Limit: limit}
@@ -23,7 +23,7 @@ func (w *world) spends(unit budget.Unit, limit int64) budget.Counter {
 	return b.Counter(w.now())
 }
 
-// used checks a counter's settled and reserved amounts.
+// used checks the sum of a counter's settled and reserved amounts.
 func (w *world) used(c budget.Counter, want int64) {
 	w.t.Helper()
 	if used, err := w.budgets.Used(w.t.Context(), []budget.Counter{c}); err != nil || used[0] != want {
@@ -31,7 +31,7 @@ func (w *world) used(c budget.Counter, want int64) {
 	}
 }
 
-// overBudget checks the answer to a request that a budget has too little left for.
+// overBudget checks the response to a request that exceeds a budget.
 func (w *world) overBudget(a answer) {
 	w.t.Helper()
 	if a.status != 429 || a.header.Get("Retry-After") == "" || a.header.Get("X-Should-Retry") != "false" ||
@@ -40,9 +40,9 @@ func (w *world) overBudget(a answer) {
 	}
 }
 
-// A job's possible cost is reserved when it is accepted, and its actual cost is settled when it ends,
-// for jobs and synchronous edits alike.
-func TestJobsTakeFromBudgets(t *testing.T) {
+// The maximum cost of a job is reserved when it is accepted, and the actual cost is settled when it ends.
+// The same applies to synchronous edits.
+func TestJobsUseBudgets(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock() // midnight may be near
 	spent := w.spends(budget.Cost, 2*21_300_000)
@@ -71,7 +71,7 @@ func TestJobsTakeFromBudgets(t *testing.T) {
 }
 
 // If the header does not contain a clip's length, the longest possible length is reserved.
-func TestUnknownLengthsTakeTheMost(t *testing.T) {
+func TestUnknownLengthReservesTheMaximum(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	w.stopClock()
 	spent := w.spends(budget.Cost, 1e12)
@@ -85,8 +85,7 @@ func TestUnknownLengthsTakeTheMost(t *testing.T) {
 	w.used(spent, 0)
 }
 
-// A budget of jobs counts jobs, whatever they cost.
-func TestBudgetsOfJobs(t *testing.T) {
+func TestJobBudgetCountsJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	made := w.spends(budget.Jobs, 1)
@@ -99,8 +98,8 @@ func TestBudgetsOfJobs(t *testing.T) {
 	}
 }
 
-// Accepted and refused jobs make warnings due, and so does a lowered limit: each once.
-func TestJobsWarn(t *testing.T) {
+// Each warning becomes due once, even if a job is rejected.
+func TestJobsTriggerBudgetWarnings(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	b := budget.Budget{
@@ -135,9 +134,9 @@ func TestJobsWarn(t *testing.T) {
 	warned(counter, 80, 100)
 }
 
-// A limit that is lowered below the current use warns at once, and a job that finds too little left
-// before the budget is used up warns that it is.
-func TestLoweredLimitsWarn(t *testing.T) {
+// Lowering a limit below the current use triggers a warning. So does a job that exceeds the rest of the
+// budget.
+func TestLoweredLimitTriggersWarning(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	admin := w.newAdmin("studio")

@@ -12,15 +12,14 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// putBudget asks for a budget.
 func (w *world) putBudget(key, body string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPut, "/v1/budgets", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// An admin sets the budgets of the account's keys, and reads the account's budget, which only an
+// An admin sets the budgets of the account's keys. An admin can only read the account's own budget, which the
 // operator sets.
-func TestBudgetsOfKeys(t *testing.T) {
+func TestAdminSetsBudgetsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock() // midnight may be near
 	admin := w.newAdmin("studio")
@@ -99,9 +98,9 @@ func TestBudgetsOfKeys(t *testing.T) {
 	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
 }
 
-// A receiver of warnings is checked like a job's webhook, kept if a request leaves it out, and shown to
-// admins; the audit log has only its host.
-func TestWhoIsToldOfWarnings(t *testing.T) {
+// warn_url is checked like a job's webhook. It is kept if a request omits it. Admins can read it, but the
+// audit log contains only its host.
+func TestWarnURLIsCheckedAndKept(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	key := w.createdKey(w.askKey(admin, `{"label": "render farm"}`)).ID

@@ -54,9 +54,9 @@ func signed(t *testing.T, by *c2pa.Signer) string {
 	return string(content)
 }
 
-// A service verifies its results and stored files for every credential that may read them
+// Every credential that may read a result or a stored file can have it verified
 // (docs/contract/media.md#credentials-of-files).
-func TestCredentials(t *testing.T) {
+func TestContentCredentialsAreVerified(t *testing.T) {
 	t.Parallel()
 	mine, reader := signer(t)
 	others, _ := signer(t)
@@ -111,9 +111,8 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// A file beyond the service's limit is refused before a byte of it is read, and one that takes
-// too long when its time is over.
-func TestCredentialsAreBounded(t *testing.T) {
+// A file beyond the size limit is rejected before it is read. Verification that takes too long times out.
+func TestVerificationIsLimited(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{verifier: endless{}, maxVerified: 6, verifyTime: time.Millisecond})
 	for content, status := range map[string]int{"a text": 504, "a longer text": 413} {
@@ -124,7 +123,7 @@ func TestCredentialsAreBounded(t *testing.T) {
 	}
 }
 
-// endless is a verifier that works until its time is over.
+// endless is a verifier that runs until its context ends.
 type endless struct{}
 
 func (endless) Verify(ctx context.Context, _ *os.File) (origin.Report, error) {
@@ -132,8 +131,7 @@ func (endless) Verify(ctx context.Context, _ *os.File) (origin.Report, error) {
 	return origin.Report{}, ctx.Err()
 }
 
-// If the service verifies no files, the error says so and names a way to verify them.
-func TestCredentialsWithoutALibrary(t *testing.T) {
+func TestVerificationWithoutLibraryIsReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	a := w.get("/v1/uploads/"+w.keep(studio, "a text").ID+"/credentials", studio)

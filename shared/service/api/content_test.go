@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// complete completes a job that is processing, with a result of these bytes.
+// complete completes a processing job.
 func (w *world) complete(id, bytes, mime string) {
 	w.t.Helper()
 	name := job.ResultBlob(id, "nonce")
@@ -32,8 +32,7 @@ func (w *world) complete(id, bytes, mime string) {
 	}
 }
 
-// The content endpoint, as docs/contract/jobs.md describes it.
-func TestContent(t *testing.T) {
+func TestContentEndpoint(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.start(id)
@@ -98,7 +97,7 @@ func TestContent(t *testing.T) {
 	}
 }
 
-func TestContentThatIsNotThere(t *testing.T) {
+func TestMissingContentIsReported(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")))
 	pending, failed, completed := w.submit(studio), w.submit(studio), w.submit(studio)
@@ -157,7 +156,7 @@ func (s countedStore) Open(ctx context.Context, name string, offset, length int6
 	return s.Store.Open(ctx, name, offset, length)
 }
 
-// The store is asked for the requested range only.
+// Only the requested range is read from the store.
 func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	var opened, length atomic.Int64
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return countedStore{s, &opened, &length} }})
@@ -184,9 +183,9 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 	}
 }
 
-// A result is named after its source and prompt, in ASCII for every client and also unchanged. A stored
-// file keeps its original name.
-func TestContentIsNamed(t *testing.T) {
+// A result is named after its source and prompt, in ASCII and also unchanged. A stored file keeps its
+// original name.
+func TestContentHasFileName(t *testing.T) {
 	w := newWorld(t, setup{})
 	named := func(want string, parts ...part) {
 		t.Helper()

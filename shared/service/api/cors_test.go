@@ -11,7 +11,7 @@ import (
 
 // A browser page can read every response, including errors
 // (docs/contract/errors.md#cors).
-func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
+func TestOtherOriginsCanReadResponses(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, rate: ratelimit.Rate{PerSecond: 0.01, Burst: 4}})
 	const origin = "Origin: https://app.example.com"
 	for _, c := range []struct {
@@ -44,7 +44,7 @@ func TestAnswersAreReadableFromOtherOrigins(t *testing.T) {
 	}
 }
 
-func TestPreflights(t *testing.T) {
+func TestPreflightListsMethods(t *testing.T) {
 	w := newWorld(t, setup{})
 	preflight := func(path, method string, header ...string) answer {
 		return w.request(http.MethodOptions, path, "", nil, append(header, "Origin: https://app.example.com",
@@ -74,13 +74,13 @@ func TestPreflights(t *testing.T) {
 	if a := preflight("/nowhere", "POST"); a.status != 404 || a.header.Get("Access-Control-Allow-Origin") != "*" {
 		t.Errorf("nowhere: %d %v", a.status, a.header)
 	}
-	// An OPTIONS request that is not a preflight is treated as any other method.
+	// An OPTIONS request that is not a preflight is treated like any other method.
 	if a := w.request(http.MethodOptions, "/v1/jobs/gen-2.5", "", nil, "Origin: https://a.example"); a.status != 405 {
 		t.Errorf("a plain OPTIONS: %d", a.status)
 	}
 }
 
-func TestOriginsBySetting(t *testing.T) {
+func TestAllowedOriginsSetting(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example", "http://localhost:3000"}})
 	for origin, allowed := range map[string]string{
 		"https://a.example": "https://a.example", "http://localhost:3000": "http://localhost:3000",

@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// priced is the catalog with prices: of the model clip for each second, of images for each
-// edit, of text to video for each second.
+// priced is the catalog with prices per second for clips and text to video, and per edit for images.
 func priced(t *testing.T) []byte {
 	t.Helper()
 	source, err := os.ReadFile("../../domain/catalog/catalog.yaml")
@@ -45,9 +44,9 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// A job of a model with a price has an estimated cost: by its input, then by its result. A failed job
-// costs nothing, and jobs without a price have no estimate.
-func TestEstimatedCost(t *testing.T) {
+// The cost is estimated from the length of the input, then from that of the result. A failed job costs
+// nothing. Jobs without a price have no estimate.
+func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	id := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)), text("prompt", "x")))
 	want := float64(w.record(id).Request.Length.Milliseconds()) * 0.05 / 1000
@@ -65,7 +64,7 @@ func TestEstimatedCost(t *testing.T) {
 	if a := w.get("/v1/jobs/"+id, studio); !strings.Contains(a.body, `"cost":{"amount":0.248,"currency":"EUR"}`) {
 		t.Errorf("the bill: %s", a.body)
 	}
-	// The length of a cut off clip is not known.
+	// The length of a truncated clip is unknown.
 	unknown := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)[:600]), text("prompt", "x")))
 	if got := w.costOf(unknown); w.record(unknown).Request.Length == 0 && got != nil {
 		t.Errorf("of an unknown length: %+v", got)
@@ -99,8 +98,7 @@ func TestEstimatedCost(t *testing.T) {
 	}
 }
 
-// A client can ask for the cost in advance, and models have their prices.
-func TestCostBeforehand(t *testing.T) {
+func TestCostIsKnownInAdvance(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})
 	for sent, want := range map[string]string{
 		`{"model":"gen-clip","seconds":4.96}`:         `"estimated_cost":{"amount":0.248,"currency":"EUR"}`,

@@ -9,9 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// An image is refused at once if its caller would only wait for a worker to start;
-// jobs and videos are not.
-func TestAnImageWithoutAWorker(t *testing.T) {
+// A request for an image is rejected immediately if no worker is warm. Jobs and videos are accepted.
+func TestImageWithoutWorkerIsRejected(t *testing.T) {
 	var asked []job.Lane
 	w := newWorld(t, setup{warm: func(_ context.Context, lane job.Lane) (bool, error) {
 		asked = append(asked, lane)
@@ -26,12 +25,11 @@ func TestAnImageWithoutAWorker(t *testing.T) {
 	if fmt.Sprint(asked) != "[image]" {
 		t.Errorf("asked for workers of %v", asked)
 	}
-	// The checks that come before it still apply.
+	// Earlier checks still apply.
 	if a := w.request("POST", "/v1/generate/gen-image-2", "", nil); a.status != 401 {
 		t.Errorf("without a key: %d", a.status)
 	}
-	// The form is validated, so these requests were not refused for want of a
-	// worker.
+	// The form is validated, so these requests were not rejected for lack of a worker.
 	for _, path := range []string{"/v1/jobs/gen-image-2", "/v1/generate/gen-clip"} {
 		if a := w.request("POST", path, studio, nil); a.status != 422 {
 			t.Errorf("%s: %d %s", path, a.status, a.body)
@@ -49,7 +47,7 @@ func (downloads) SignDownload(_ context.Context, blob, contentType, disposition 
 	return fmt.Sprintf("https://blobs.example.com/%s?type=%s&disposition=%s", blob, contentType, disposition), nil
 }
 
-func TestContentByASignedURL(t *testing.T) {
+func TestContentRedirectsToSignedURL(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}})
 	id := w.submit(studio)
 	path := "/v1/jobs/" + id + "/content"
@@ -80,9 +78,9 @@ func TestContentByASignedURL(t *testing.T) {
 	}
 }
 
-// Lambda streams only up to a limit, so larger content is redirected, unless the requested range is
-// small. HEAD sends nothing.
-func TestLargeContentByASignedURL(t *testing.T) {
+// Lambda limits the size of streamed responses, so larger content is redirected unless the requested range
+// is small.
+func TestLargeContentRedirects(t *testing.T) {
 	w := newWorld(t, setup{signs: downloads{}, above: 9})
 	id := w.submit(studio)
 	w.start(id)

@@ -37,25 +37,25 @@ import (
 )
 
 var (
-	diskSeeds = flag.Int("disk-seeds", 3, "how many random sequences of calls TestBytesOnDiskCount makes")
-	diskSeed  = flag.Uint64("disk-seed", 1, "the first of them")
+	diskSeeds = flag.Int("disk-seeds", 3, "number of random sequences of calls of TestAllBytesOnDiskAreCounted")
+	diskSeed  = flag.Uint64("disk-seed", 1, "seed of the first sequence")
 )
 
 const (
 	// diskQuota limits the bytes of an account, and diskPending its open jobs.
 	diskQuota   = 8 << 20
 	diskPending = 4
-	// diskUpload is the size of an upload at most, in bytes.
+	// diskUpload is the maximum size of an upload, in bytes.
 	diskUpload = 3 << 20
-	// diskPatience limits the wait for the worker to delete useless blobs.
+	// diskPatience limits the wait until the worker has deleted useless blobs.
 	diskPatience = 40 * time.Second
-	// keptUnknown is how long files without a record are kept.
+	// keptUnknown is the time after which files without a record are deleted.
 	keptUnknown = 7 * 24 * time.Hour
 )
 
-// process is the life of a server's process. After its death no call changes anything.
+// process simulates the process of a server. After its death no call changes anything.
 type process struct {
-	// writes is how many writes are left before the process dies; below zero it lives on.
+	// writes is the number of writes before the process dies; below zero it does not die.
 	writes atomic.Int64
 	dead   atomic.Bool
 }
@@ -92,7 +92,7 @@ func (m mortalBlobs) Copy(ctx context.Context, from, to string) error {
 	return m.Store.Copy(ctx, from, to)
 }
 
-// Delete deletes nothing after the death. It returns no error, because callers would try again.
+// Delete deletes nothing after the death. It returns no error, because callers would retry.
 func (m mortalBlobs) Delete(ctx context.Context, name string) error {
 	if m.process.write() != nil {
 		return nil
@@ -166,7 +166,7 @@ func (m mortalJobs) Forget(ctx context.Context, id string) error {
 	return m.Store.Forget(ctx, id)
 }
 
-// mortalQueue is the queue for a worker whose process dies.
+// mortalQueue is the queue of a worker whose process can die.
 type mortalQueue struct {
 	worker.Queue
 	process *process
@@ -203,7 +203,7 @@ func (m mortalDelivery) Nack(ctx context.Context, delay time.Duration) error {
 	return m.Delivery.Nack(ctx, delay)
 }
 
-// mortalRuns is the record of runs for a worker whose process dies.
+// mortalRuns stores the runs of a worker whose process can die.
 type mortalRuns struct {
 	worker.Runs
 	process *process
@@ -235,8 +235,8 @@ type diskWorld struct {
 	picture string
 	jpeg    []byte
 
-	// swept is the time of the last sweep of jobs. cut counts the requests and runs that deaths
-	// may have cut off.
+	// swept is the time of the last sweep of jobs. cut counts the requests and runs that deaths may
+	// have interrupted.
 	swept time.Time
 	cut   int
 	slow  []slowUpload
@@ -245,20 +245,20 @@ type diskWorld struct {
 	urls  []pendingURL
 }
 
-// slowUpload is an upload with some arrived bytes.
+// slowUpload is an upload of which some bytes have arrived.
 type slowUpload struct {
 	writer *io.PipeWriter
 	rest   string
 	done   chan struct{}
 }
 
-// pendingURL is an URL that takes these bytes.
+// pendingURL is a signed URL and the announced bytes.
 type pendingURL struct{ url, bytes string }
 
-// Every byte in the blob folder counts towards an account's storage or belongs to a class that is
-// limited (docs/contract/limits.md#bytes-on-the-disk), whatever is called and whenever the process
-// dies. In the end nothing is left.
-func TestBytesOnDiskCount(t *testing.T) {
+// Every byte in the blob folder counts towards an account's storage or belongs to a limited class
+// (docs/contract/limits.md#bytes-on-the-disk), for any sequence of calls and deaths of the process. At the
+// end no byte remains.
+func TestAllBytesOnDiskAreCounted(t *testing.T) {
 	for n := range uint64(*diskSeeds) {
 		t.Run(fmt.Sprint("seed ", *diskSeed+n), func(t *testing.T) {
 			w := newDiskWorld(t, *diskSeed+n)
@@ -308,7 +308,7 @@ func newDiskWorld(t *testing.T, seed uint64) *diskWorld {
 	return w
 }
 
-// posters makes pictures of the largest size.
+// posters makes pictures of the maximum size.
 type posters struct{ *diskWorld }
 
 func (p posters) Posters(_ context.Context, _ string, of []engine.Depicted) (pictures [][]byte, _ error) {
@@ -322,7 +322,7 @@ func (p posters) Posters(_ context.Context, _ string, of []engine.Depicted) (pic
 	return pictures, nil
 }
 
-// anyMedia is a prober that takes every file for a clip.
+// anyMedia is a prober that accepts every file.
 type anyMedia struct{}
 
 func (anyMedia) ProbeVideo(context.Context, string, string) (media.Info, error) {
@@ -334,7 +334,7 @@ func (p anyMedia) ReadImage(ctx context.Context, _, path, mime string) (engine.I
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// editing is an engine that shows previews and then writes a result or fails, by the prompt.
+// editing is an engine that shows previews and then writes a result or fails, depending on the prompt.
 type editing struct{ *diskWorld }
 
 func (e editing) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
@@ -384,7 +384,7 @@ func (w *diskWorld) work() {
 	w.t.Cleanup(w.stop)
 }
 
-// restart ends the process, by death if it has not died, and starts another as cmd/cutroom does.
+// restart ends the process if it has not died, and starts another one like cmd/cutroom.
 func (w *diskWorld) restart() {
 	w.t.Helper()
 	w.process.dead.Store(true)
@@ -419,7 +419,7 @@ func (w *diskWorld) sweep() {
 	w.swept = began
 }
 
-// content returns bytes that are no file's yet: a clip, a picture, or of no kind.
+// content returns new bytes: a clip, a picture, or data of an unknown type.
 func (w *diskWorld) content(of string) string {
 	size := w.random.IntN(64 << 10)
 	if w.random.IntN(4) == 0 {
@@ -432,7 +432,7 @@ func (w *diskWorld) content(of string) string {
 	return of + string(padding)
 }
 
-// step makes a call and returns which.
+// step makes a call and describes it.
 func (w *diskWorld) step() string {
 	w.t.Helper()
 	key := []string{studio, rival}[w.random.IntN(2)]
@@ -480,7 +480,7 @@ func (w *diskWorld) step() string {
 	return "sweeps after " + age.String()
 }
 
-// answered makes a call without a body. Only a call during a death may end in a 500.
+// answered makes a call without a body. Only a call during a death may return 500.
 func (w *diskWorld) answered(method, path, key string) string {
 	w.t.Helper()
 	return fmt.Sprint(method, " ", path, ": ", w.checked(w.request(method, path, key, nil)).status)
@@ -520,7 +520,7 @@ func (w *diskWorld) announceSome(key string) string {
 	return fmt.Sprint(a.status)
 }
 
-// putSome sends the bytes of an announced file, sometimes wrong or fewer.
+// putSome sends the bytes of an announced file, sometimes wrong or too few.
 func (w *diskWorld) putSome() string {
 	w.t.Helper()
 	if len(w.urls) == 0 {
@@ -536,7 +536,7 @@ func (w *diskWorld) putSome() string {
 	return fmt.Sprint(w.checked(w.put(to.url, strings.NewReader(to.bytes))).status)
 }
 
-// beginSlow begins an upload, by a form or a signed URL, or a job of a form.
+// beginSlow starts an upload with a form or a signed URL, or submits a job with a form.
 func (w *diskWorld) beginSlow(key string) string {
 	w.t.Helper()
 	body, contentType := multiform(upload("file", w.content(w.clip)))
@@ -570,12 +570,12 @@ func (w *diskWorld) beginSlow(key string) string {
 		}
 		reader.Close()
 	}()
-	io.WriteString(writer, body[:len(body)/2]) // fails if the upload is refused
+	io.WriteString(writer, body[:len(body)/2]) // fails if the upload is rejected
 	w.slow = append(w.slow, begun)
 	return method + " " + url
 }
 
-// finishSlow ends the oldest slow uploads, some without the rest of their bytes.
+// finishSlow ends the oldest n slow uploads, some of them without the remaining bytes.
 func (w *diskWorld) finishSlow(n int) {
 	w.t.Helper()
 	for ; n > 0 && len(w.slow) > 0; n-- {
@@ -591,7 +591,7 @@ func (w *diskWorld) finishSlow(n int) {
 	}
 }
 
-// jobOf remembers the job that was accepted, if any.
+// jobOf remembers the accepted job, if any.
 func (w *diskWorld) jobOf(key string, a answer) string {
 	w.t.Helper()
 	if w.checked(a).status == http.StatusOK {
@@ -600,7 +600,7 @@ func (w *diskWorld) jobOf(key string, a answer) string {
 	return fmt.Sprint(a.status)
 }
 
-// holds asserts that every byte counts or is of a limited class.
+// holds asserts that every byte counts or belongs to a limited class.
 func (w *diskWorld) holds(when string) {
 	w.t.Helper()
 	if w.process.dead.Load() {
@@ -642,7 +642,7 @@ func (w *diskWorld) uncounted() (wrong string) {
 			seen[node] = true
 			id := strings.TrimSuffix(rest, file.SignedSuffix)
 			if f, err := w.shelf.PendingUpload(w.t.Context(), id); err == nil && f.Pending {
-				left += size // a death came before the record
+				left += size // the process died before it wrote the record
 			} else {
 				stored += size
 			}
@@ -658,7 +658,7 @@ func (w *diskWorld) uncounted() (wrong string) {
 			}
 			jobs[id].add(part, size)
 		default:
-			found("%s is of no class", name)
+			found("%s belongs to no class", name)
 		}
 	}
 	arriving, beyond := w.foldersOfJobs(jobs)
@@ -668,16 +668,16 @@ func (w *diskWorld) uncounted() (wrong string) {
 		w.t.Fatal(err)
 	}
 	if stored > counted {
-		found("%d bytes are stored, and %d count", stored, counted)
+		found("%d bytes are stored, but %d are counted", stored, counted)
 	}
 	if most := int64(w.cut) * 2 * diskUpload; left > most {
-		found("deaths have left %d bytes, of %d at most", left, most)
+		found("deaths have left %d bytes, want at most %d", left, most)
 	}
 	return wrong
 }
 
-// foldersOfJobs returns how many bytes belong to jobs that are being submitted, and describes the
-// blobs that no class allows.
+// foldersOfJobs returns the bytes of jobs that are being submitted, and describes the blobs that no class
+// allows.
 func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int64, wrong string) {
 	w.t.Helper()
 	open := map[string]int{}
@@ -709,7 +709,7 @@ func (w *diskWorld) foldersOfJobs(folders map[string]*folderOfJob) (arriving int
 	return arriving, wrong
 }
 
-// sizes returns the files of the blob folder. Files that are removed during the call may be absent.
+// sizes returns the files of the blob folder. Files that are deleted during the call may be absent.
 func (w *diskWorld) sizes() map[string]fs.FileInfo {
 	w.t.Helper()
 	all := map[string]fs.FileInfo{}
@@ -746,7 +746,7 @@ func (f *folderOfJob) add(part string, size int64) {
 	}
 }
 
-// beyond returns why a job's folder has too much; empty if it has not.
+// beyond returns which limit a job's folder exceeds, or "".
 func (w *diskWorld) beyond(j job.Job, has folderOfJob) string {
 	inputs := int64(0)
 	for _, input := range j.Request.Inputs {
@@ -773,7 +773,7 @@ func (w *diskWorld) beyond(j job.Job, has folderOfJob) string {
 	return ""
 }
 
-// end lets all things end, and asserts that nothing is left.
+// end lets everything expire, and asserts that nothing remains.
 func (w *diskWorld) end() {
 	w.t.Helper()
 	w.finishSlow(len(w.slow))
@@ -794,12 +794,12 @@ func (w *diskWorld) end() {
 		w.sweep()
 	}
 	if left := w.files(); len(left) > 0 {
-		w.t.Errorf("left are %q", left)
+		w.t.Errorf("remaining files: %q", left)
 	}
 	if counted, err := w.shelf.StoredBytes(w.t.Context()); err != nil || counted != 0 {
-		w.t.Errorf("%d bytes count still (%v)", counted, err)
+		w.t.Errorf("%d bytes are still counted (%v)", counted, err)
 	}
 	if left, err := os.ReadDir(w.scratch); err != nil || len(left) > 0 {
-		w.t.Errorf("left in the scratch folder are %v, %v", left, err)
+		w.t.Errorf("the scratch folder contains %v, %v", left, err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// publish publishes estimates: 100 s, plus a time for each second of a clip.
+// publish publishes an estimate of 100 s plus each seconds per second of a clip.
 func (w *world) publish(kind job.EditKind, each float64) {
 	w.t.Helper()
 	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{
@@ -34,8 +34,7 @@ func (w *world) estimated(id string) (seconds int) {
 	return body.Seconds
 }
 
-// A job's record has the estimated duration (docs/contract/media.md#job-record).
-func TestAJobTellsItsEstimate(t *testing.T) {
+func TestJobShowsItsEstimate(t *testing.T) {
 	w := newWorld(t, setup{})
 	plain := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
 	unknown := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
@@ -62,9 +61,8 @@ func TestAJobTellsItsEstimate(t *testing.T) {
 	}
 }
 
-// A clip whose edit would not end in time is refused at once, with the longest that
-// would (docs/contract/jobs.md#admission).
-func TestAClipThatWouldTakeTooLongIsRefused(t *testing.T) {
+// The error names the longest clip that would finish in time (docs/contract/jobs.md#admission).
+func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
 	w.publish(kind, 400) // a clip of one second takes 500 s, of two 900
@@ -92,9 +90,9 @@ func TestAClipThatWouldTakeTooLongIsRefused(t *testing.T) {
 	}
 }
 
-// A repetition gets the accepted job, whatever the current estimate; a refused request can be sent
-// again with the same key.
-func TestEstimatesAndRepetitions(t *testing.T) {
+// A retry gets the accepted job, whatever the current estimate. A rejected request can be sent again with the
+// same key.
+func TestRetryIgnoresTheEstimate(t *testing.T) {
 	w := newWorld(t, setup{})
 	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
 	form, contentType := multiform(upload("data", content(t, mediatest.Video{Seconds: 2}.Make(t))))

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// A stored file is served unchanged, and a stored page cannot run in this origin.
-func TestFileContent(t *testing.T) {
+// A stored file is served unchanged, and a stored page cannot run scripts in this origin.
+func TestFileContentIsSafe(t *testing.T) {
 	w := newWorld(t, setup{})
 	const undeclared = "application/octet-stream"
 	for _, c := range []struct{ name, bytes, declared, mime, disposition string }{
@@ -54,9 +54,9 @@ func TestFileContent(t *testing.T) {
 	}
 }
 
-// The results of a batch may come from any model: a key limited to models reads only the results of
-// batches that it made, and a client token limited to models none (docs/contract/batches.md#files).
-func TestResultsOfBatchesAreOfOtherModels(t *testing.T) {
+// The results of a batch may come from any model. A key limited to models reads only the results of its own
+// batches, and a client token limited to models reads none (docs/contract/batches.md#files).
+func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 	w := newWorld(t, setup{})
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
 	results := func(key string) string {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Any query is read as a page's limits, or refused with problems of the query.
+// Any query is parsed, or rejected with problems of the query.
 func FuzzPageQuery(f *testing.F) {
 	for _, seed := range []string{
 		"", "&", "=", "limit", "limit=", "limit=1", "limit=1000", "limit=1001", "limit=0", "limit=-0", "limit=%31",
@@ -41,7 +41,7 @@ func FuzzPageQuery(f *testing.F) {
 	})
 }
 
-// Only a URL that was signed is accepted, unchanged.
+// Only an unchanged signed URL is accepted.
 func FuzzUploadURL(f *testing.F) {
 	urls := NewUploadURLs([]byte("secret"), func() time.Time { return time.Unix(1000, 0) })
 	signed, err := urls.Sign(f.Context(), file.File{ID: "file_1", CreatedAt: time.Unix(2000, 0).Add(-file.SignedTime)})
@@ -66,8 +66,7 @@ func FuzzUploadURL(f *testing.F) {
 	})
 }
 
-// Any announcement is read as a file that can be stored, or refused with problems
-// of its fields.
+// Any announcement is parsed to a valid file, or rejected with problems of its fields.
 func FuzzAnnouncement(f *testing.F) {
 	for _, seed := range []string{
 		"", "null", "{}", "[]", "7",

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Rule 2: a page continues after the last file returned, so that uploads and deletions between pages
-// neither repeat nor skip a file. Each walk through an account's files is disturbed at random, and then
-// checked against the promises to clients.
+// Rule 2: uploads and deletions between pages neither repeat nor skip a file. Each walk through an account's
+// files is disturbed at random, and then checked.
 func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
@@ -62,7 +61,7 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 					add()
 					history = append(history, "upload")
 				} else {
-					// This may delete the very file that the cursor points to.
+					// This may delete the file that the cursor points to.
 					i := random.IntN(len(present))
 					if last := slices.Index(present, seen[len(seen)-1]); last >= 0 && random.IntN(3) == 0 {
 						i = last
@@ -79,8 +78,8 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 				t.Errorf("walk %d: a file that was there throughout was listed %d times", walk, count)
 			}
 		}
-		// The pages are newest first, without repetition, and hold only files that
-		// existed at the start: later ones are newer than the first page.
+		// The pages are newest first, without duplicates. They contain only files that existed at
+		// the start, because later files are newer than the first page.
 		inOrder := slices.DeleteFunc(slices.Clone(atStart), func(id string) bool { return !slices.Contains(seen, id) })
 		if !slices.Equal(seen, inOrder) {
 			t.Errorf("walk %d: listed\n%v\nof\n%v", walk, seen, atStart)

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The next sweep deletes the bytes of an expired file, and of a pending file that
-// was never finished. A job accepted with the file has its own copy.
-func TestTheBytesOfExpiredFilesAreDeleted(t *testing.T) {
+// The sweep deletes the bytes of an expired file, and of a pending file that was never completed. A job
+// accepted with the file has its own copy.
+func TestExpiredFilesAreSwept(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)
 	brief := w.keep(studio, video, text("ttl_seconds", "60"))
@@ -76,9 +76,8 @@ func TestTheBytesOfExpiredFilesAreDeleted(t *testing.T) {
 	sweep(append(inputs, "files/last", aside)...)
 }
 
-// If a pending file expires, or a file is deleted, while its bytes arrive, they are
-// deleted.
-func TestPendingFilesThatEndWhileBytesArrive(t *testing.T) {
+// If a pending file expires or is deleted while its bytes arrive, the bytes are deleted.
+func TestFileDeletedDuringUploadLeavesNoBytes(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := string(frames(600 << 10))
 	late, lost := w.announceBytes(studio, bytes), w.announceBytes(studio, bytes)

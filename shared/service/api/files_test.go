@@ -26,7 +26,6 @@ type reference struct {
 	ExpiresAt *string `json:"expires_at"`
 }
 
-// stored returns the reference in a response.
 func (w *world) stored(a answer) reference {
 	w.t.Helper()
 	var r reference
@@ -63,7 +62,7 @@ func (p page) ids() []string {
 	return ids
 }
 
-// list reads a page; the query has no question mark.
+// list reads a page. The query starts with a question mark or is empty.
 func (w *world) list(key, query string) page {
 	w.t.Helper()
 	a := w.get("/v1/files?"+query, key)
@@ -85,9 +84,8 @@ func hexMD5(bytes string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// A file reference is as docs/contract/media.md#file-reference says, wherever it
-// appears.
-func TestFileReference(t *testing.T) {
+// Every route returns file references as docs/contract/media.md#file-reference specifies.
+func TestFileReferenceFormat(t *testing.T) {
 	w := newWorld(t, setup{})
 	before := time.Now().UTC().Truncate(time.Millisecond)
 	a := w.send(studio, part{"file", "holiday.png", picture(t)})
@@ -124,8 +122,8 @@ func TestFileReference(t *testing.T) {
 	}
 }
 
-// Rule 1: the list is newest first, and expired files are omitted.
-func TestFilesAreListedNewestFirstWithoutExpiredOnes(t *testing.T) {
+// Rule 1: the list omits expired files.
+func TestFilesAreListedNewestFirst(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	if got := w.get("/v1/files", studio).body; got != `{"files":[],"next_cursor":null}` {
@@ -146,8 +144,8 @@ func TestFilesAreListedNewestFirstWithoutExpiredOnes(t *testing.T) {
 
 // Rule 2 is tested by TestPagesNeitherRepeatNorSkip.
 
-// Rule 3: the cursor is the previous page's; any other is refused.
-func TestCursors(t *testing.T) {
+// Rule 3: only the previous page's cursor is accepted.
+func TestForeignCursorIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	var ids []string
 	for i := range 5 {
@@ -183,7 +181,7 @@ func TestCursors(t *testing.T) {
 }
 
 // Rule 4: the last page has a null cursor, even if it is full.
-func TestTheLastPageHasNoCursor(t *testing.T) {
+func TestLastPageHasNoCursor(t *testing.T) {
 	w := newWorld(t, setup{})
 	for i := range 4 {
 		w.keep(studio, fmt.Sprint(i))
@@ -206,8 +204,8 @@ func TestTheLastPageHasNoCursor(t *testing.T) {
 	}
 }
 
-// Rule 5: by-md5 returns the newest file with these bytes that has not expired.
-func TestFilesByMD5(t *testing.T) {
+// Rule 5: by-md5 returns the newest file with the bytes that has not expired.
+func TestByMD5FindsNewestFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	bytes := "the exact\r\n\x00 bytes\n"
 	hash := hexMD5(bytes)
@@ -250,7 +248,7 @@ func TestFilesByMD5(t *testing.T) {
 }
 
 // Rule 7: a reference can be used repeatedly.
-func TestAReferenceServesManyJobs(t *testing.T) {
+func TestReferenceCanBeReused(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := w.keep(studio, clip(t)), w.keep(studio, picture(t))
 	for range 2 {
@@ -272,8 +270,8 @@ func TestAReferenceServesManyJobs(t *testing.T) {
 	}
 }
 
-// Rule 8: DELETE removes a file before it expires, with its bytes.
-func TestDeletedFiles(t *testing.T) {
+// Rule 8: DELETE removes a file and its bytes.
+func TestDeletedFileIsGone(t *testing.T) {
 	w := newWorld(t, setup{})
 	r, stays := w.keep(studio, "bytes"), w.keep(studio, "bytes")
 	if a := w.request("DELETE", "/v1/files/"+r.ID, rival, nil); a.status != 404 {
@@ -297,8 +295,8 @@ func TestDeletedFiles(t *testing.T) {
 	}
 }
 
-// Another account's file is answered like one that never existed.
-func TestUnknownFiles(t *testing.T) {
+// The response for another account's file is the same as for a file that never existed.
+func TestUnknownFileGets404(t *testing.T) {
 	w := newWorld(t, setup{})
 	theirs := w.keep(rival, "x").ID
 	for _, id := range []string{theirs, "file_unknown", "file_", "job_x", "by-md5", "%00", "a%2Fb",
@@ -313,8 +311,8 @@ func TestUnknownFiles(t *testing.T) {
 	w.stored(w.get("/v1/files/"+theirs, rival))
 }
 
-// All problems of a list's query are returned at once.
-func TestTheQueryOfAList(t *testing.T) {
+// The response reports all problems of the query.
+func TestListQueryIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.keep(studio, "x")
 	var outcomes []outcome

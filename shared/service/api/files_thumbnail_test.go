@@ -46,9 +46,9 @@ func newCounted(t *testing.T) *counted {
 
 const noThumbnail = `{"detail":"There is no such thumbnail."}`
 
-// A stored image or video has a small picture for every credential that may read it. It is made once
-// and deleted with the file.
-func TestFileThumbnail(t *testing.T) {
+// Every credential that may read an image or a video can read its thumbnail. The thumbnail is made once and
+// deleted with the file.
+func TestFileHasThumbnail(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
 	token := w.mint(studio, credential.Scope{})
@@ -105,9 +105,8 @@ func TestFileThumbnail(t *testing.T) {
 	}
 }
 
-// A file without a picture answers 404, and is not read twice; no content of a file causes a failure of
-// the service.
-func TestFilesWithoutAThumbnail(t *testing.T) {
+// A file that cannot have a thumbnail gets 404 and is read only once. No content causes a server error.
+func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 	p := newCounted(t)
 	w := newWorld(t, setup{posters: p})
 	show := func(name, bytes string) answer {
@@ -132,7 +131,7 @@ func TestFilesWithoutAThumbnail(t *testing.T) {
 			t.Errorf("%s: %d %.100s", name, a.status, a.body)
 		}
 	}
-	// The suite of the engine's tools has them all.
+	// Use all hostile files of the tests of ffmpeg.
 	for i, f := range mediatest.HostileSet(t, "127.0.0.1:1", "/etc/hostname") {
 		if i%12 != 0 {
 			continue
@@ -148,8 +147,8 @@ func TestFilesWithoutAThumbnail(t *testing.T) {
 	}
 }
 
-// If the service makes no thumbnails, it serves the workers'.
-func TestThumbnailsThatWorkersMake(t *testing.T) {
+// A service that makes no thumbnails serves those of the workers.
+func TestThumbnailsFromWorkersAreServed(t *testing.T) {
 	w := newWorld(t, setup{})
 	kept := w.keep(studio, picture(t))
 	path := "/v1/uploads/" + kept.ID + "/thumbnail"
@@ -191,8 +190,8 @@ func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depic
 	return [][]byte{[]byte("small")}, nil
 }
 
-// Simultaneous requests make a thumbnail once, and a file deleted in between gets no thumbnail.
-func TestAThumbnailIsMadeOnce(t *testing.T) {
+// Concurrent requests make a thumbnail once. A file that is deleted during this time gets no thumbnail.
+func TestThumbnailIsMadeOnce(t *testing.T) {
 	p := &blockedPosters{begun: make(chan struct{}, 10), release: make(chan struct{})}
 	w := newWorld(t, setup{posters: p})
 	kept, gone := w.keep(studio, picture(t)), w.keep(studio, picture(t))

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// outcomeOfUpload returns the outcome of an upload, without the parts that differ from run to run.
+// outcomeOfUpload returns the outcome of an upload without random values.
 func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -45,9 +45,8 @@ func (w *world) outcomeOfUpload(says string, a answer) outcome {
 	return o
 }
 
-// The form of an upload, as docs/contract/media.md#forms and
-// docs/contract/media.md#files describe it.
-func TestUploadForm(t *testing.T) {
+// The form of an upload is specified in docs/contract/media.md#forms and docs/contract/media.md#files.
+func TestUploadFormFollowsTheContract(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20})
 	image := picture(t)
 	bytes := upload("file", "\x00\x01\x02 some bytes")
@@ -119,9 +118,9 @@ func TestUploadForm(t *testing.T) {
 	}
 }
 
-// The type of a file is detected from its content, or else as declared
+// The type is detected from the content. If that fails, the declared type applies
 // (docs/contract/media.md#files).
-func TestTheTypeOfAFile(t *testing.T) {
+func TestFileTypeIsDetected(t *testing.T) {
 	w := newWorld(t, setup{})
 	random := string([]byte{0, 1, 2, 3, 250, 251})
 	for _, c := range []struct{ says, bytes, declared, want string }{
@@ -166,7 +165,7 @@ func (w *world) blobOf(id string) string {
 
 // An account cannot exceed its tier's storage, even by concurrent uploads
 // (docs/contract/limits.md#tiers).
-func TestStorageLimit(t *testing.T) {
+func TestStorageIsLimited(t *testing.T) {
 	w := newWorld(t, setup{stored: 1000})
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -206,8 +205,7 @@ func TestStorageLimit(t *testing.T) {
 	w.keep(studio, strings.Repeat("x", 300)) // an expired file does not count
 }
 
-// A client that disconnects in the middle of an upload leaves nothing behind.
-func TestUploadsThatBreakOff(t *testing.T) {
+func TestAbortedUploadLeavesNothing(t *testing.T) {
 	w := newWorld(t, setup{})
 	front := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(frames(1<<20))
 	head := func(fields string) string {
@@ -264,15 +262,16 @@ func (s brokenShelf) Create(ctx context.Context, f file.File, limit int64) error
 	return s.err
 }
 
-// A file that may have been recorded keeps its bytes; a file that certainly was not leaves none.
-func TestBytesOfAFileThatMayHaveBeenRecordedStay(t *testing.T) {
+// The bytes of a file that may have been recorded are kept. Those of a file that certainly was not recorded
+// are deleted.
+func TestBytesOfUncertainFileAreKept(t *testing.T) {
 	for _, c := range []struct {
 		err    error
 		status int
 		stays  int
 	}{
-		{errors.New("the answer was lost"), 500, 1},
-		{fault.New(fault.StorageFull, "There is no room left."), 507, 0},
+		{errors.New("the response was lost"), 500, 1},
+		{fault.New(fault.StorageFull, "The disk is full."), 507, 0},
 	} {
 		w := newWorld(t, setup{shelf: func(s file.Store) file.Store { return brokenShelf{s, c.err} }})
 		if a := w.send(studio, upload("file", "x")); a.status != c.status {
@@ -285,8 +284,7 @@ func TestBytesOfAFileThatMayHaveBeenRecordedStay(t *testing.T) {
 	}
 }
 
-// A full disk is reported, and no blob stays.
-func TestAFullDiskIsReportedToUploads(t *testing.T) {
+func TestUploadReportsFullDisk(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
 	if a := w.send(studio, upload("file", "x")); a.status != 507 || a.detail() == "" {
 		t.Errorf("got %d %s", a.status, a.body)

@@ -20,18 +20,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// outcome is the outcome of a request: the problems of a refused one, or the job's request of an
-// accepted one.
+// outcome is the outcome of a request: the problems of a rejected request, or the job's request.
 type outcome struct {
 	says   string
 	status int
 	lines  []any
 }
 
-// golden compares outcomes with a file in testdata/golden: JSON with a line for
-// each problem and each job.
+// golden compares outcomes with a JSON file in testdata/golden, which has a line for each problem and each
+// job.
 func golden(t *testing.T, name string, outcomes []outcome) {
 	t.Helper()
 	var got bytes.Buffer
@@ -82,9 +81,9 @@ type formCase struct {
 	parts []part
 }
 
-// Every form, as docs/contract/media.md#forms describes it. testdata/golden holds, by case, the
-// response to a refused request, or the job's request of an accepted one.
-func TestForms(t *testing.T) {
+// docs/contract/media.md#forms specifies every form. For each case, testdata/golden holds the response to a
+// rejected request, or the job's request.
+func TestFormsFollowTheContract(t *testing.T) {
 	video, image := clip(t), picture(t)
 	data := upload("data", video)
 	reference := upload("reference_image", image)
@@ -198,7 +197,7 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// outcome returns the outcome of a request, without the parts that differ from run to run.
+// outcome returns the outcome of a request without random values.
 func (w *world) outcome(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -230,8 +229,8 @@ func shortened(text string) string {
 	return text
 }
 
-// A refused request leaves no file behind, and an accepted one only its job's files.
-func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
+// An accepted request leaves only the files of its job.
+func TestRejectedFormLeavesNoFiles(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
 	w.post("gen-2.5", studio, upload("data", video), upload("reference_image", image), text("seed", "x"))
@@ -251,8 +250,7 @@ func TestFormsLeaveTheFilesOfAcceptedJobsAlone(t *testing.T) {
 	}
 }
 
-// Integers and booleans are read as pydantic 2 reads them from text.
-func TestParsingOfValues(t *testing.T) {
+func TestValuesAreParsedLikePydantic(t *testing.T) {
 	w := newWorld(t, setup{})
 	seeds := map[string]uint32{
 		"0": 0, "4294967295": 4294967295, "007": 7, "+1": 1, "-0": 0, " 12\t": 12, "\n3": 3, "1_000": 1000, "1.0": 1,
@@ -342,8 +340,7 @@ func (w *world) problems(a answer) []problem {
 	return body.Detail
 }
 
-// The accepted encodings of a form, and refused ones.
-func TestBodies(t *testing.T) {
+func TestBodyEncodings(t *testing.T) {
 	w := newWorld(t, setup{})
 	multi, multiType := multiform(text("prompt", "a; b & c"))
 	const urlType = "application/x-www-form-urlencoded"
@@ -384,8 +381,8 @@ func TestBodies(t *testing.T) {
 	w.nothingStays()
 }
 
-// A file part that contains only a reference means a stored file.
-func TestReferences(t *testing.T) {
+// A file part that contains only a reference stands for a stored file.
+func TestReferencesAreResolved(t *testing.T) {
 	video, image := clip(t), picture(t)
 	w := newWorld(t, setup{})
 	for _, f := range []struct{ id, account, mime, bytes string }{
@@ -400,7 +397,7 @@ func TestReferences(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The bytes of this record were deleted a moment ago.
+	// The bytes of this record were just deleted.
 	w.shelve(file.File{ID: "file_gone", Account: "studio", MIME: "video/mp4", Size: 9, Blob: "files/file_gone"})
 
 	stored := len(w.files())

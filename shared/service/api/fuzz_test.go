@@ -103,8 +103,8 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 	}
 }
 
-// checkForm asserts the invariant of every read form: either problems that name a field of the form or
-// the body, or an order that follows the form's rules.
+// checkForm asserts that every form results in problems that name a field or the body, or in an order that
+// follows the form's rules.
 func checkForm(t *testing.T, form *catalog.Form, sub submission) {
 	t.Helper()
 	o, found := interpret(form, sub)
@@ -217,7 +217,7 @@ func FuzzURLEncoded(f *testing.F) {
 	})
 }
 
-// A part is a reference if its whole content looks like one, and a file otherwise.
+// A part is a reference if its entire content looks like a reference. Otherwise it is a file.
 func FuzzReference(f *testing.F) {
 	for _, seed := range []string{"", "file_1", "file_2", "file_", "file_1\n", "\nfile_1", "FILE_1", "file_é",
 		"file_" + strings.Repeat("a", 65), gif} {

@@ -27,7 +27,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// script is an engine whose runs are written by the test.
+// script is an engine whose runs call a function of the test.
 type script func(ctx context.Context, spec engine.Spec) error
 
 func (s script) Run(
@@ -36,7 +36,7 @@ func (s script) Run(
 	return scripted(), s(ctx, spec)
 }
 
-// scripted is the outcome of the scripts' edits.
+// scripted returns the outcome of every script.
 func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{"winter"}, Notice: "“Übermut” was not followed: 100 % true."}
 }
@@ -84,8 +84,8 @@ func (w *world) generate(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/generate/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// Whatever the format of an image, its edit is an upright PNG.
-func TestImagesOfEveryFormat(t *testing.T) {
+// The edit of any image is an upright PNG.
+func TestEveryImageFormatBecomesPNG(t *testing.T) {
 	w := newWorld(t, setup{})
 	tools, err := ffmpeg.Find(t.Context(), w.catalog.Limits)
 	if err != nil {
@@ -149,8 +149,7 @@ func luminance(picture image.Image, at image.Point) int {
 	return int(299*r+587*g+114*b) / 1000 >> 8
 }
 
-// A synchronous edit is a job like any other.
-func TestAnImageEditIsAJob(t *testing.T) {
+func TestImageEditIsJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
 		return os.WriteFile(spec.Output, []byte("an edit of "+spec.Prompt), 0o600)
@@ -185,8 +184,7 @@ func TestAnImageEditIsAJob(t *testing.T) {
 	}
 }
 
-// The failures of a job, as seen by a caller that waits for it.
-func TestFailuresOfSynchronousCalls(t *testing.T) {
+func TestSynchronousCallReportsFailure(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
 		switch spec.Prompt {
@@ -231,7 +229,7 @@ func TestFailuresOfSynchronousCalls(t *testing.T) {
 	}
 }
 
-// stuck is an engine whose videos, and on request images, take until the test ends.
+// stuck is an engine whose videos, and optionally images, take until the test ends.
 type stuck struct {
 	images           bool
 	started, stopped chan string
@@ -266,8 +264,8 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	}
 }
 
-// A caller who hangs up cancels the job, whether it has started or not.
-func TestHangingUpCancels(t *testing.T) {
+// A caller who disconnects cancels the job, whether it has started or not.
+func TestDisconnectCancelsJob(t *testing.T) {
 	for _, name := range []string{"gen-image-2", "gen-pro-t2v"} {
 		w := newWorld(t, setup{})
 		slow := newStuck(true)
@@ -329,15 +327,16 @@ func (w *world) model(name string) *catalog.Model {
 	return m
 }
 
-// crowded is a store with forty waiting jobs of one account in each queue, of two seconds each.
+// crowded is a store with forty waiting jobs of one account in each queue. Each job takes two seconds.
 type crowded struct{ job.Store }
 
 func (crowded) Backlog(context.Context, job.Lane, string) (job.Backlog, error) {
 	return job.Backlog{Jobs: 40, AccountJobs: 40, AccountOpen: 40, RunTime: 2 * time.Second}, nil
 }
 
-// An image that would not be edited while its caller waits is refused. As a job it has ten minutes.
-func TestAnImageBehindALongQueue(t *testing.T) {
+// An image that would not be edited while its caller waits is rejected. Submitted as a job, it may wait for
+// ten minutes.
+func TestImageBehindLongQueueIsRejected(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return crowded{s} }})
 	form := []part{upload("data", picture(t)), text("prompt", "x")}
@@ -347,7 +346,7 @@ func TestAnImageBehindALongQueue(t *testing.T) {
 	w.accepted(w.post("gen-image-2", studio, form...))
 }
 
-// filling is a store whose lanes are idle when it is asked first, and crowded afterwards.
+// filling is a store whose lanes are idle at the first call, and crowded afterwards.
 type filling struct {
 	crowded
 	asked *atomic.Int32
@@ -360,9 +359,9 @@ func (f filling) Backlog(ctx context.Context, lane job.Lane, account string) (jo
 	return f.crowded.Backlog(ctx, lane, account)
 }
 
-// An image is refused, and not kept, if the queue in front of it grows while its bytes arrive, as
-// happens when a client sends many at once.
-func TestAnImageBehindAQueueThatGrowsWhileItArrives(t *testing.T) {
+// An image is rejected and deleted if the queue grows while its bytes arrive, for example because a client
+// sends many images.
+func TestImageIsRejectedIfQueueGrows(t *testing.T) {
 	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
 		store: func(s job.Store) job.Store { return filling{crowded{s}, new(atomic.Int32)} }})
 	a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
@@ -374,7 +373,7 @@ func TestAnImageBehindAQueueThatGrowsWhileItArrives(t *testing.T) {
 	}
 }
 
-func TestALateImageIsCancelled(t *testing.T) {
+func TestLateImageIsCancelled(t *testing.T) {
 	slow := newStuck(true)
 	w := newWorld(t, setup{imageWait: 5 * time.Second, afterWait: func(wait time.Duration, over func()) func() bool {
 		if wait != 5*time.Second {
@@ -397,9 +396,8 @@ func TestALateImageIsCancelled(t *testing.T) {
 	}
 }
 
-// The deprecated routes answer with the video
-// (docs/contract/jobs.md#synchronous-calls).
-func TestDeprecatedRoutes(t *testing.T) {
+// The deprecated routes are specified in docs/contract/jobs.md#synchronous-calls.
+func TestDeprecatedRoutesReturnVideo(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
 		return os.WriteFile(spec.Output, []byte("a video of "+spec.Model), 0o600)
@@ -420,9 +418,8 @@ func TestDeprecatedRoutes(t *testing.T) {
 	}
 }
 
-// If a call may not last as long as its job, the response names the job, which
-// continues.
-func TestADeprecatedCallMayEndBeforeItsJob(t *testing.T) {
+// If the job takes longer than the call may, the response names the job, which continues.
+func TestJobOutlivesDeprecatedCall(t *testing.T) {
 	w := newWorld(t, setup{videoWait: 50 * time.Millisecond})
 	finish := make(chan struct{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
@@ -440,9 +437,8 @@ func TestADeprecatedCallMayEndBeforeItsJob(t *testing.T) {
 	eventually(t, "the job is completed", func() bool { return w.record(id).Status == job.Completed })
 }
 
-// A stopping server does not keep callers waiting for jobs that no worker will
-// take.
-func TestAStopEndsTheWait(t *testing.T) {
+// During shutdown, callers do not wait for jobs that no worker will take.
+func TestShutdownEndsTheWait(t *testing.T) {
 	stopping, stop := context.WithCancel(t.Context())
 	w := newWorld(t, setup{stopping: stopping})
 	slow := newStuck(true)
@@ -458,9 +454,8 @@ func TestAStopEndsTheWait(t *testing.T) {
 	}
 }
 
-// A job past its deadline ends the wait for it, even if no worker is left to record
-// it.
-func TestTheDeadlineEndsTheWait(t *testing.T) {
+// The wait for a job ends at the job's deadline, even if no worker is running to record it.
+func TestDeadlineEndsTheWait(t *testing.T) {
 	w := newWorld(t, setup{}) // without a worker
 	answers := make(chan answer)
 	go func() { answers <- w.generate("gen-pro-t2v", studio, text("prompt", "x")) }()
@@ -474,7 +469,7 @@ func TestTheDeadlineEndsTheWait(t *testing.T) {
 	}
 }
 
-func TestALargeResultArrivesWhole(t *testing.T) {
+func TestLargeResultArrivesComplete(t *testing.T) {
 	w := newWorld(t, setup{})
 	large := bytes.Repeat([]byte("0123456789abcdef"), 1<<18)
 	w.work(script(func(_ context.Context, spec engine.Spec) error { return os.WriteFile(spec.Output, large, 0o600) }),

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/busytest"
 )
 
-// raw sends a whole request on a separate connection, and only then reads the response.
+// raw sends an entire request on a separate connection before it reads the response.
 func (w *world) raw(send func(conn *net.TCPConn)) (answer, error) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -55,7 +55,7 @@ func length(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
 
 func httpChunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// hostileForm is a form that a client sends wrongly, and the response.
+// hostileForm is a malformed form and the expected response.
 type hostileForm struct {
 	name   string
 	send   func(conn *net.TCPConn)
@@ -63,8 +63,7 @@ type hostileForm struct {
 	detail string
 }
 
-// refuses checks that each form gets its response, if it can, and leaves nothing
-// behind: no blob and no goroutine.
+// refuses checks that each form gets its response, if any, and leaves neither a blob nor a goroutine.
 func refuses(t *testing.T, w *world, forms []hostileForm) {
 	t.Helper()
 	for _, form := range forms {
@@ -78,7 +77,6 @@ func refuses(t *testing.T, w *world, forms []hostileForm) {
 	}
 }
 
-// refuse checks that a form gets its response and leaves nothing behind.
 func (w *world) refuse(form hostileForm) error {
 	w.t.Helper()
 	a, err := w.raw(form.send)
@@ -98,9 +96,8 @@ func (w *world) refuse(form hostileForm) error {
 	return nil
 }
 
-// hostileWorld returns a world in which a body that stops arriving is given up after a
-// time, by default a minute. When the test ends it checks that the goroutines of all
-// requests have returned.
+// hostileWorld returns a world that gives up a stalled body after stall (0 means a minute). At the end of
+// the test it checks that the goroutines of all requests have returned.
 func hostileWorld(t *testing.T, stall time.Duration) *world {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: stall})
 	t.Cleanup(func() {
@@ -109,8 +106,7 @@ func hostileWorld(t *testing.T, stall time.Duration) *world {
 	return w
 }
 
-// serving reports whether there is a goroutine of a connection, or one that a request
-// has started.
+// serving reports whether a goroutine of a connection or a request exists.
 func serving() bool {
 	stacks := make([]byte, 4<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]
@@ -119,8 +115,8 @@ func serving() bool {
 	}, func(name string) bool { return bytes.Contains(stacks, []byte(name)) })
 }
 
-// Clients that lie about the length of a body, stop in it, or send no form.
-func TestHostileForms(t *testing.T) {
+// Clients announce a wrong length, stop sending, or send no form.
+func TestHostileFormIsRejected(t *testing.T) {
 	w := hostileWorld(t, 0)
 	video := clip(t)
 	whole := dataHeader + video + "\r\n--x--\r\n"
@@ -179,8 +175,7 @@ func TestHostileForms(t *testing.T) {
 	})
 }
 
-// Clients that never stop sending.
-func TestEndlessForms(t *testing.T) {
+func TestEndlessFormIsRejected(t *testing.T) {
 	w := hostileWorld(t, 0)
 	video := clip(t)
 	endless := func(prefix, piece string) func(*net.TCPConn) {
@@ -211,8 +206,7 @@ func TestEndlessForms(t *testing.T) {
 	})
 }
 
-// Clients that hang up leave nothing behind.
-func TestFormsOfClientsThatHangUp(t *testing.T) {
+func TestDisconnectedFormLeavesNoFiles(t *testing.T) {
 	w := hostileWorld(t, 0)
 	whole := dataHeader + clip(t) + "\r\n--x--\r\n"
 	half := whole[:len(whole)/2]
@@ -235,8 +229,8 @@ func TestFormsOfClientsThatHangUp(t *testing.T) {
 	}
 }
 
-// A form that breaks off at any byte is refused, and leaves nothing behind.
-func TestAFormThatBreaksOffAnywhereIsRefused(t *testing.T) {
+// A form that is truncated at any byte is rejected and leaves nothing behind.
+func TestTruncatedFormIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	body := "--x\r\nContent-Disposition: form-data; name=\"prompt\"\r\n\r\nhello\r\n" +
 		"--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a.png\"\r\nContent-Type: image/png\r\n\r\n" +
@@ -263,8 +257,8 @@ func TestAFormThatBreaksOffAnywhereIsRefused(t *testing.T) {
 	w.accepted(send(len(body)))
 }
 
-// A form may hold anything else around its expected parts.
-func TestFormsThatAreOddButValid(t *testing.T) {
+// A form may contain other content around its expected parts.
+func TestUnusualFormIsAccepted(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)
 	const data = "Content-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n"
@@ -296,8 +290,7 @@ func TestFormsThatAreOddButValid(t *testing.T) {
 	}
 }
 
-// The beginning of a value that is far too long is shown.
-func TestAValueThatIsFarTooLong(t *testing.T) {
+func TestLongValueIsTruncated(t *testing.T) {
 	w := newWorld(t, setup{})
 	for says, a := range map[string]answer{
 		"in parts": w.post("gen-pro-t2v", studio, text("prompt", "x"+strings.Repeat("é", 500_000))),
@@ -318,9 +311,8 @@ func TestAValueThatIsFarTooLong(t *testing.T) {
 	}
 }
 
-// The metadata of a file is enough to refuse it
-// (docs/contract/media.md#input-limits).
-func TestMediaBeyondTheLimits(t *testing.T) {
+// Files are rejected based on their metadata (docs/contract/media.md#input-limits).
+func TestMediaBeyondLimitsIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	image := picture(t)
 	wide := content(t, mediatest.Video{Width: 4112, Height: 16, Seconds: 0.2, Silent: true}.Make(t))

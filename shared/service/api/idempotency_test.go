@@ -28,7 +28,7 @@ func (w *world) sentWith(idempotencyKey, path, key string, parts ...part) answer
 		"Idempotency-Key: "+idempotencyKey)
 }
 
-// replays fails the test unless the response equals an earlier request's.
+// replays asserts that a response equals an earlier request's.
 func (w *world) replays(a, first answer) {
 	w.t.Helper()
 	if a.status != first.status || a.body != first.body || a.header.Get("Idempotent-Replayed") != "true" {
@@ -61,9 +61,8 @@ func (w *world) openJobs(account string) int {
 	return backlog.AccountJobs
 }
 
-// A request repeated under its Idempotency-Key creates no second job, however it is
-// encoded, and keeps none of the files it carried.
-func TestARepeatedJobRequest(t *testing.T) {
+// A retry creates no second job, however it is encoded. Its files are deleted.
+func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, look := clip(t), picture(t)
 	key, path := studio, "/v1/jobs/gen-2.5"
@@ -118,8 +117,7 @@ func TestARepeatedJobRequest(t *testing.T) {
 	})
 }
 
-// A used key is refused for every other request.
-func TestADifferentRequestWithTheSameKey(t *testing.T) {
+func TestReusedIdempotencyKeyIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip), text("prompt", "oil")))
@@ -157,7 +155,7 @@ func TestADifferentRequestWithTheSameKey(t *testing.T) {
 }
 
 // Concurrent requests with one key create one job, and all of them get it.
-func TestManyRequestsWithOneKeyAtOnce(t *testing.T) {
+func TestConcurrentRequestsWithOneKeyCreateOneJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
 	answers := make([]answer, 20)
@@ -185,8 +183,7 @@ func TestManyRequestsWithOneKeyAtOnce(t *testing.T) {
 	}
 }
 
-// A refused request leaves its key free.
-func TestARefusedRequestFreesItsKey(t *testing.T) {
+func TestRejectedRequestFreesItsKey(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	clip, key := clip(t), studio
 	if a := w.sentWith("a", "/v1/jobs/gen-2.5", key,
@@ -202,13 +199,13 @@ func TestARefusedRequestFreesItsKey(t *testing.T) {
 	}
 	second := w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip))
 	w.accepted(second)
-	// A repetition succeeds at the limit.
+	// A retry succeeds even at the limit.
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's client tokens share keys, separate from its permanent keys' ones, and a token's scope is
-// checked before a response is replayed.
-func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
+// An account's client tokens share Idempotency-Keys, which are separate from those of its permanent keys. A
+// token's scope is checked before a response is replayed.
+func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	w := newWorld(t, setup{})
 	parts := func(prompt string) []part { return []part{upload("data", clip(t)), text("prompt", prompt)} }
 	send := func(key, prompt string) answer { return w.sentWith("a", "/v1/jobs/gen-2.5", key, parts(prompt)...) }
@@ -228,9 +225,8 @@ func TestClientTokensHaveKeysOfTheirOwn(t *testing.T) {
 	}
 }
 
-// At the limit, a key that is not known does not prevent an early refusal, before
-// the upload.
-func TestAtTheLimitANewKeyIsRefusedEarly(t *testing.T) {
+// At the limit, a request with an unknown key is rejected before the upload.
+func TestNewKeyAtTheLimitIsRejectedEarly(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", studio, upload("data", clip(t))))
 	a, err := w.raw(func(conn *net.TCPConn) {
@@ -241,9 +237,9 @@ func TestAtTheLimitANewKeyIsRefusedEarly(t *testing.T) {
 	}
 }
 
-// After a crash right before creating its job, a repetition creates it; after a
-// crash right after, a repetition gets it.
-func TestARequestThatCrashed(t *testing.T) {
+// If a request crashed just before it created its job, a retry creates the job. If it crashed just after, a
+// retry gets the job.
+func TestRetryAfterCrashGetsOneJob(t *testing.T) {
 	for _, c := range []struct {
 		says string
 		made bool
@@ -252,8 +248,7 @@ func TestARequestThatCrashed(t *testing.T) {
 			w := newWorld(t, setup{})
 			clip, key := clip(t), studio
 			first := w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
-			// Construct the claim that the crashed request left unsettled, with its
-			// fingerprint.
+			// Recreate the unsettled claim of the crashed request, with its fingerprint.
 			claims := w.claims
 			known, err := claims.Claim(t.Context(), idempotency.Claim{Account: "studio", Key: "key/a", Fingerprint: "?",
 				Resource: "?"}, "", w.now())
@@ -278,9 +273,8 @@ func TestARequestThatCrashed(t *testing.T) {
 	}
 }
 
-// While a request is in progress, another with the same key waits for it, and is
-// refused if that takes too long.
-func TestARequestWhileAnotherIsInProgress(t *testing.T) {
+// A request with the key of a request in progress waits for it. It is rejected if that takes too long.
+func TestConcurrentRetryWaits(t *testing.T) {
 	w := newWorld(t, setup{})
 	clip, key := clip(t), studio
 	w.accepted(w.sentWith("a", "/v1/jobs/gen-2.5", key, upload("data", clip)))
@@ -300,9 +294,8 @@ func TestARequestWhileAnotherIsInProgress(t *testing.T) {
 	}
 }
 
-// An image whose caller disconnects is edited to the end if the caller can repeat
-// the request, which then gets it.
-func TestARepeatedImageRequest(t *testing.T) {
+// If the caller can repeat the request, its image is edited even if the caller disconnects.
+func TestRetriedImageRequestGetsTheImage(t *testing.T) {
 	w := newWorld(t, setup{})
 	key, begun, finish := studio, make(chan struct{}), make(chan struct{})
 	w.work(script(func(ctx context.Context, spec engine.Spec) error {
@@ -342,8 +335,8 @@ func TestARepeatedImageRequest(t *testing.T) {
 	}
 }
 
-// Repeated uploads and announcements return the files that exist.
-func TestRepeatedUploadsAndAnnouncements(t *testing.T) {
+// A retried upload or announcement returns the existing file.
+func TestRetriedUploadGetsTheSameFile(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
 	parts := []part{{"file", "look.png", picture(t)}, text("ttl_seconds", "3600")}
@@ -408,16 +401,14 @@ func TestRepeatedUploadsAndAnnouncements(t *testing.T) {
 	}
 }
 
-// newTokenWith asks for a client token under an Idempotency-Key.
 func (w *world) newTokenWith(idempotencyKey, key, body string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body),
 		"Content-Type: application/json", "Idempotency-Key: "+idempotencyKey)
 }
 
-// A repeated token request returns the same token to a caller with the same API
-// key.
-func TestARepeatedTokenRequest(t *testing.T) {
+// Only a caller with the same API key gets the token again.
+func TestRetriedTokenRequestGetsTheSameToken(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
 	first := w.newTokenWith("a", key, `{"expiresIn": 300}`)
@@ -444,7 +435,7 @@ func TestARepeatedTokenRequest(t *testing.T) {
 	}
 }
 
-func TestInvalidIdempotencyKeys(t *testing.T) {
+func TestInvalidIdempotencyKeyIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	key := studio
 	for _, value := range []string{"", strings.Repeat("k", 256), "é", "a\tb"} {

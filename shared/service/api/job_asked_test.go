@@ -21,9 +21,9 @@ type asked struct {
 	}
 }
 
-// A job's record has the original names of its inputs, without folders, and the names of the stored
-// files that it refers to. Every credential that may read the job may read them.
-func TestAJobTellsTheNamesOfItsInputs(t *testing.T) {
+// A job's record contains the original names of its inputs without folders, and the names of the stored
+// files that it references. Every credential that may read the job may read the names.
+func TestJobShowsNamesOfItsInputs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
 	stored := w.stored(w.send(studio, part{"file", `C:\\photos\\Shirt, blue.png`, image}))
@@ -61,8 +61,8 @@ func TestAJobTellsTheNamesOfItsInputs(t *testing.T) {
 	}
 }
 
-// A list shows long texts by their beginnings, the record shows them whole.
-func TestAListIsShort(t *testing.T) {
+// Lists truncate long texts. The record contains the full text.
+func TestListShortensTexts(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := strings.Repeat("é", 4000)
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", long)))
@@ -88,9 +88,8 @@ func TestAListIsShort(t *testing.T) {
 	}
 }
 
-// A search finds an account's jobs by their words, combined with the other filters, and its pages
-// continue each other.
-func TestJobSearch(t *testing.T) {
+// A search finds an account's jobs by their words. It can be combined with other filters and paged.
+func TestJobSearchFindsWords(t *testing.T) {
 	w := newWorld(t, setup{})
 	video := clip(t)
 	beach := w.accepted(w.post("gen-2.5", studio, part{"data", "Beach.mov", video}, text("prompt", "a Watercolor")))

@@ -21,7 +21,6 @@ func (w *world) cancel(id, key string) answer {
 	return w.request(http.MethodDelete, "/v1/jobs/"+id, key, nil)
 }
 
-// wantCancelled asserts that a response shows a job that its account cancelled.
 func (w *world) wantCancelled(a answer) {
 	w.t.Helper()
 	var body struct {
@@ -35,8 +34,8 @@ func (w *world) wantCancelled(a answer) {
 	}
 }
 
-// A pending job is cancelled at once, and frees its place.
-func TestAPendingJobIsCancelled(t *testing.T) {
+// A cancelled pending job no longer counts towards the account's limit.
+func TestPendingJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{pending: 1})
 	id := w.submit(studio)
 	if a := w.post("gen-pro-t2v", studio, text("prompt", "x")); a.status != 429 {
@@ -57,8 +56,8 @@ func TestAPendingJobIsCancelled(t *testing.T) {
 	w.submit(studio) // the place is free again
 }
 
-// A job that a worker has received but not started never starts.
-func TestAReceivedJobIsCancelled(t *testing.T) {
+// A job that was cancelled after a worker received it does not start.
+func TestReceivedJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	delivery, err := w.queue.Receive(t.Context(), job.VideoLane, time.Minute)
@@ -74,8 +73,8 @@ func TestAReceivedJobIsCancelled(t *testing.T) {
 	}
 }
 
-// The engine of a cancelled job stops, and its result is discarded.
-func TestAProcessingJobIsCancelled(t *testing.T) {
+// The engine stops, and its result is discarded.
+func TestProcessingJobCanBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	started, stopped := make(chan struct{}), make(chan struct{})
 	w.work(script(func(ctx context.Context, _ engine.Spec) error {
@@ -92,9 +91,9 @@ func TestAProcessingJobIsCancelled(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// A cancellation that arrives after the engine is done, but before its result is
-// recorded, wins, and the result is deleted.
-func TestAJobIsCancelledBeforeItsResultIsRecorded(t *testing.T) {
+// If a job is cancelled after the engine has finished but before the result is recorded, the result is
+// deleted.
+func TestCancellationBeforeResultIsRecordedWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	answers := make(chan answer, 1)
 	var late string
@@ -115,9 +114,9 @@ func TestAJobIsCancelledBeforeItsResultIsRecorded(t *testing.T) {
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
 
-// If a cancellation and a completion race, exactly one of them decides, and only a
-// result that the job owns stays.
-func TestACancellationRacesWithTheCompletion(t *testing.T) {
+// If a cancellation and a completion race, exactly one of them wins. Only the result of a completed job is
+// kept.
+func TestCancellationOrCompletionWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := make(chan chan struct{})
 	w.work(script(func(_ context.Context, spec engine.Spec) error {
@@ -150,8 +149,7 @@ func TestACancellationRacesWithTheCompletion(t *testing.T) {
 	eventually(t, fmt.Sprintf("%d results are there", completed), func() bool { return len(w.files()) == completed })
 }
 
-// A job that ended otherwise cannot be cancelled.
-func TestAnEndedJobIsNotCancelled(t *testing.T) {
+func TestEndedJobCannotBeCancelled(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed, overdue := w.submit(studio), w.submit(studio), w.submit(studio)
 	w.start(completed)
@@ -175,8 +173,8 @@ func TestAnEndedJobIsNotCancelled(t *testing.T) {
 	}
 }
 
-// A cancelled job leaves no inputs on the disk, even before the next sweep.
-func TestInputsOfACancelledJobAreDeletedAtOnce(t *testing.T) {
+// The inputs are deleted before the next sweep.
+func TestInputsOfCancelledJobAreDeletedAtOnce(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
 	input := job.InputBlob(id, "data")

@@ -83,8 +83,7 @@ func (e *events) next() (next event, ok bool) {
 	return next, true
 }
 
-// until returns the first event that satisfies the condition, and fails if a
-// terminal one comes first.
+// until returns the first event that satisfies the condition. It fails if the stream ends first.
 func (e *events) until(what string, is func(event) bool) event {
 	e.t.Helper()
 	for {
@@ -101,15 +100,15 @@ func (e *events) until(what string, is func(event) bool) event {
 func (e *events) end() {
 	e.t.Helper()
 	if next, more := e.next(); more {
-		e.t.Errorf("after the end comes %+v", next)
+		e.t.Errorf("got %+v after the end", next)
 	}
 	if err := e.lines.Err(); err != nil {
 		e.t.Errorf("the stream broke off: %v", err)
 	}
 }
 
-// Each change of status and progress is sent, in order, until the job ends.
-func TestJobEvents(t *testing.T) {
+// Each change of status and progress is sent in order until the job ends.
+func TestEventsShowEveryChange(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	e := w.follow(id, studio)
@@ -136,7 +135,7 @@ func TestJobEvents(t *testing.T) {
 }
 
 // An event shows the job as GET does.
-func TestAnEventIsTheJob(t *testing.T) {
+func TestEventShowsTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.wantCancelled(w.cancel(id, studio))
@@ -147,9 +146,8 @@ func TestAnEventIsTheJob(t *testing.T) {
 	}
 }
 
-// A client whose connection was lost reconnects and sees the job's present state;
-// the event numbers continue.
-func TestEventsOverADroppedConnection(t *testing.T) {
+// After reconnecting, a client gets the job's current state, and the event numbers continue.
+func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	e := w.follow(id, studio)
@@ -167,7 +165,7 @@ func TestEventsOverADroppedConnection(t *testing.T) {
 	e.end()
 }
 
-// A cancellation and the deadline end the streams of a job.
+// Cancelling a job ends its streams. So does its deadline.
 func TestEventsEndWithTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	cancelled, overdue := w.submit(studio), w.submit(studio)
@@ -182,8 +180,7 @@ func TestEventsEndWithTheJob(t *testing.T) {
 	e.end()
 }
 
-// A stopping service closes the streams, and clients reconnect to the next one.
-func TestAStopEndsEvents(t *testing.T) {
+func TestShutdownEndsEvents(t *testing.T) {
 	stopping, stop := context.WithCancel(t.Context())
 	w := newWorld(t, setup{stopping: stopping})
 	e := w.follow(w.submit(studio), studio)
@@ -192,8 +189,8 @@ func TestAStopEndsEvents(t *testing.T) {
 	e.end()
 }
 
-// A draining service ends only the streams.
-func TestADrainEndsEvents(t *testing.T) {
+// Draining ends only event streams.
+func TestDrainingEndsEvents(t *testing.T) {
 	draining, drain := context.WithCancel(t.Context())
 	w := newWorld(t, setup{draining: draining})
 	id := w.submit(studio)
@@ -204,9 +201,8 @@ func TestADrainEndsEvents(t *testing.T) {
 	w.start(id)
 }
 
-// A stream ends when its key is revoked, but not when the token that opened it
-// expires.
-func TestARevocationEndsEvents(t *testing.T) {
+// A stream ends when its key is revoked, but not when its token expires.
+func TestRevocationEndsEvents(t *testing.T) {
 	w := newWorld(t, setup{})
 	id, parent := w.submit(studio), w.newKey("studio")
 	byKey := w.follow(id, parent)
@@ -225,8 +221,8 @@ func TestARevocationEndsEvents(t *testing.T) {
 	}
 }
 
-// If responses cannot be streamed, one shows the job's present state, and the client reconnects.
-func TestEventsThatDoNotStream(t *testing.T) {
+// If responses cannot be streamed, each response contains the job's current state, and the client reconnects.
+func TestEventsWithoutStreaming(t *testing.T) {
 	w := newWorld(t, setup{eventsOnce: true})
 	e := w.follow(w.submit(studio), studio, "Last-Event-ID: 7")
 	if got, _ := e.next(); got != (event{"8", "pending", 0}) {
@@ -243,9 +239,9 @@ func TestHeadOfEvents(t *testing.T) {
 	}
 }
 
-// A browser's EventSource cannot set a header: the event stream accepts a client
-// token in the query, but no permanent key.
-func TestEventsTakeAClientTokenInTheQuery(t *testing.T) {
+// A browser's EventSource cannot set a header. Therefore the event stream accepts a client token in the
+// query, but not a permanent key.
+func TestEventsAcceptTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.wantCancelled(w.cancel(id, studio))
@@ -271,8 +267,8 @@ func TestEventsTakeAClientTokenInTheQuery(t *testing.T) {
 	}
 }
 
-// An account may have a number of open streams, and a key a part of them. The next stream is refused
-// with a time to retry, and a stream that ends frees its place.
+// The open streams of an account and of a key are limited. A stream beyond the limit is rejected with a
+// Retry-After. A stream can be opened again when another one ends.
 func TestEventStreamsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)

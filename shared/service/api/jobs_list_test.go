@@ -27,7 +27,7 @@ func (w *world) jobPage(key, query string) (page jobPage) {
 	return page
 }
 
-// jobIDs returns the ids of all jobs of a query, page by page.
+// jobIDs returns the ids of all jobs of a query. It reads page by page.
 func (w *world) jobIDs(key, query string) []string {
 	w.t.Helper()
 	ids, cursor := []string{}, ""
@@ -41,13 +41,12 @@ func (w *world) jobIDs(key, query string) []string {
 		}
 		cursor = "&cursor=" + url.QueryEscape(*page.NextCursor)
 	}
-	w.t.Fatal("the pages have no end")
+	w.t.Fatal("the list does not end")
 	return nil
 }
 
-// The list shows an account's jobs as GET shows each, newest first, with pages and
-// filters.
-func TestJobList(t *testing.T) {
+// The list shows an account's jobs like GET, newest first.
+func TestJobListIsFilteredAndPaged(t *testing.T) {
 	w := newWorld(t, setup{})
 	if got := w.jobIDs(studio, "limit=1"); len(got) != 0 {
 		t.Errorf("without jobs there are %v", got)
@@ -91,10 +90,9 @@ func TestJobList(t *testing.T) {
 	}
 }
 
-// A query is validated field by field, and a cursor is valid for one list of one
-// account (docs/contract/errors.md#order-of-checks and
-// docs/contract/media.md#pages).
-func TestJobListQueries(t *testing.T) {
+// Each field of a query is validated (docs/contract/errors.md#order-of-checks). A cursor is valid for one list
+// of one account (docs/contract/media.md#pages).
+func TestJobListQueryIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.submit(studio)
 	w.submit(studio)

@@ -13,8 +13,8 @@ func (w *world) purge(id, key, query string) answer {
 	return w.request("DELETE", "/v1/jobs/"+id+"?"+query, key, nil)
 }
 
-// A job that has ended is deleted with all it has, by a permanent key, and once.
-func TestAnEndedJobIsDeleted(t *testing.T) {
+// A permanent key can delete an ended job with all its files.
+func TestEndedJobCanBeDeleted(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t)))), w.submit(studio)
 	kept := w.submit(studio)
@@ -25,7 +25,7 @@ func TestAnEndedJobIsDeleted(t *testing.T) {
 	}
 	w.complete(completed, "the result", "video/mp4")
 	w.photograph(completed, "small", "small")
-	for _, left := range []string{"preview-lost", "result-lost"} { // by a run that a crash has ended
+	for _, left := range []string{"preview-lost", "result-lost"} { // of a crashed run
 		if _, err := w.blobs.Put(t.Context(), job.Folder(completed)+"/"+left, strings.NewReader("lost")); err != nil {
 			t.Fatal(err)
 		}

@@ -43,8 +43,8 @@ func (w *world) fail(id string, failure job.Failure) {
 	}
 }
 
-// A job record as its account sees it, state by state.
-func TestJobStatus(t *testing.T) {
+// The response is checked in every state of the job.
+func TestJobStatusFormat(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	id := w.accepted(w.post("gen-latest", studio, upload("data", clip(t)), text("seed", "42"), text("prompt", "a <b>")))
@@ -88,9 +88,9 @@ func TestJobStatus(t *testing.T) {
 			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 
-// A job that has not ended ten minutes after its creation has failed, even if no
-// process is left to record it.
-func TestAJobPastItsDeadlineHasFailed(t *testing.T) {
+// A job that has not ended ten minutes after its creation has failed, even if no process is running to
+// record it.
+func TestJobPastDeadlineHasFailed(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.later.Store(int64(10 * time.Minute))
@@ -109,7 +109,7 @@ func TestAJobPastItsDeadlineHasFailed(t *testing.T) {
 	}
 }
 
-func TestASeedIsDrawnWhenNoneIsSent(t *testing.T) {
+func TestMissingSeedIsRandom(t *testing.T) {
 	w := newWorld(t, setup{})
 	seeds := map[uint32]bool{}
 	for range 5 {
@@ -120,8 +120,8 @@ func TestASeedIsDrawnWhenNoneIsSent(t *testing.T) {
 	}
 }
 
-// Every model accepts jobs under its id and its aliases, including image models.
-func TestEveryNameOfTheCatalogTakesJobs(t *testing.T) {
+// Every model, including image models, accepts jobs under its id and its aliases.
+func TestEveryModelNameAcceptsJobs(t *testing.T) {
 	w := newWorld(t, setup{})
 	video, image := clip(t), picture(t)
 	for _, m := range w.catalog.Models() {
@@ -156,8 +156,8 @@ func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int, claims ..
 	return s.err
 }
 
-// Inputs are deleted if the job was refused, and kept if that is uncertain.
-func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
+// Inputs are deleted if the job was rejected. They are kept if it may have been accepted.
+func TestInputsOfUncertainJobAreKept(t *testing.T) {
 	video := clip(t)
 	for _, c := range []struct {
 		name   string
@@ -166,9 +166,9 @@ func TestInputsOfAJobThatMayHaveBeenAcceptedStay(t *testing.T) {
 		stays  bool
 	}{
 		{"refused", brokenStore{err: fault.New(fault.Limited, "Full.")}, 429, false},
-		{"no room for the record", brokenStore{err: fault.New(fault.StorageFull, "Full.")}, 507, false},
-		{"the answer was lost", brokenStore{after: true, err: errors.New("connection reset")}, 500, true},
-		{"nobody knows", brokenStore{err: fault.New(fault.Unavailable, "Try again.")}, 503, true},
+		{"no space for the record", brokenStore{err: fault.New(fault.StorageFull, "Full.")}, 507, false},
+		{"the response was lost", brokenStore{after: true, err: errors.New("connection reset")}, 500, true},
+		{"the outcome is unknown", brokenStore{err: fault.New(fault.Unavailable, "Try again.")}, 503, true},
 	} {
 		w := newWorld(t, setup{store: func(s job.Store) job.Store { c.store.Store = s; return c.store }})
 		a := w.post("gen-2.5", studio, upload("data", video))
@@ -196,8 +196,8 @@ func (starvedStore) Open(context.Context, string, int64, int64) (io.ReadCloser, 
 	return nil, &fs.PathError{Op: "open", Path: "blob", Err: syscall.EMFILE}
 }
 
-// A machine that lacks a resource reports that, instead of blaming the file.
-func TestStarvedMachine(t *testing.T) {
+// If the machine lacks a resource, the error must not blame the file.
+func TestLackOfResourcesIsReported(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return starvedStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))
 	if a.status != 503 || a.header.Get("Retry-After") == "" || a.detail() == "" {
@@ -210,19 +210,19 @@ type fullStore struct{ blob.Store }
 
 func (fullStore) Put(_ context.Context, _ string, r io.Reader) (int64, error) {
 	io.CopyN(io.Discard, r, 100)
-	return 0, fault.New(fault.StorageFull, "There is no room left to store the bytes.")
+	return 0, fault.New(fault.StorageFull, "The disk is full.")
 }
 
-func TestAFullDiskIsReported(t *testing.T) {
+func TestJobReportsFullDisk(t *testing.T) {
 	w := newWorld(t, setup{blobs: func(s blob.Store) blob.Store { return fullStore{s} }})
 	a := w.post("gen-2.5", studio, upload("data", clip(t)))
-	if a.status != 507 || a.detail() != "There is no room left to store the bytes." {
+	if a.status != 507 || a.detail() != "The disk is full." {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
 // A catalog may define these fields, beyond the default catalog.
-func TestFieldsOfAnyCatalog(t *testing.T) {
+func TestFieldsOfCustomCatalog(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}
 forms:

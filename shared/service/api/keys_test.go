@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// aKey is a key as the service shows it.
 type aKey struct {
 	ID, Label, Tier string
 	Admin           bool
@@ -23,7 +22,6 @@ type aKey struct {
 	Key             string
 }
 
-// askKey asks for a key.
 func (w *world) askKey(key, body string, header ...string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPost, "/v1/keys", key, strings.NewReader(body),
@@ -56,8 +54,7 @@ func (w *world) revokeBy(key, id string) answer {
 	return w.request(http.MethodDelete, "/v1/keys/"+id, key, nil)
 }
 
-// The valid requests for a new key, and the refusals of others.
-func TestKeyRequests(t *testing.T) {
+func TestKeyRequestIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	var outcomes []outcome
@@ -112,9 +109,9 @@ func TestKeyRequests(t *testing.T) {
 	golden(t, "keys", outcomes)
 }
 
-// A key that an admin created works until it is revoked, with the limits of the
-// admin's tier. The list shows everything but the secret, which is stored nowhere.
-func TestAKeyFromCreationToRevocation(t *testing.T) {
+// A key that an admin created has the limits of the admin's tier. The list shows everything except the
+// secret, which is not stored.
+func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	w.later.Add(int64(time.Millisecond))
@@ -162,9 +159,8 @@ func TestAKeyFromCreationToRevocation(t *testing.T) {
 	}
 }
 
-// A key ends when it expires, to the millisecond, even if it was used a moment before, and
-// so do its client tokens.
-func TestAKeyEndsWhenItExpires(t *testing.T) {
+// A key and its client tokens expire to the millisecond, even if the key was just used.
+func TestKeyExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	end := w.now().Add(30 * time.Second).UTC().Truncate(time.Millisecond)
@@ -193,8 +189,7 @@ func TestAKeyEndsWhenItExpires(t *testing.T) {
 	}
 }
 
-// A key reaches its models by any of their names, like a client token.
-func TestALimitedKeyReachesItsModelsByAnyName(t *testing.T) {
+func TestLimitedKeyAcceptsAnyNameOfItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {
 		allowed, called string
@@ -212,8 +207,8 @@ func TestALimitedKeyReachesItsModelsByAnyName(t *testing.T) {
 	}
 }
 
-// A key limited to models sees only their jobs, and mints tokens only for them.
-func TestWhatALimitedKeySees(t *testing.T) {
+// A key limited to models sees only their jobs, and creates tokens only for them.
+func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{})
 	job := w.submit(studio)
 	other := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
@@ -239,9 +234,9 @@ func TestWhatALimitedKeySees(t *testing.T) {
 	}
 }
 
-// A limited admin key makes no key that lasts longer or may do more. A new key's missing fields are
-// copied from its maker.
-func TestALimitedAdminMakesNoWiderKey(t *testing.T) {
+// A limited admin key cannot create a key with a longer lifetime or more rights. Fields that the request
+// omits are copied from the admin key.
+func TestLimitedAdminCannotExtendRights(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	admin := w.makeKeyOf("studio", func(key *credential.Key) {
@@ -273,8 +268,8 @@ func TestALimitedAdminMakesNoWiderKey(t *testing.T) {
 	}
 }
 
-// A limited admin key revokes the keys that it could have made, and no others.
-func TestALimitedAdminRevokesNoWiderKey(t *testing.T) {
+// A limited admin key can revoke only the keys that it could have created.
+func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
 	by := func(change func(*credential.Key)) string {
@@ -299,9 +294,8 @@ func TestALimitedAdminRevokesNoWiderKey(t *testing.T) {
 	}
 }
 
-// An admin key cannot revoke itself or another account's keys, nor do anything once
-// it is revoked.
-func TestKeysThatCannotBeRevoked(t *testing.T) {
+// An admin key cannot revoke itself or another account's keys. After its revocation it has no rights.
+func TestAdminCannotRevokeItself(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second, foreign := w.newAdmin("studio"), w.newAdmin("studio"), w.newAdmin("rival")
 	if a := w.revokeBy(admin, idOf(admin)); a.status != http.StatusConflict ||
@@ -332,8 +326,8 @@ func TestKeysThatCannotBeRevoked(t *testing.T) {
 	}
 }
 
-// An account cannot have more keys than the limit; revoked ones do not count.
-func TestTheNumberOfKeysIsLimited(t *testing.T) {
+// Revoked keys do not count towards the limit.
+func TestNumberOfKeysIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin := w.newAdmin("studio")
 	last := ""
@@ -351,8 +345,8 @@ func TestTheNumberOfKeysIsLimited(t *testing.T) {
 	}
 }
 
-// A repeated key request returns the same key to a caller with the same API key.
-func TestARepeatedKeyRequest(t *testing.T) {
+// Only a caller with the same API key gets the new key again.
+func TestRetriedKeyRequestGetsTheSameKey(t *testing.T) {
 	w := newWorld(t, setup{})
 	admin, second := w.newAdmin("studio"), w.newAdmin("studio")
 	first := w.askKey(admin, `{"label": "ci"}`, "Idempotency-Key: a")

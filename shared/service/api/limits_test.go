@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Requests per second and burst, by account (docs/contract/limits.md#tiers).
-func TestRates(t *testing.T) {
+// Requests are limited per account (docs/contract/limits.md#tiers).
+func TestRequestRateIsLimited(t *testing.T) {
 	w := newWorld(t, setup{rate: ratelimit.Rate{PerSecond: 0.01, Burst: 3}})
 	w.stopClock()
 	second := w.newKey("studio")
@@ -19,8 +19,8 @@ func TestRates(t *testing.T) {
 		return strings.Join([]string{a.header.Get("RateLimit-Limit"), a.header.Get("RateLimit-Remaining"),
 			a.header.Get("Retry-After")}, " ")
 	}
-	// Successes and refusals show the account's rate limit. Another key of the
-	// account shares it, and an unauthenticated call does not count.
+	// Successes and rejections report the account's rate limit. All keys of the account share the
+	// limit. Unauthenticated calls do not count.
 	if a := w.newToken(second, ""); a.status != 200 || limits(a) != "3 1 " || a.header.Get("RateLimit-Reset") != "200" {
 		t.Errorf("the second: %d %v", a.status, a.header)
 	}
@@ -59,7 +59,7 @@ func TestRates(t *testing.T) {
 	}
 }
 
-func TestATierWithoutARateHasNone(t *testing.T) {
+func TestTierWithoutRateIsUnlimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	if a := w.newToken(studio, ""); a.status != 200 || a.header.Get("RateLimit-Limit") != "" {
 		t.Errorf("%d %v", a.status, a.header)

@@ -8,9 +8,8 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A body of the cheapest elements takes little more memory than its bytes, up to the
-// largest that is read.
-func TestMemoryOfBodies(t *testing.T) {
+// A body of many small elements needs little more memory than its bytes, up to the maximum size.
+func TestBodiesNeedLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{})
 	const most = 1 << 20
 	const form, encoded = "Content-Type: multipart/form-data; boundary=x", "Content-Type: application/x-www-form-urlencoded"

@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// Names and their canonical ids (docs/contract/media.md#model-resolution), without
-// a credential. The responses are in testdata/golden, by case.
-func TestResolveModels(t *testing.T) {
+// Model names are resolved without a credential (docs/contract/media.md#model-resolution). testdata/golden
+// holds the response for each case.
+func TestModelNamesAreResolved(t *testing.T) {
 	w := newWorld(t, setup{})
 	var outcomes []outcome
 	for _, c := range []struct{ says, body string }{
@@ -45,7 +45,7 @@ func TestResolveModels(t *testing.T) {
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{json.RawMessage(a.body)}})
 	}
 	golden(t, "resolve", outcomes)
-	// A list with thousands of problems is reported as one problem.
+	// A list with thousands of problems causes only one problem.
 	for items, message := range map[int]string{
 		5_001: "The list has 5001 items; the maximum is 1000.", 100_001: "The body has more than 10000 values.",
 	} {
@@ -63,8 +63,8 @@ func TestResolveModels(t *testing.T) {
 	}
 }
 
-// A client can learn which parts of a prompt the engine follows before a request.
-func TestUnderstand(t *testing.T) {
+// A client can find out in advance which parts of a prompt the engine follows.
+func TestUnderstandExplainsPrompt(t *testing.T) {
 	w := newWorld(t, setup{})
 	type body struct {
 		Engine              string
@@ -108,8 +108,7 @@ func TestUnderstand(t *testing.T) {
 	}
 }
 
-// Every look is listed with its own picture.
-func TestLooks(t *testing.T) {
+func TestLooksHavePictures(t *testing.T) {
 	w := newWorld(t, setup{})
 	var list struct {
 		Engine, Original string
@@ -122,7 +121,7 @@ func TestLooks(t *testing.T) {
 	}
 	a := w.get("/v1/looks", "")
 	if got := a.header.Get("Cache-Control"); got != "public, max-age=3600" {
-		t.Errorf("it may be kept as %q says", got)
+		t.Errorf("got Cache-Control %q", got)
 	}
 	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != 200 || list.Engine != "preview" {
 		t.Fatalf("%d %.200s", a.status, a.body)
@@ -150,8 +149,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// The engine's description lists the fields without effect, and models that are the same.
-func TestEngine(t *testing.T) {
+// The description also lists models that the engine treats alike.
+func TestEngineListsIgnoredFields(t *testing.T) {
 	w := newWorld(t, setup{})
 	var list struct {
 		Engine string

@@ -17,14 +17,13 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// described is the document as a client decodes it.
 type described struct {
 	OpenAPI string
 	Info    struct{ Version string }
 	Paths   map[string]methods
 }
 
-// methods are the operations of a path by method.
+// methods holds the operations of a path by method.
 type methods map[string]operation
 
 // UnmarshalJSON skips the servers of the gateway's paths, which are not operations.
@@ -98,8 +97,7 @@ func family(t *testing.T, name string) *catalog.Catalog {
 	return known
 }
 
-// pathOf returns the path of the document that describes a route, whose parameters may
-// have other names there.
+// pathOf returns the path of a route in the document, whose parameters may have other names.
 func pathOf(paths map[string]methods, pattern string) string {
 	parameter := regexp.MustCompile(`\{[^}]*\}`)
 	pattern = strings.TrimSuffix(pattern, "{$}")
@@ -111,8 +109,8 @@ func pathOf(paths map[string]methods, pattern string) string {
 	return ""
 }
 
-// The document describes the routes that there are: each with its credential, the errors
-// that follow from its definition, and the header fields of a counted call.
+// The document describes all routes and no others: with their credentials, the errors that follow from their
+// definition, and the header fields of counted calls.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	known := family(t, "gen")
 	s := bareService(t, known)
@@ -149,7 +147,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	}
 }
 
-// checkOperation checks the consequences of a route's definition.
+// checkOperation checks that an operation matches the definition of its route.
 func checkOperation(t *testing.T, route *route, o operation) {
 	t.Helper()
 	if secured := len(o.Security) == 1 && o.Security[0]["key"] != nil; secured != (route.access != public) ||
@@ -201,9 +199,8 @@ func checkOperation(t *testing.T, route *route, o operation) {
 	}
 }
 
-// Every operation of the document exists: one that requires a credential answers
-// 401 without it, any other does not.
-func TestEveryDocumentedOperationAnswers(t *testing.T) {
+// Without a credential, exactly the operations that require one return 401.
+func TestEveryDocumentedOperationExists(t *testing.T) {
 	known := family(t, "gen")
 	handler := New(bareService(t, known).Config, AllGroups()...)
 	ids := map[string]bool{}
@@ -237,8 +234,7 @@ func TestEveryDocumentedOperationAnswers(t *testing.T) {
 	}
 }
 
-// Every name of every model has a path, whatever the family, with the fields that requests are
-// validated by.
+// Every name of every model has a path, in any catalog, with the fields of the model's form.
 func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 	for _, name := range []string{"gen", "acme"} {
 		known := family(t, name)

@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// Route, then 401, 429, the model's existence, size, content
-// (docs/contract/errors.md#order-of-checks): each request is wrong in one more way
-// than the previous one.
+// The order is route, 401, 429, model, size, content (docs/contract/errors.md#order-of-checks). Each request
+// has one error fewer than the previous one.
 func TestOrderOfChecks(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1 << 20, workers: 1, pending: 1})
 	tooLarge := strings.Repeat("x", 3<<20)
@@ -53,7 +52,7 @@ func TestOrderOfChecks(t *testing.T) {
 	w.nothingStays()
 }
 
-func TestRoutes(t *testing.T) {
+func TestRoutesMatchExactly(t *testing.T) {
 	w := newWorld(t, setup{})
 	const noRoute, noMethod = `{"detail":"Not Found"}`, `{"detail":"Method Not Allowed"}`
 	for _, c := range []struct {
@@ -103,8 +102,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// HEAD answers as GET does, without the body.
-func TestHead(t *testing.T) {
+func TestHeadMatchesGet(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x")))
 	for path, status := range map[string]int{
@@ -118,7 +116,7 @@ func TestHead(t *testing.T) {
 	}
 }
 
-func TestHealthSaysWhetherTheServiceAcceptsRequests(t *testing.T) {
+func TestHealthReportsReadiness(t *testing.T) {
 	ready := false
 	w := newWorld(t, setup{ready: func(context.Context) error {
 		if ready {
@@ -138,8 +136,7 @@ func TestHealthSaysWhetherTheServiceAcceptsRequests(t *testing.T) {
 	}
 }
 
-// A program may serve a single group.
-func TestGroups(t *testing.T) {
+func TestSingleGroupCanBeServed(t *testing.T) {
 	w := newWorld(t, setup{groups: []api.Group{api.Content}})
 	for path, status := range map[string]int{"/v1/jobs/job_x/content": 404, "/v1/jobs/job_x": 404, "/healthz": 404} {
 		a := w.get(path, studio)

@@ -19,7 +19,7 @@ type outlook struct {
 
 func (w *world) outlook(id, key string) outlook {
 	w.t.Helper()
-	w.pass(3 * time.Second) // the service reads the line again
+	w.pass(3 * time.Second) // the service reads the queue again
 	var told outlook
 	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, key).body), &told); err != nil {
 		w.t.Fatal(err)
@@ -27,13 +27,13 @@ func (w *world) outlook(id, key string) outlook {
 	return told
 }
 
-// A pending job has its place in the queue, and its expected end once a job of its model has run
+// A pending job shows its place in the queue. It shows its expected end once a job of its model has run
 // (docs/contract/jobs.md#outlook).
-func TestAPendingJobTellsWhatToExpect(t *testing.T) {
+func TestPendingJobShowsItsOutlook(t *testing.T) {
 	w := newWorld(t, setup{workers: 1})
 	w.stopClock()
 	submit := func(key string) string {
-		defer w.pass(time.Second) // places are by the order of creation
+		defer w.pass(time.Second) // the order of creation decides the place
 		return w.submit(key)
 	}
 	first, second, third, other := submit(studio), submit(studio), submit(studio), submit(rival)

@@ -33,8 +33,8 @@ func (w *world) quota(key, want string) {
 	}
 }
 
-// The count is per account, whichever of its keys asks.
-func TestQuota(t *testing.T) {
+// All keys of an account get the same count.
+func TestQuotaCountsSessions(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.quota(studio, `{"limit":3,"active":0,"remaining":3}`)
 	slots := w.openSessions("studio", 2)
@@ -47,14 +47,14 @@ func TestQuota(t *testing.T) {
 	w.quota(studio, `{"limit":3,"active":1,"remaining":2}`)
 }
 
-// If the tier's limit was lowered below the open jobs, 0 remain, not a negative number.
-func TestQuotaOfMoreThanTheLimit(t *testing.T) {
+// If the tier's limit was lowered below the open sessions, 0 remain.
+func TestQuotaIsNeverNegative(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.openSessions("studio", 5)
 	w.quota(studio, `{"limit":3,"active":5,"remaining":0}`)
 }
 
-func TestQuotaWithoutALimit(t *testing.T) {
+func TestQuotaWithoutLimit(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.openSessions("studio", 2)
 	w.quota(studio, `{"limit":2147483647,"active":2,"remaining":2147483645}`)
@@ -62,7 +62,7 @@ func TestQuotaWithoutALimit(t *testing.T) {
 
 // The tenth read within a second with one key gets 429
 // (docs/contract/realtime.md#quota).
-func TestQuotaIsPolledSlowly(t *testing.T) {
+func TestQuotaReadsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{sessions: 3})
 	w.stopClock()
 	second := w.newKey("studio")

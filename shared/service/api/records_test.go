@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// recordCalls creates records by each kind of call, with an admin key and a key of the same
-// account that gets a budget. It returns the answers by name.
+// recordCalls makes each kind of call that creates records, with an admin key and another key of the same
+// account, which gets a budget. It returns the responses by name.
 func (w *world) recordCalls(key, other, file string) map[string]answer {
 	body := func(method, path, text string) answer {
 		return w.request(method, path, key, strings.NewReader(text), "Content-Type: application/json")
@@ -27,8 +27,8 @@ func (w *world) recordCalls(key, other, file string) map[string]answer {
 	}
 }
 
-// Records that calls create leave the disk's reserve free, like uploads: such calls are refused, while
-// reading and deleting continue.
+// Like uploads, calls that create records are rejected if they would use the disk's reserve. Reading and
+// deleting still work.
 func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
 	var full atomic.Bool
 	w := newWorld(t, setup{free: func() (int64, error) {
@@ -59,9 +59,9 @@ func TestRecordsLeaveTheDiskItsReserve(t *testing.T) {
 	w.keep(studio, "x")
 }
 
-// An account may create a limited number of bytes of records in a day, whether it deletes
-// them or not. Other accounts notice nothing.
-func TestRecordsOfAnAccountAreLimited(t *testing.T) {
+// The bytes of records that an account may create per day are limited, even if it deletes them. Other
+// accounts are not affected.
+func TestRecordsPerAccountAreLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	admins := map[string]string{"studio": w.newAdmin("studio"), "rival": w.newAdmin("rival")}
 	others := map[string]string{}
@@ -73,7 +73,7 @@ func TestRecordsOfAnAccountAreLimited(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.stopClock() // 12 KiB are free again each second
+	w.stopClock() // the limit recovers by 12 KiB per second
 	made := 0
 	for size := 8 << 20; size > 1; {
 		token := credential.Token{
@@ -98,13 +98,13 @@ func TestRecordsOfAnAccountAreLimited(t *testing.T) {
 		return n
 	}
 	if n := refused("studio"); n != 4 { // all but the announced file, whose number is limited
-		t.Errorf("%d calls are refused", n)
+		t.Errorf("%d calls were rejected", n)
 	}
 	if n := refused("rival"); n != 0 {
-		t.Errorf("%d calls of another account are refused", n)
+		t.Errorf("%d calls of another account were rejected", n)
 	}
 	w.pass(time.Hour)
 	if n := refused("studio"); n != 0 {
-		t.Errorf("an hour later %d calls are refused", n)
+		t.Errorf("an hour later %d calls were rejected", n)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/service/api"
 )
 
-func TestTheRootLeadsToTheDescription(t *testing.T) {
+func TestRootLinksToDocumentation(t *testing.T) {
 	w := newWorld(t, setup{})
 	a := w.get("/", "")
 	var body map[string]string
@@ -30,8 +30,8 @@ func TestTheRootLeadsToTheDescription(t *testing.T) {
 	}
 }
 
-// Every method that Allow lists is answered, any other gets 405.
-func TestAllowListsTheAnsweredMethods(t *testing.T) {
+// Methods that Allow does not list get 405.
+func TestAllowListsSupportedMethods(t *testing.T) {
 	w := newWorld(t, setup{})
 	methods := []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 	paths := map[string]bool{"/v1/jobs/gen-2.5": true, "/v1/jobs/gen-latest": true, "/v1/generate/gen-image-2": true,
@@ -67,9 +67,8 @@ func TestAllowListsTheAnsweredMethods(t *testing.T) {
 	}
 }
 
-// A <video> or an <img> can show a result or a stored file by a client token in the
-// query.
-func TestContentByATokenInTheQuery(t *testing.T) {
+// With a client token in the query, <video> and <img> can show a result or a stored file.
+func TestContentAcceptsTokenInQuery(t *testing.T) {
 	w := newWorld(t, setup{})
 	done := w.submit(studio)
 	w.start(done)
@@ -104,8 +103,7 @@ func TestContentByATokenInTheQuery(t *testing.T) {
 				t.Errorf("%s with %q: %d %s", path, secret, a.status, a.body)
 			}
 		}
-		// The header takes precedence, and routes without query tokens ignore the
-		// query.
+		// The header takes precedence, and routes without query tokens ignore the query.
 		if a := w.get(path+"?api_key="+token.Secret, "ck_0123456789"); a.status != 401 {
 			t.Errorf("%s with a wrong header: %d", path, a.status)
 		}

@@ -17,7 +17,6 @@ type share struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// askShare asks for a link to a job's result.
 func (w *world) askShare(id, key, body string, header ...string) answer {
 	w.t.Helper()
 	return w.request("POST", "/v1/jobs/"+id+"/shares", key, strings.NewReader(body), header...)
@@ -37,8 +36,8 @@ func (w *world) share(id, body string) (made share, path string) {
 	return made, path
 }
 
-// A link gives the result to anyone, in whole or in part, and nothing else.
-func TestShare(t *testing.T) {
+// Anyone with the link can read the result or a range of it, and nothing else.
+func TestShareGivesAccessToOneResult(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "private name.mp4", clip(t)}, text("prompt", "a secret")))
 	for _, key := range []string{studio} {
@@ -96,8 +95,8 @@ func TestShare(t *testing.T) {
 	}
 }
 
-// A link ends when it is asked to, and with the result at the latest.
-func TestTheEndOfAShare(t *testing.T) {
+// A link expires at the requested time, or with the result if that is earlier.
+func TestShareExpires(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock()
 	id := w.submit(studio)
@@ -138,9 +137,8 @@ func TestTheEndOfAShare(t *testing.T) {
 	}
 }
 
-// A client token shares nothing: a link would outlive it. A failed job has nothing to
-// share.
-func TestWhoShares(t *testing.T) {
+// A client token cannot share a result, because the link would outlive it. A failed job has no result.
+func TestClientTokenCannotShare(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.start(id)
@@ -156,8 +154,8 @@ func TestWhoShares(t *testing.T) {
 	}
 }
 
-// A link leads to where the client reaches the service, below the path of a proxy too.
-func TestAShareBehindAProxy(t *testing.T) {
+// A link uses the address at which the client reaches the service, including the path of a proxy.
+func TestShareURLIncludesProxyPrefix(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.start(id)

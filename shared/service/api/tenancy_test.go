@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// tenancy is an account with one resource of every kind, and another account that
-// tries to reach them.
+// tenancy is an account with one resource of each kind, and another account that tries to access them.
 type tenancy struct {
 	*world
-	// pending and completed are jobs, stored is a file, picture one with a thumbnail, key the id of a key,
-	// announced the signed URL of a pending file: all of the account studio.
+	// All belong to the account studio: pending and completed are jobs, stored is a file, picture is
+	// a file with a thumbnail, key is the id of a key, announced is the signed URL of a pending
+	// file.
 	pending, completed, stored, picture, md5, key, announced string
 	checks                                                   int
 }
@@ -49,8 +49,7 @@ func newTenancy(t *testing.T) *tenancy {
 	return y
 }
 
-// answered checks a response's status, and that it reveals nothing of the account
-// studio.
+// answered checks a response's status, and that the response reveals nothing about the account studio.
 func (y *tenancy) answered(what string, a answer, status int) {
 	y.t.Helper()
 	y.checks++
@@ -64,9 +63,9 @@ func (y *tenancy) answered(what string, a answer, status int) {
 	}
 }
 
-// No credential of another account reaches a resource by any route: the response
-// is, byte for byte, that for a resource that does not exist.
-func TestTenancyByID(t *testing.T) {
+// No credential of another account can access a resource through any route. The response is identical to
+// that for a missing resource.
+func TestAccountsAreIsolatedByID(t *testing.T) {
 	y := newTenancy(t)
 	callers := map[string]string{
 		"key": rival, "admin key": y.newAdmin("rival"), "token": y.mint(rival, credential.Scope{}),
@@ -77,8 +76,8 @@ func TestTenancyByID(t *testing.T) {
 		isToken := name != "key" && name != "admin key"
 		for _, route := range []struct {
 			method, path, id, unknown string
-			// keyOnly routes refuse every token before any lookup; adminOnly routes
-			// also refuse plain keys.
+			// keyOnly routes reject every token before any lookup; adminOnly routes also reject
+			// plain keys.
 			keyOnly, adminOnly bool
 		}{
 			{"GET", "/v1/jobs/%s", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
@@ -128,7 +127,7 @@ func TestTenancyByID(t *testing.T) {
 				}
 			}
 		}
-		// A client token in the query reaches no further.
+		// A client token in the query gives no further access.
 		if isToken {
 			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events", "/v1/jobs/" + y.pending + "/preview",
 				"/v1/uploads/" + y.stored, "/v1/uploads/" + y.picture + "/thumbnail"} {
@@ -148,8 +147,7 @@ func TestTenancyByID(t *testing.T) {
 	}
 }
 
-// An account's lists, references, names and issued credentials are isolated from other accounts.
-func TestTenancyOfListsAndNames(t *testing.T) {
+func TestAccountsAreIsolatedInLists(t *testing.T) {
 	y := newTenancy(t)
 	y.keep(studio, "another")
 	for _, path := range []string{"/v1/jobs", "/v1/files"} {
@@ -197,7 +195,7 @@ func TestTenancyOfListsAndNames(t *testing.T) {
 	if keys := y.get("/v1/keys", y.newAdmin("rival")); keys.status != 200 || strings.Contains(keys.body, y.key) {
 		t.Errorf("the rival's keys: %d %s", keys.status, keys.body)
 	}
-	// A signature is valid for one upload only.
+	// A signature is valid for only one upload.
 	for _, query := range []string{"", "?expires=9999999999&signature=" + strings.Repeat("a", 43)} {
 		a := y.request("PUT", "/v1/uploads/"+y.announced+query, rival, strings.NewReader("hello"))
 		y.answered("bytes for the studio's upload "+query, a, 403)

@@ -25,9 +25,9 @@ func (w *world) store(id string, pictures job.Thumbnails) {
 	}
 }
 
-// A completed job has a picture of its result, and of its input if any, for every credential that may
-// read the job and for as long as the result.
-func TestThumbnail(t *testing.T) {
+// A completed job has a picture of its result and its input, if any. Every credential that may read the job
+// can read them until the result expires.
+func TestThumbnailShowsResultAndInput(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "watercolor")))
 	path := "/v1/jobs/" + id + "/thumbnail"
@@ -86,7 +86,7 @@ func TestThumbnail(t *testing.T) {
 	if a := w.get(path+"?of=mask", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","of"]`) {
 		t.Errorf("of something else: %d %s", a.status, a.body)
 	}
-	// Images have no poster, so the thumbnail replaces it.
+	// Images have no poster, so the thumbnail is sent instead.
 	w.photograph(id, "small result", "")
 	if a := w.get(path+"?size=poster", studio); a.status != 200 || a.body != "small result" ||
 		a.header.Get("ETag") != w.get(path, studio).header.Get("ETag") {
@@ -98,8 +98,8 @@ func TestThumbnail(t *testing.T) {
 	}
 }
 
-// The pictures of a completed job may come a moment later. A job may have none.
-func TestThumbnailsThatFollow(t *testing.T) {
+// The pictures of a completed job may appear shortly after its end. A job may have no pictures.
+func TestLateThumbnailsAreAwaited(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.submit(studio)
 	w.start(id)
@@ -107,7 +107,7 @@ func TestThumbnailsThatFollow(t *testing.T) {
 	path := "/v1/jobs/" + id + "/thumbnail"
 	answers := make(chan answer)
 	go func() { answers <- w.get(path, studio) }()
-	time.Sleep(20 * time.Millisecond) // it may look before the pictures are there, or after
+	time.Sleep(20 * time.Millisecond) // the request may arrive before or after the pictures
 	w.photograph(id, "small result", "")
 	if a := patience.Receive(t, "answers", answers); a.status != 200 || a.body != "small result" {
 		t.Errorf("got %d %s", a.status, a.body)

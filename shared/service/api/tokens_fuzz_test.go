@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Any token request is refused with problems that can be encoded as JSON, or returns a token within the
+// Any token request is rejected with problems that can be encoded as JSON, or results in a token within the
 // limits of docs/contract/auth.md#client-tokens.
 func FuzzTokenRequest(f *testing.F) {
 	for _, seed := range []string{

@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Inference models are added and removed while the service runs.
-func TestATokenMayNameAModelThatCameLater(t *testing.T) {
+// Inference models can change while the service runs.
+func TestTokenAcceptsAddedModel(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {
 		t.Fatal(err)

@@ -11,15 +11,14 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// newToken asks for a client token.
 func (w *world) newToken(key, body string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPost, "/v1/client/tokens", key, strings.NewReader(body), "Content-Type: application/json")
 }
 
-// Client tokens, as docs/contract/auth.md#client-tokens describes them. The responses are in
-// testdata/golden, by case, without the parts that differ from run to run.
-func TestClientTokenRequests(t *testing.T) {
+// docs/contract/auth.md#client-tokens specifies client tokens. testdata/golden holds the response for each
+// case, without random values.
+func TestClientTokenRequestIsValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	names := func(n int, name string) string {
 		return `["` + strings.Join(strings.Fields(strings.Repeat(name+" ", n)), `","`) + `"]`
@@ -100,7 +99,6 @@ func TestClientTokenRequests(t *testing.T) {
 	golden(t, "client-tokens", outcomes)
 }
 
-// refusal returns the outcome of a request with invalid content.
 func (w *world) refusal(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}
@@ -137,7 +135,7 @@ func TestOnlyTheHashOfAClientTokenIsStored(t *testing.T) {
 	}
 }
 
-func TestATokenBodyIsLimited(t *testing.T) {
+func TestTokenBodyIsLimited(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := `{"metadata": {"k": "` + strings.Repeat("x", 2<<20) + `"}}`
 	if a := w.newToken(studio, long); a.status != 413 || a.detail() != "The request's body is larger than 262144 bytes." {

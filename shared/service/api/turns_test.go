@@ -20,14 +20,14 @@ import (
 	"cutroom/shared/engine"
 )
 
-// named is a store of blobs that hold their names.
+// named is a store in which each blob contains its name.
 type named struct{ blob.Store }
 
 func (named) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(name)), nil
 }
 
-// gifs is a store of small pictures that hold their names, without thumbnails.
+// gifs is a store of small pictures without thumbnails. Each picture contains its name.
 type gifs struct{ named }
 
 func (gifs) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {
@@ -41,7 +41,7 @@ func (gifs) Put(context.Context, string, io.Reader) (int64, error) { return 0, n
 
 func (gifs) Head(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
 
-// slow is a verifier, and a maker of pictures, whose files each take until the test ends them.
+// slow verifies files and makes pictures. Each file takes until the test ends it.
 type slow struct{ begun, end chan string }
 
 // Posters makes the picture of a file whose name is its content.
@@ -60,9 +60,8 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	return origin.Report{State: origin.None}, err
 }
 
-// An account whose files take long to verify does not delay another's, and two such accounts
-// delay a third by one file, however many requests they send. A request that waits too long is
-// asked to come again.
+// One account whose files take long to verify does not delay other accounts. Two such accounts delay a third
+// by only one file, however many requests they send. A request that waits too long gets a Retry-After.
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
@@ -76,7 +75,6 @@ func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	})
 }
 
-// Thumbnails of stored files are shared among accounts as the verifier is.
 func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
@@ -94,7 +92,7 @@ func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
 	})
 }
 
-// takeTurns sends requests of accounts for files that take until the test ends them.
+// takeTurns sends requests of several accounts for files that take until the test ends them.
 func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	t.Helper()
 	refused := make(chan error, 8)
@@ -112,7 +110,7 @@ func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
 	ask("modest", "one", "two")
 	ask("late", "only")
 	got := []string{<-v.begun, <-v.begun}
-	v.end <- "" // one of them, whichever it is
+	v.end <- "" // any of them
 	got = append(got, <-v.begun)
 	slices.Sort(got[:2])
 	if want := []string{"first", "one", "only"}; !slices.Equal(got, want) {

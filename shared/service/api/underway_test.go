@@ -25,11 +25,11 @@ import (
 type underWay struct {
 	w    *world
 	conn net.Conn
-	done chan struct{} // is closed when the server stops reading
+	done chan struct{} // closed when the server stops reading
 	sent int64
 }
 
-// formHead returns the head of a request whose form has a file that never ends.
+// formHead returns the head of a request whose form contains an endless file.
 func formHead(path, key, field string) string {
 	return "POST " + path + " HTTP/1.1\r\nHost: x\r\nx-api-key: " + key + "\r\n" +
 		"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n" +
@@ -48,7 +48,7 @@ func (w *world) announceHuge(key string) answer {
 	return w.announce(key, `{"filename":"a","mime_type":"a/b","size_bytes":400000000,"md5":"`+hexMD5("")+`"}`)
 }
 
-// begin sends the head of a request, then pieces until the server stops reading.
+// begin sends the head of a request, then pieces of the body until the server stops reading.
 func (w *world) begin(head string) *underWay {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -74,7 +74,7 @@ func (w *world) begin(head string) *underWay {
 	return u
 }
 
-// answer returns the server's response; the upload is still being sent.
+// answer returns the server's response while the upload is still being sent.
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
 	u.conn.SetReadDeadline(time.Now().Add(patience.Max))
@@ -90,7 +90,7 @@ func (u *underWay) answer() answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// onDisk returns the bytes of all blobs, including arriving ones.
+// onDisk returns the bytes of all blobs, including those that are still arriving.
 func (w *world) onDisk() (bytes int64) {
 	w.t.Helper()
 	for _, name := range w.files() {
@@ -103,7 +103,7 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// ways returns the ways of sending bytes: each function returns the head of a request.
+// ways returns the ways to send bytes. Each function returns the head of a request.
 func (w *world) ways() map[string]func(key string) string {
 	return map[string]func(string) string{
 		"a file": func(key string) string { return formHead("/v1/files", key, "file") },
@@ -115,8 +115,7 @@ func (w *world) ways() map[string]func(key string) string {
 	}
 }
 
-// Concurrent uploads, of whatever kind, cannot exceed an account's storage.
-func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
+func TestConcurrentUploadsStayWithinStorage(t *testing.T) {
 	const stored = 3_000_000
 	w := newWorld(t, setup{stored: stored})
 	token := w.mint(studio, credential.Scope{})
@@ -166,8 +165,7 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 	w.keep(studio, strings.Repeat("x", stored)) // everything is released
 }
 
-// The uploads in progress of an account, and of the server, are limited; a refused client gets a time
-// to retry.
+// The uploads in progress of an account and of the server are limited. A rejected client gets a Retry-After.
 func TestUploadsInProgressAreLimited(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 2, allUploads: 3})
@@ -198,9 +196,9 @@ func TestUploadsInProgressAreLimited(t *testing.T) {
 	}
 }
 
-// An account that fills the server with slow uploads cannot keep out an account with fewer, which takes
-// places from it until both have the same number.
-func TestSlowUploadsLeavePlacesToOtherAccounts(t *testing.T) {
+// If an account fills the server with slow uploads, an account with fewer uploads displaces them until both
+// have the same number.
+func TestSlowUploadsCannotBlockOtherAccounts(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		w := newWorld(t, setup{uploads: 64, allUploads: 16})
 		head := w.ways()[says]
@@ -244,8 +242,8 @@ func TestSlowUploadsLeavePlacesToOtherAccounts(t *testing.T) {
 	}
 }
 
-// An account's announced files are limited by number as well, even if no byte of
-// them arrives, and whatever kind of credential announced them.
+// The number of an account's announced files is limited for all kinds of credentials, even if no byte of them
+// arrives.
 func TestAnnouncedFilesAreLimited(t *testing.T) {
 	w := newWorld(t, setup{uploads: 2, stored: 500_000_000})
 	token := w.mint(studio, credential.Scope{})
@@ -264,7 +262,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u := w.begin(w.putHead(signed))
 	eventually(t, "bytes arrive", func() bool { return len(w.files()) == 2 })
 	w.pass(time.Minute)
-	// The one without bytes has expired; the other is kept by its bytes.
+	// The file without bytes has expired; arriving bytes keep the other one.
 	w.announced(w.announceHuge(studio))
 	if a := w.announceHuge(studio); a.status != 429 {
 		t.Errorf("with the one that arrives: %d %s", a.status, a.body)
@@ -272,8 +270,8 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	u.conn.Close()
 }
 
-// A sender whose credential ends is cut off in the middle of its upload, with the reason.
-func TestUploadsEndWithTheirCredential(t *testing.T) {
+// An upload is rejected with the reason if its credential ends while the bytes arrive.
+func TestUploadEndsWithItsCredential(t *testing.T) {
 	for says := range (&world{t: t}).ways() {
 		for ends, end := range map[string]func(w *world){
 			"revoked": func(w *world) {
@@ -307,8 +305,7 @@ func TestUploadsEndWithTheirCredential(t *testing.T) {
 	}
 }
 
-// No upload may use the disk space that is kept free: all together they hold no
-// more than the rest.
+// All uploads together cannot use the disk space that is reserved.
 func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	const room = 6 << 20
 	var w *world
@@ -339,9 +336,8 @@ func TestUploadsLeaveTheDiskItsReserve(t *testing.T) {
 	}
 }
 
-// A repeated request creates nothing that takes room: it gets the first request's
-// response, even if the account is full now, and stores nothing.
-func TestARepeatedUploadIntoAFullAccount(t *testing.T) {
+// A retry gets the first request's response and stores nothing, even if the account's storage is full.
+func TestRetriedUploadSucceedsInFullAccount(t *testing.T) {
 	video := clip(t)
 	w := newWorld(t, setup{stored: int64(len(video))})
 	again := func(path, field, content, key string) answer {

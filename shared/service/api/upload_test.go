@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// movie is the start of an MP4 whose frames follow and never end.
+// movie is the start of an MP4 with endless frames.
 const movie = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42\x00\x00\x00\x00mdat"
 
 // frames returns n bytes of varying content.
@@ -25,9 +25,8 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// A file over the limit is a problem of its part; the rest of the form is still
-// validated.
-func TestTheLimitOfAFile(t *testing.T) {
+// A file over the limit is a problem of its field. The rest of the form is still validated.
+func TestFileSizeIsLimited(t *testing.T) {
 	const limit = 1 << 20
 	w := newWorld(t, setup{maxUpload: limit})
 	exact := movie + string(frames(limit-len(movie)))

@@ -22,7 +22,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// announced is the response to an announcement as a client decodes it.
 type announced struct {
 	reference
 	Upload struct {
@@ -32,7 +31,6 @@ type announced struct {
 	}
 }
 
-// announce sends an announcement.
 func (w *world) announce(key, body string) answer {
 	w.t.Helper()
 	return w.request(http.MethodPost, "/v1/files", key, strings.NewReader(body), "Content-Type: application/json")
@@ -48,7 +46,6 @@ func (w *world) announced(a answer) announced {
 	return got
 }
 
-// announceBytes announces just these bytes.
 func (w *world) announceBytes(key, bytes string) announced {
 	w.t.Helper()
 	return w.announced(w.announce(key, fmt.Sprintf(`{"filename":"film.mp4","mime_type":"video/mp4","size_bytes":%d,`+
@@ -61,7 +58,7 @@ func (w *world) put(signed string, body io.Reader) answer {
 	return w.request(http.MethodPut, strings.TrimPrefix(signed, w.url), "", body)
 }
 
-// isUnknown asserts that the file does not exist for a client.
+// isUnknown asserts that no route of the client returns the file.
 func (w *world) isUnknown(key string, r reference) {
 	w.t.Helper()
 	for _, path := range []string{"/v1/files/" + r.ID, "/v1/files/by-md5/" + r.MD5} {
@@ -81,9 +78,9 @@ func (w *world) isUnknown(key string, r reference) {
 	}
 }
 
-// A large upload arrives at a signed URL, and the file exists once its bytes have
-// arrived (docs/contract/media.md#large-uploads).
-func TestAnUploadByASignedURL(t *testing.T) {
+// A large file is uploaded to a signed URL and exists once all its bytes have arrived
+// (docs/contract/media.md#large-uploads).
+func TestSignedURLUploadsFile(t *testing.T) {
 	w := newWorld(t, setup{maxUpload: 1000}) // which does not limit it
 	video := clip(t)
 	before := time.Now().UTC()
@@ -138,9 +135,8 @@ func TestAnUploadByASignedURL(t *testing.T) {
 	}
 }
 
-// Bytes that differ from the announcement are refused and change nothing: the URL
-// works until the right bytes arrive.
-func TestWrongBytesForASignedURL(t *testing.T) {
+// The URL stays valid until the correct bytes arrive.
+func TestSignedURLRejectsWrongBytes(t *testing.T) {
 	w := newWorld(t, setup{})
 	right := string(frames(300 << 10))
 	signed := w.announceBytes(studio, right)
@@ -201,8 +197,7 @@ func TestWrongBytesForASignedURL(t *testing.T) {
 	}
 }
 
-// Only the signed URL accepts bytes, for its file, until it expires.
-func TestURLsThatWereNotSigned(t *testing.T) {
+func TestUnsignedURLIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	signed, other := w.announceBytes(studio, "bytes"), w.announceBytes(studio, "bytes")
 	parsed, err := url.Parse(signed.Upload.URL)
@@ -241,9 +236,9 @@ func TestURLsThatWereNotSigned(t *testing.T) {
 	w.isUnknown(studio, signed.reference)
 }
 
-// The same bytes may be uploaded twice at once, as when a client times out and
-// retries: the file is complete either way.
-func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
+// A client that times out and retries may upload the same bytes twice concurrently. The file is complete
+// either way.
+func TestSignedURLSurvivesConcurrentUploads(t *testing.T) {
 	w := newWorld(t, setup{stored: 100 << 20})
 	bytes := string(frames(2 << 20))
 	signed := w.announceBytes(studio, bytes)
@@ -276,8 +271,8 @@ func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
 	})
 }
 
-// All problems of an announcement are returned at once.
-func TestAnnouncements(t *testing.T) {
+// The response reports all problems of an announcement.
+func TestAnnouncementsAreValidated(t *testing.T) {
 	w := newWorld(t, setup{})
 	hash := strings.Repeat("0123456789abcdef", 2)
 	valid := map[string]any{"filename": "film.mp4", "mime_type": "video/mp4", "size_bytes": 5_000_000_000, "md5": hash}
@@ -351,9 +346,8 @@ func TestAnnouncements(t *testing.T) {
 	}
 }
 
-// Files are streamed to the blob store in both ways: the memory that they need does
-// not depend on their size.
-func TestLargeFilesTakeLittleMemory(t *testing.T) {
+// Files are streamed to the blob store, so the required memory does not depend on their size.
+func TestLargeFileNeedsLittleMemory(t *testing.T) {
 	const size = 96 << 20
 	w := newWorld(t, setup{})
 	w.keep(studio, "x") // warms up the database

@@ -15,9 +15,8 @@ import (
 
 const hook = "https://example.com/hook"
 
-// Every job's form accepts a webhook, multipart or urlencoded; a synchronous call
-// does not.
-func TestAJobMayNameAWebhook(t *testing.T) {
+// Every job's form accepts a webhook, multipart or urlencoded. A synchronous call does not.
+func TestJobAcceptsWebhook(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, model := range []string{"gen-restyle-2", "gen-2.5", "gen-vton-latest", "gen-clip"} {
 		id := w.accepted(w.post(model, studio, upload("data", clip(t)), text("prompt", "x"), text("webhook_url", hook)))
@@ -38,9 +37,9 @@ func TestAJobMayNameAWebhook(t *testing.T) {
 	}
 }
 
-// Problems of a webhook URL are returned with the others, in the order of the
-// fields, and the request leaves nothing behind.
-func TestInvalidWebhookURLs(t *testing.T) {
+// Problems of a webhook URL are reported with the others in the order of the fields. The request leaves
+// nothing behind.
+func TestInvalidWebhookURLIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
 	for value, message := range map[string]string{
@@ -73,8 +72,8 @@ func TestInvalidWebhookURLs(t *testing.T) {
 	w.nothingStays()
 }
 
-// The message holds the job as its status endpoint shows it.
-func TestTheMessageOfAWebhook(t *testing.T) {
+// The message contains the job as its status endpoint shows it.
+func TestWebhookMessageShowsTheJob(t *testing.T) {
 	w := newWorld(t, setup{})
 	completed, failed := w.submit(studio), w.submit(studio)
 	w.start(completed)
@@ -106,8 +105,7 @@ func TestTheMessageOfAWebhook(t *testing.T) {
 	}
 }
 
-// The secret is the account's own, and signs its messages.
-func TestTheSecretOfWebhooks(t *testing.T) {
+func TestWebhookSecretIsPerAccount(t *testing.T) {
 	w := newWorld(t, setup{})
 	mine, theirs := w.get("/v1/webhooks/secret", studio), w.get("/v1/webhooks/secret", rival)
 	if mine.status != http.StatusOK ||
@@ -119,8 +117,8 @@ func TestTheSecretOfWebhooks(t *testing.T) {
 	}
 }
 
-// The log shows each attempt, but nothing of a response except its status.
-func TestTheLogOfAWebhook(t *testing.T) {
+// Of a response, the log shows only the status.
+func TestWebhookLogShowsAttempts(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook)))
 	path := "/v1/jobs/" + id + "/deliveries"

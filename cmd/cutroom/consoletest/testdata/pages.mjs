@@ -11,7 +11,7 @@ export async function signIn(visit) {
   await page.goto(env.URL + "/");
   equal(new URL(page.url()).pathname, "/console/", "the root leads a browser to");
   const alert = page.getByRole("alert");
-  for (const [key, words] of [["ck_no_such_key_here", "does not know this key"], ["ek_a_client_token", "client token"], ["hello", "keys start with ck_"]]) {
+  for (const [key, words] of [["ck_no_such_key_here", "key is unknown"], ["ek_a_client_token", "client token"], ["hello", "keys start with ck_"]]) {
     await page.getByLabel("API key").fill(key);
     await page.getByRole("button", { name: "Sign in" }).click();
     await alert.filter({ hasText: words }).waitFor();

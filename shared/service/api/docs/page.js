@@ -67,11 +67,11 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields lists the properties of an object, including nested objects. around has the enclosing
+// fields lists the properties of an object, including nested objects. around contains the enclosing
 // schemas, so that a recursive schema is listed once.
 function fields(schema, around = []) {
   schema = follow(schema) || {};
-  if (around.includes(schema)) return make("p", {}, "It has the fields of the enclosing object.");
+  if (around.includes(schema)) return make("p", {}, "The same fields as the enclosing object.");
   around = [...around, schema];
   if (schema.type === "array" || schema.items) return fields(schema.items, around);
   if (schema.anyOf && !schema.properties) {
@@ -117,7 +117,7 @@ function figure(caption, text) {
 
 let language = "curl"; // of all samples
 
-// samples returns a figure with the same in several languages: pairs of the language
+// samples returns a figure with the same sample in several languages, as pairs of the language
 // and the text.
 function samples(texts) {
   const shown = figure("", "");
@@ -159,7 +159,7 @@ function response(status, answer) {
   return make("details", { class: "response" }, make("summary", {}, head), make("div", { class: "inside" }, inside));
 }
 
-// responses lists the responses of an operation. Refusals that operations share are
+// responses lists the responses of an operation. Errors that operations share are
 // folded into one line.
 function responses(operation) {
   const all = Object.entries(operation.responses);
@@ -186,7 +186,7 @@ function input(name, schema, example, file) {
   return make("input", { name, type: "text", autocomplete: "off", value: example === undefined ? "" : example });
 }
 
-// takesReferences matches the paths whose files may be named by the ids of stored ones.
+// takesReferences matches the paths that accept the id of a stored file instead of a file.
 const takesReferences = /^\/v1\/(jobs|generate)\//;
 
 // tryIt returns a form that sends the operation's request from this page.
@@ -205,7 +205,7 @@ function tryIt(currentPath, method, operation) {
     for (const [name, schema] of properties) {
       const file = follow(schema).format === "binary";
       rows.push([name, input(name, schema, suggested(schema), file)]);
-      if (file && takesReferences.test(currentPath())) rows.push([`${name}, stored`, make("input", { name: `stored:${name}`, type: "text", autocomplete: "off", placeholder: "file_…, in place of a file" })]);
+      if (file && takesReferences.test(currentPath())) rows.push([`${name}, stored`, make("input", { name: `stored:${name}`, type: "text", autocomplete: "off", placeholder: "file_… instead of a file" })]);
     }
   }
   const outcome = make("div", { class: "outcome", "aria-live": "polite" });
@@ -328,7 +328,7 @@ function wordsOf(tag, path, operation) {
   return [tag.name, operation.summary, path, operation.description || "", ...(operation.parameters || []).map(one => follow(one).name), ...new Set(bodies.flatMap(body => namesOf(body.schema)))];
 }
 
-// narrow shows the links that contain a text, with the field if the text is found there.
+// narrow shows the links that contain a text. If the text is in a field, it names the field.
 function narrow(nav, nothing, text) {
   const wanted = plain(text);
   nav.querySelectorAll("a").forEach(link => {
@@ -352,7 +352,7 @@ function show() {
     make("h1", {}, api.info.title, make("span", { class: "version" }, api.info.version)),
     make("p", { class: "lead" }, api.info.summary), paragraphs(api.info.description)),
     make("div", { class: "key" }, make("label", { for: "key" }, "Key for “Try it”"), keyInput,
-      make("p", {}, prose(api.components.securitySchemes.key.description)), make("p", {}, "It stays in this page and is gone when the page is closed.")));
+      make("p", {}, prose(api.components.securitySchemes.key.description)), make("p", {}, "The key stays in this page until the page is closed.")));
   nav.replaceChildren(filter, nothing);
   for (const tag of api.tags) {
     const list = operations(tag.name);
@@ -391,6 +391,6 @@ fetch("openapi.json").then(answer => {
   base = new URL(api.servers[0].url, location.href).href.replace(/\/$/, "");
   show();
 }).catch(failure => {
-  document.getElementById("top").replaceChildren(make("p", {}, "The interface could not be shown: " + failure.message));
-  throw failure; // onto the browser's console, which shows its place
+  document.getElementById("top").replaceChildren(make("p", {}, "Cannot show the documentation: " + failure.message));
+  throw failure; // the browser's console shows its location
 });

@@ -1,10 +1,10 @@
 "use strict";
-// The protocol of realtime sessions, which OpenAPI has no words for.
+// The protocol of realtime sessions, which OpenAPI cannot describe.
 
 const sent = [
-  ["prompt", "prompt, enhance_prompt", "Changes the prompt. Answered with prompt_ack."],
-  ["set_image", "image_ref or image_data; prompt, enhance_prompt", "Sets the reference image: the id of a stored file, or base64. null removes it. Answered with set_image_ack."],
-  ["(binary)", "a JPEG", "A frame to edit. At most two should be unanswered."],
+  ["prompt", "prompt, enhance_prompt", "Changes the prompt. The server replies with prompt_ack."],
+  ["set_image", "image_ref or image_data; prompt, enhance_prompt", "Sets the reference image: the id of a stored file, or base64. null removes it. The server replies with set_image_ack."],
+  ["(binary)", "a JPEG", "A frame to edit. Send at most two frames ahead of the edited ones."],
 ];
 const received = [
   ["queue_position", "position, queue_size", "Each second while you wait for a session, after queue=true in the address."],
@@ -13,8 +13,8 @@ const received = [
   ["set_image_ack", "success, error", "After each set_image."],
   ["generation_tick", "seconds", "Every second: the length of the session so far."],
   ["generation_ended", "seconds, reason", "Last, if the server ends the session: max_session_duration, idle, key_revoked, too_many_messages, message_too_large, session_lost, internal_error or server_stopping."],
-  ["error", "error", "Something that was sent is refused; also before the connection is closed with 1008 or 1013."],
-  ["(binary)", "a JPEG", "The frame, edited. The newest frame wins: one that waits is replaced by the next, and never answered."],
+  ["error", "error", "A message was rejected. Also sent before the connection is closed with 1008 or 1013."],
+  ["(binary)", "a JPEG", "An edited frame. The newest frame wins: it replaces a waiting frame, which is then not edited."],
 ];
 
 const sessionSamples = address => [["JavaScript", `// An app uses a client token (ek_…), never a permanent key.

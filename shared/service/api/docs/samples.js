@@ -2,7 +2,7 @@
 // Samples that call an operation: with curl, in Python and in JavaScript. They are made from one
 // description of the request.
 
-// requestOf describes a sample call: {method, url, headers, form, json, bytes, save}, form is a
+// requestOf describes a sample call: {method, url, headers, form, json, bytes, save}. form is a
 // list of [name, value], and a file's value is {file}.
 function requestOf(path, method, operation) {
   const request = { method: method.toUpperCase(), url: serverOf(path), headers: credentialOf(operation, "") };
@@ -49,7 +49,7 @@ function curl(request) {
   return words.join(" \\\n  ");
 }
 
-// literal writes a value of JSON in Python.
+// literal returns a JSON value as Python code.
 function literal(value, indent = "") {
   if (value === null) return "None";
   if (typeof value === "boolean") return value ? "True" : "False";
@@ -59,7 +59,7 @@ function literal(value, indent = "") {
   return parts.length ? `${list ? "[" : "{"}\n${parts.join(",\n")},\n${indent}${list ? "]" : "}"}` : list ? "[]" : "{}";
 }
 
-// python returns a program that uses the library requests.
+// python returns a program that uses the requests library.
 function python(request) {
   const lines = [`requests.${request.method.toLowerCase()}(`, `    ${JSON.stringify(request.url)},`];
   const headers = request.headers.map(([name, text]) => `"${name}": ${text ? `"${text}" + ` : ""}os.environ["CUTROOM_API_KEY"]`);
@@ -78,7 +78,7 @@ function python(request) {
   return [...(headers.length ? ["import os", ""] : []), "import requests", "", `answer = ${lines.join("\n")}`, ...rest].join("\n");
 }
 
-// javascript returns a module for Node.js; it also runs in a browser if the files are replaced.
+// javascript returns a module for Node.js. It also runs in a browser if the files are replaced.
 function javascript(request) {
   const files = (request.form || []).some(([, value]) => value.file) || request.bytes;
   const lines = [];

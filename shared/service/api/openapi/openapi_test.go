@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// deployOf returns a deploy with a catalog and settings that are not the defaults.
+// deployOf returns a deployment with a custom catalog and custom settings.
 func deployOf(t *testing.T, family string) Deploy {
 	t.Helper()
 	known, err := catalog.Default(family)
@@ -30,9 +30,9 @@ func deployOf(t *testing.T, family string) Deploy {
 	}
 }
 
-// No example and no word of the overlay is left in a deploy's document, whatever
-// characters a setting has.
-func TestNothingIsLeftToFillIn(t *testing.T) {
+// The document of a deployment contains neither examples nor placeholders, whatever characters a setting
+// has.
+func TestPlaceholdersAreFilledIn(t *testing.T) {
 	for _, family := range []string{"gen", "acme"} {
 		t.Run(family, func(t *testing.T) {
 			text, err := Document(deployOf(t, family))
@@ -63,8 +63,8 @@ func TestNothingIsLeftToFillIn(t *testing.T) {
 	}
 }
 
-// An overlay's changes, which leave it and the document unchanged.
-func TestApply(t *testing.T) {
+// Applying an overlay does not modify the overlay or the original document.
+func TestApplyFollowsTheOverlay(t *testing.T) {
 	const document = `{a: {b: [1, {c: x}], d: old}, "e f": {}}`
 	for _, c := range []struct{ name, actions, want string }{
 		{"nothing", `[]`, `{a: {b: [1, {c: x}], d: old}, "e f": {}}`},
@@ -90,7 +90,7 @@ func TestApply(t *testing.T) {
 	}
 }
 
-func TestTargetsThatAreRefused(t *testing.T) {
+func TestInvalidTargetIsRejected(t *testing.T) {
 	for _, target := range []string{
 		"", "a", "$.z", "$.a.z", "$.a.b[2]", "$.a.b[-1]", "$.a.b[01]", "$.a[0]", "$.a.b.c", "$..c", "$.*", "$.a.b[*]", "$.a.b[?@.c]",
 		"$['a", "$.", "$.a.b[99999999999999999999]", "$.a.d.e",

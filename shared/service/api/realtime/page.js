@@ -1,5 +1,5 @@
 "use strict";
-// The page: frames from the source to the session and back, and the controls.
+// The page sends frames from the source to the session and shows the edited frames.
 
 const element = id => document.getElementById(id);
 const { models, webrtc } = JSON.parse(element("settings").textContent);
@@ -84,7 +84,7 @@ function drawSource(now) {
 
 function loop(now) {
   requestAnimationFrame(loop);
-  // A display's frames are never spaced quite evenly.
+  // The intervals between frames of a display vary.
   if (now - lastDrawn < 1000 / framesPerSecond - 4) return;
   lastDrawn = now;
   drawOriginal(now);
@@ -109,13 +109,12 @@ async function showEdited(blob, latency) {
     shown = order;
     draw(picture, picture.width, picture.height);
     const took = stopwatch.took(picture, picture.width, picture.height, performance.now());
-    // If no stamp can be read, the time since sending is a good estimate.
+    // Without a readable stamp, the time since sending is a good estimate.
     count(isNaN(took) ? latency : took);
   }
   picture.close();
 }
 
-// draw draws an edited picture.
 function draw(picture, width, height) {
   const canvas = element("edited");
   if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
@@ -125,7 +124,7 @@ function draw(picture, width, height) {
 function showVideo(stream) {
   const video = element("video"), current = session;
   video.srcObject = stream;
-  video.play().catch(() => {}); // it is muted, and its source may be gone again
+  video.play().catch(() => {}); // its source may have been removed
   const seen = (_, frame) => {
     if (session !== current) return;
     video.requestVideoFrameCallback(seen);
@@ -136,7 +135,7 @@ function showVideo(stream) {
   video.requestVideoFrameCallback(seen);
 }
 
-// count notes a picture that is shown and how long it took.
+// count records a shown picture and its latency.
 function count(latency) {
   pictures++;
   frames.push({ at: performance.now(), latency });
@@ -145,13 +144,13 @@ function count(latency) {
 
 // The transport
 
-const measured = "Latency is the time from drawing a picture to showing it edited, read off the stamp in its lower right corner.";
+const measured = "Latency is the time from drawing a picture to showing it edited, read from the stamp in its lower right corner.";
 let way; // the video's protocol, "udp" or "tcp"
 
 function showTransport() {
   const video = session !== undefined && session.byVideo();
   const { dataset } = document.body, player = element("video");
-  // The video's last picture stays in view.
+  // The last picture of the video stays visible.
   if (!video && dataset.transport === "webrtc" && player.videoWidth) draw(player, player.videoWidth, player.videoHeight);
   dataset.transport = video ? "webrtc" : pictures && session ? "jpeg" : "";
   let how = "";
@@ -203,7 +202,7 @@ async function readQuota() {
     readQuotaSoon(2000);
   } catch (refusal) {
     element("quota").textContent = "–";
-    // A refused key is not tried again until it changes.
+    // A rejected key is not tried again until it changes.
     if (refusal.status !== 401 && refusal.status !== 403) readQuotaSoon(5000);
   }
 }
@@ -252,11 +251,11 @@ function ended(text) {
   frames = [];
   pictures = 0;
   framesNotice = "";
-  shown = arrived; // pictures still being decoded are not shown any more
+  shown = arrived; // pictures that are still being decoded are not shown
   show("closed", "Not connected");
   element("empty").lastElementChild.textContent = "Connect to see it.";
   showTime();
-  // The current prompt waits for the next session. A refusal stays in view.
+  // The current prompt applies to the next session. Errors stay visible.
   if (isApplied("prompt-state")) promptWaits();
   if (isApplied("image-state")) imageWaits();
   complain(text);
@@ -268,10 +267,10 @@ function disconnect() {
   ended("");
 }
 
-// wait shows that the account's sessions are all open, and this one's place in the queue.
+// wait shows the place in the queue when the account has reached its limit of sessions.
 function wait(position, size) {
   show("opening", "In line");
-  element("empty").lastElementChild.textContent = `All sessions of the account are open. This one is number ${position} of ${size} in the queue and starts automatically.`;
+  element("empty").lastElementChild.textContent = `The account has reached its limit of sessions. This session is number ${position} of ${size} in the queue and starts automatically.`;
 }
 
 function hear(message) {
@@ -289,7 +288,7 @@ function hear(message) {
     if (message.success) return noteImage(message);
     return note("image-state", message.error, "bad");
   case "error":
-    // The close that follows a refusal says the same, in this page's words.
+    // The close event that follows an error is shown instead.
     return complain(message.error);
   }
 }
@@ -321,7 +320,7 @@ function noteFrames(text) {
   else note("image-state", "No image.");
 }
 
-// While a prompt is typed, the page shows how it would be read.
+// While the user types a prompt, the page shows how the engine would interpret it.
 
 let asking = 0, askTimer;
 
@@ -344,7 +343,7 @@ const imageWaits = () => note("image-state", image ? "In use once you are connec
 
 function applyPrompt(text) {
   asked = text.trim();
-  asking++; // a running forecast is outdated
+  asking++; // ignore the result of a running request
   clearTimeout(askTimer);
   element("examples").querySelectorAll("button").forEach(chip => chip.setAttribute("aria-pressed", String(chip.textContent === asked)));
   if (!session || !session.say({ type: "prompt", prompt: asked })) promptWaits();
@@ -417,11 +416,11 @@ async function changeSource() {
     await video.play();
   } catch (failure) {
     usePattern({
-      NotAllowedError: "The browser does not let this page use the camera. Allow it in the address bar and choose the camera again.",
+      NotAllowedError: "The browser blocks the camera. Allow it in the address bar and choose the camera again.",
       NotFoundError: "This device has no camera.",
       NotReadableError: "Another program uses the camera.",
-      SecurityError: "A browser lets pages use the camera on https and on localhost only.",
-    }[failure.name] || `The camera cannot be used: ${failure.message}`);
+      SecurityError: "Browsers allow the camera only on https and on localhost.",
+    }[failure.name] || `Cannot use the camera: ${failure.message}`);
   }
 }
 

@@ -1,5 +1,5 @@
 "use strict";
-// The test pattern: a moving landscape with features that edits work on: smooth and
+// The test pattern: a moving landscape with features that edits change: smooth and
 // detailed areas, edges, saturated and skin-like colours, light and dark.
 
 const ridges = [

@@ -28,7 +28,7 @@ function fields(bytes) {
   };
   while (at < bytes.length) {
     const tag = integer(), value = integer(), all = found[tag >> 3] ??= [];
-    // The used messages have only integers, and fields with a length.
+    // These messages contain only integers and fields with a length.
     all.push(tag & 2 ? bytes.subarray(at, at += value) : value);
   }
   return found;
@@ -40,29 +40,29 @@ const description = { type: 1, sdp: 2 }, join = { iceServers: 5 }, iceServer = {
 
 const texts = list => (list || []).map(bytes => new TextDecoder().decode(bytes));
 
-// serversIn returns the servers of a join that relay, for RTCPeerConnection.
+// serversIn returns the relay servers in a join response, for RTCPeerConnection.
 const serversIn = message => (fields(message)[join.iceServers] || []).map(fields).map(server => ({
   urls: texts(server[iceServer.urls]), username: texts(server[iceServer.username])[0], credential: texts(server[iceServer.credential])[0],
 }));
 
 const pingTime = 5000, maxBitrate = 2_500_000;
 
-// hasRoom reports whether this browser can have pictures edited over WebRTC.
+// hasRoom reports whether this browser supports editing over WebRTC.
 const hasRoom = () => typeof RTCPeerConnection === "function" && "captureStream" in HTMLCanvasElement.prototype &&
   "requestVideoFrameCallback" in HTMLVideoElement.prototype && "setCodecPreferences" in RTCRtpTransceiver.prototype;
 
-// Room sends a track of video to the room at a URL. It calls on.video(stream) with the returned
+// Room sends a video track to the room at a URL. It calls on.video(stream) with the edited
 // video, and on.lost() once if that ends.
 class Room {
   constructor(url, token, track, on) {
     this.on = on;
     this.peer = new RTCPeerConnection();
-    // The room answers in the first section.
+    // The room responds in the first section.
     const back = this.peer.addTransceiver("video", { direction: "recvonly" });
     const out = this.peer.addTransceiver(track, { direction: "sendonly", sendEncodings: [{ maxBitrate }] });
     const codecs = RTCRtpReceiver.getCapabilities("video").codecs.filter(codec => /\/(vp8|rtx)$/i.test(codec.mimeType));
     for (const one of [back, out]) one.setCodecPreferences(codecs);
-    // Late pictures are of no use.
+    // Late pictures are useless.
     if ("jitterBufferTarget" in back.receiver) back.receiver.jitterBufferTarget = 0;
     this.peer.ontrack = event => on.video(new MediaStream([event.track]));
     this.peer.onconnectionstatechange = () => this.follow(this.peer.connectionState);
@@ -83,7 +83,7 @@ class Room {
     this.send(outgoing.offer, [...field(description.type, type), ...field(description.sdp, sdp)]);
   }
 
-  // follow finds another path when the one to the server is lost, such as TCP if UDP is blocked.
+  // follow finds another path to the server when the current path fails, such as TCP if UDP is blocked.
   follow(state) {
     if (state === "connected") this.sought = false;
     if (state === "failed" && this.sought) return this.end();

@@ -1,7 +1,7 @@
 "use strict";
-// A session of /v1/stream, from a key to its end.
+// A session of /v1/stream.
 
-// Refusal is a response of the service other than the expected one.
+// Refusal is an error response of the service.
 class Refusal extends Error {
   constructor(status, detail) {
     super(detail);
@@ -24,15 +24,15 @@ async function call(method, path, key, body) {
   }
   const said = await answer.json().catch(() => ({}));
   if (answer.ok) return said;
-  if (answer.status === 401) throw new Refusal(401, "The service does not know this key, or it was revoked.");
+  if (answer.status === 401) throw new Refusal(401, "The key is unknown or was revoked.");
   const detail = Array.isArray(said.detail) ? said.detail.map(one => one.msg).join(" ") : said.detail;
-  throw new Refusal(answer.status, detail || `The service answered with status ${answer.status}.`);
+  throw new Refusal(answer.status, detail || `The service returned status ${answer.status}.`);
 }
 
 // mint returns a client token that can only open a session of the model, from this
 // page, within a minute.
 async function mint(key, model) {
-  if (key.startsWith("ek_")) throw new Refusal(403, "This is a client token. Paste the permanent key (ck_…) that such tokens are made with.");
+  if (key.startsWith("ek_")) throw new Refusal(403, "This is a client token. Paste a permanent key (ck_…).");
   const token = await call("POST", "v1/client/tokens", key, JSON.stringify({ expiresIn: 60, allowedModels: [model], allowedOrigins: [location.origin] }));
   return token.apiKey;
 }
@@ -41,22 +41,22 @@ async function mint(key, model) {
 // close.
 const endings = {
   1000: {
-    "Maximum session duration reached.": "The session has reached the duration that its token allows.",
+    "Maximum session duration reached.": "The session has reached the maximum duration of its token.",
     "The session was idle.": "The session ended because no frames were sent for a while.",
   },
   1001: { "": "The server is stopping. Connect again in a moment." },
   1006: { "": "The connection was lost." },
   1008: {
-    "Invalid API key": "The key is not valid, or it was revoked.",
-    "Model not allowed": "This key may not open sessions of this model.",
-    "Origin not allowed": "The service does not take sessions from pages of this origin.",
+    "Invalid API key": "The key is invalid or was revoked.",
+    "Model not allowed": "The key does not permit sessions with this model.",
+    "Origin not allowed": "The service does not accept sessions from pages of this origin.",
     "Too many messages": "The session ended because too many messages were sent.",
   },
   1009: { "": "The session ended because a message was too large." },
   1011: { "": "The server could not continue the session. Connect again." },
   1013: {
     "Concurrent session limit reached.": "The account has reached its limit of open sessions. Close one and connect again.",
-    "": "No session can be opened now. Try again in a moment.",
+    "": "The service cannot open a session now. Try again in a moment.",
   },
 };
 
@@ -65,26 +65,26 @@ function explain(code, reason) {
   return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
 }
 
-// inFlight is the most JPEGs sent and not answered: one in the engine and the next one, so that
+// inFlight limits the JPEGs that were sent but not returned: one in the engine and the next one, so that
 // results are never old.
 const inFlight = 2;
 
-// stalled is after how many milliseconds without a picture of the video JPEGs are sent
+// stalled is the time in milliseconds without a video picture after which JPEGs are sent
 // instead.
 const stalled = 3000;
 
 // Session is a connection. Pictures are video over WebRTC. Before the video starts, when it stalls,
 // or if it is not available, they are JPEGs in messages of the WebSocket.
 //
-// It calls on.started(), on.frame(blob, latency in ms), on.video(stream), on.message(object)
-// and, once, on.ended(text): why, or "" if it was closed here.
+// It calls on.started(), on.frame(blob, latency in ms), on.video(stream) and on.message(object),
+// and once on.ended(text) with the reason, or "" if this page closed the session.
 class Session {
   // The picture is a canvas. If video is false, it is sent only as JPEGs.
   constructor(model, token, picture, video, on) {
     Object.assign(this, { picture, on, sent: [], started: false, closed: false, why: "" });
     if (!video) this.why = "the server has no WebRTC";
     else if (!hasRoom()) this.why = "this browser has no WebRTC";
-    // If the account's sessions are all open, this one waits in the queue.
+    // If the account has reached its limit of sessions, wait in the queue.
     const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token, queue: true })}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     this.socket = new WebSocket(url);
@@ -114,7 +114,7 @@ class Session {
       video: stream => this.on.video(stream),
       lost: () => {
         this.leave();
-        this.why = "WebRTC found no way to the server, or lost it";
+        this.why = "WebRTC has no connection to the server";
       },
     });
   }
@@ -125,13 +125,13 @@ class Session {
     this.track = this.room = undefined;
   }
 
-  // seen notes that a picture of the video is shown.
+  // seen records that a video picture is shown.
   seen() {
     this.lastVideo = performance.now();
     this.sent = [];
   }
 
-  // byVideo reports whether pictures come as video now.
+  // byVideo reports whether pictures currently arrive as video.
   byVideo() {
     return this.room !== undefined && performance.now() - this.lastVideo < stalled;
   }
@@ -143,9 +143,9 @@ class Session {
     this.on.frame(blob, sent === undefined ? NaN : now - sent);
   }
 
-  // ready reports whether a JPEG may be sent. Responses carry no number, and the server drops a
-  // frame when a newer one arrives. So that no dropped frame is waited for, sending sometimes
-  // pauses until all are answered; if responses stop, the rest counts as lost.
+  // ready reports whether a JPEG may be sent. Responses have no number, and the server drops a
+  // frame when a newer one arrives. To detect dropped frames, sending sometimes pauses until all
+  // responses have arrived. If they stop, the remaining frames count as lost.
   ready() {
     if (!this.started || this.byVideo() || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
     const now = performance.now();
@@ -154,7 +154,7 @@ class Session {
     return this.sent.length < inFlight && now - this.settled < 3000;
   }
 
-  // drawn sends the newly drawn picture as video.
+  // drawn sends the picture just drawn as video.
   drawn() {
     if (this.track) this.track.requestFrame();
   }

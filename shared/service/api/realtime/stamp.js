@@ -6,7 +6,7 @@
 
 const stampBits = 10, stampCells = 2 + 2 * stampBits, cellWidth = 10, cellHeight = 14;
 
-// stamps is how many there are, after which they begin again.
+// stamps is the number of different stamps, after which they repeat.
 const stamps = 1 << stampBits;
 
 // drawStamp draws the stamp of a number into a picture of 640x360.
@@ -49,7 +49,7 @@ function readStamp(picture, width, height) {
   return number;
 }
 
-// Stopwatch measures how long pictures take, by the stamps in them.
+// Stopwatch measures the latency of pictures by their stamps.
 class Stopwatch {
   constructor() {
     this.number = 0;

@@ -82,7 +82,7 @@ const names = { data: "", file: "", prompt: "Prompt: ", reference_image: "Refere
 
 // explain returns a message for a refusal from its status and body.
 export function explain(status, body) {
-  if (status === 401) return "The service does not know this key, or it was revoked.";
+  if (status === 401) return "The key is unknown or was revoked.";
   const { detail, error } = body || {};
   if (Array.isArray(detail)) {
     return detail.map(one => {
