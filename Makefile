@@ -83,6 +83,16 @@ licenses: need-licenses ## Write docs/third-party.tsv: the contents of programs 
 sbom: need-sbom ## Write SBOMs of the programs and the engine server to bin/sbom. IMAGES="…" adds images' packages.
 	@scripts/sbom.sh bin/sbom $(IMAGES)
 
+GORELEASER = $(CURDIR)/.tools/release/goreleaser
+.PHONY: release-check release
+release-check: need-release-check $(GORELEASER) ## Make all files of a release in bin/release without publishing them.
+	@$(GORELEASER) check --quiet
+	@$(GORELEASER) release --snapshot --clean
+release: need-release $(GORELEASER) ## Publish the release of the current tag as a draft. CI runs it.
+	@$(GORELEASER) release --clean
+$(GORELEASER):
+	@GOBIN=$(@D) $(GO) install github.com/goreleaser/goreleaser/v2@v2.14.3
+
 .PHONY: race
 race: need-race ## Run all Go tests except the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh

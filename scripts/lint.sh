@@ -2,7 +2,7 @@
 # Lints the repository: its format, Go by .golangci.yml, shell scripts by .shellcheckrc, the
 # JavaScript of pages and tests by scripts/tools/lint/eslint.config.mjs, the Dockerfiles, and
 # the engine server's Python. The linters are pinned, and installed into .tools.
-#   scripts/lint.sh [format] [go] [shell] [js] [docker] [python]   all if none is named
+#   scripts/lint.sh [format] [prose] [go] [shell] [js] [docker] [python] [workflows]   all if none is named
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -61,6 +61,14 @@ lint_docker() {
 	"$tools/python/bin/hadolint" Dockerfile gpu/Dockerfile
 }
 
+lint_workflows() {
+	[ -x "$tools/actionlint-1.7.7" ] || {
+		GOBIN=$tools "$GO" install github.com/rhysd/actionlint/cmd/actionlint@v1.7.7
+		mv "$tools/actionlint" "$tools/actionlint-1.7.7"
+	}
+	"$tools/actionlint-1.7.7" -shellcheck "$tools/python/bin/shellcheck" .github/workflows/*.yml
+}
+
 lint_js() {
 	if ! cmp -s "$source/package-lock.json" "$tools/made-of"; then
 		cp "$source/package.json" "$source/package-lock.json" "$tools"
@@ -84,10 +92,10 @@ lint_python() {
 	)
 }
 
-[ $# -gt 0 ] || set -- format go shell js docker python
+[ $# -gt 0 ] || set -- format prose go shell js docker python workflows
 for part in "$@"; do
 	case $part in
-	format | go | shell | js | docker | python) took "lint $part" "lint_$part" ;;
-	*) echo "lint.sh: $part is not one of format, go, shell, js, docker or python" >&2; exit 2 ;;
+	format | prose | go | shell | js | docker | python | workflows) took "lint $part" "lint_$part" ;;
+	*) echo "lint.sh: $part is not one of format, prose, go, shell, js, docker, python or workflows" >&2; exit 2 ;;
 	esac
 done

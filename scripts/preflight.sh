@@ -28,6 +28,7 @@ check) needs="go certificates $linters ffmpeg" ;;
 test | race | test-update) needs=$tests ;;
 bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
+release | release-check) needs="git go certificates python npm" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
 # The functions are packed with a library that comes in a package for Python.
 bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;

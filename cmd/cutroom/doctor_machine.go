@@ -31,7 +31,7 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	tools, err := ffmpeg.Find(ctx, catalog.Limits)
 	if err != nil {
 		return []finding{{"ffmpeg", failing, err.Error(),
-			"Put ffmpeg and ffprobe into PATH; make run installs them with apt-get, dnf, pacman, apk or brew."}}
+			"Put ffmpeg and ffprobe into PATH."}}
 	}
 	findings := []finding{
 		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are installed and have the needed features"},
@@ -44,7 +44,7 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	}
 	for _, lack := range tools.Sandbox().Lacks() {
 		findings = append(findings, finding{"sandbox", warning, lack,
-			"See docs/sandbox.md for the consequences, and how to change it."})
+			"Decoders run with fewer layers of protection. Enable it in the kernel or the container's settings."})
 	}
 	return findings
 }
@@ -98,7 +98,7 @@ func checkSigning(ctx context.Context, e examination) []finding {
 		return fail(err)
 	case by == nil:
 		return []finding{{Check: "signing", State: fine, Detail: "results are not signed: the engine has no models, or " +
-			"CUTROOM_C2PA is off (docs/provenance.md)"}}
+			"CUTROOM_C2PA is off"}}
 	}
 	found := finding{Check: "signing", State: fine, Detail: fmt.Sprintf("results are signed by %s until %s, with %s",
 		by.Name, by.Until.UTC().Format(time.DateOnly), by.Library)}
@@ -232,10 +232,10 @@ func checkNetwork(_ context.Context, e examination) []finding {
 				", and CUTROOM_DEV_KEY can be guessed", "Leave CUTROOM_DEV_KEY out: a strong one is made and kept."}}
 		}
 		return []finding{{Check: "network", State: fine,
-			Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/https.md)"}}
+			Detail: "other machines reach the server at " + address + ", by plain HTTP: put a proxy with TLS in front"}}
 	}
 	return []finding{{Check: "network", State: fine, Detail: "only this machine reaches the server; CUTROOM_ADDR=:8080 " +
-		"and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/https.md)"}}
+		"and CUTROOM_INFERENCE_ADDR=:8081 open it"}}
 }
 
 // checkSecrets checks that other users cannot read the keys in the data folder.

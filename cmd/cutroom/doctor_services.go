@@ -83,7 +83,7 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 		switch {
 		case found.Err != nil:
 			findings = append(findings, finding{"engine", failing, fmt.Sprintf("%s cannot be asked: %v", found.Server, found.Err),
-				"Start ComfyUI, or set CUTROOM_ENGINE to a server that runs, or to preview (docs/comfyui.md)."})
+				"Start ComfyUI, or set CUTROOM_ENGINE to a server that runs, or to preview."})
 		case len(found.Lacks) == 0:
 			findings = append(findings, finding{Check: "engine", State: fine,
 				Detail: found.Server + " has all that the catalog's models need"})
@@ -91,7 +91,7 @@ func inspectServers(ctx context.Context, e examination) (findings []finding) {
 		for _, model := range slices.Sorted(maps.Keys(found.Lacks)) {
 			findings = append(findings, finding{"engine", warning,
 				fmt.Sprintf("%s cannot make %s: it lacks %s", found.Server, model, strings.Join(found.Lacks[model], "; ")),
-				"Install it there, or mend the workflow (docs/comfyui.md)."})
+				"Install it there, or change the workflow."})
 		}
 	}
 	return findings
@@ -107,7 +107,7 @@ func checkServers(ctx context.Context, check, setting string, choice engines.Cho
 		found := finding{Check: check, State: fine, Detail: server + " answers"}
 		if answer, err := probe(ctx, address); err != nil {
 			found.State, found.Detail = failing, fmt.Sprintf("%s does not answer: %v", server, err)
-			found.Mend = "Start the engine server, or set " + setting + " to one that runs, or to preview (docs/gpu.md)."
+			found.Mend = "Start the engine server, or set " + setting + " to one that runs, or to preview."
 		} else if !choice.OpenAI && answer.status != http.StatusOK {
 			found.State, found.Detail = failing, fmt.Sprintf("%s answers with status %d", address, answer.status)
 			found.Mend = "Look into the log of the engine server: it may still be loading its models."

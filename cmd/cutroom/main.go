@@ -14,6 +14,7 @@ import (
 	"slices"
 
 	"github.com/alecthomas/kong"
+	mangokong "github.com/alecthomas/mango-kong"
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/domain/catalog"
@@ -23,7 +24,8 @@ import (
 
 type commandLine struct {
 	command.Flags
-	Version kong.VersionFlag `help:"Print the version."`
+	Version kong.VersionFlag  `help:"Print the version."`
+	Man     mangokong.ManFlag `hidden:"" help:"Print the manual page."`
 	command.Commands
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
@@ -89,8 +91,13 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	if session.Complete(parser) {
 		return nil
 	}
-	if len(arguments) == 0 {
+	switch {
+	case len(arguments) == 0:
 		arguments = []string{"--help"}
+	case arguments[0] == "help":
+		arguments = append(slices.Clone(arguments[1:]), "--help")
+	case arguments[0] == "version":
+		arguments[0] = "--version"
 	}
 	// Set before parsing, so that errors of parsing are JSON too.
 	session.JSON = slices.Contains(arguments, "--json")

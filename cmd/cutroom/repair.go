@@ -98,7 +98,7 @@ func (r *repair) database(ctx context.Context) error {
 		}
 		return r.tell(finding{"database", warning,
 			"a new database is made; the rest of the old one is kept as " + strings.Join(kept, " and "),
-			"docs/backup.md says how to save its remaining data."})
+			"sqlite3 FILE .recover saves its remaining data."})
 	case errors.As(err, &refused):
 		return r.tell(finding{"database", warning, refused.why() + ": it counts from now on", ""})
 	}

@@ -242,23 +242,20 @@ func TestTheWelcomeWorks(t *testing.T) {
 	ctx := steps(t)
 	server := start(t, t.TempDir())
 	client := server.Client()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	folder := t.TempDir()
 	var lines []string
 	for line := range strings.Lines(server.Printed()) {
 		if line = strings.TrimSpace(line); strings.HasPrefix(line, "curl ") {
 			lines = append(lines, line)
 		}
 	}
-	if len(lines) != 4 {
+	if len(lines) != 5 {
 		t.Fatalf("%d curl lines in %s", len(lines), server.Printed())
 	}
 	paste := func(line, id string) string {
 		t.Helper()
 		shell := exec.CommandContext(ctx, "sh", "-c", strings.ReplaceAll(line, "JOB_ID", id)+" -f")
-		shell.Dir = root
+		shell.Dir = folder
 		shell.Env = append(os.Environ(), "NO_PROXY=*", "CUTROOM_DEV_KEY="+servertest.Key)
 		out, err := shell.Output()
 		if err != nil {
@@ -266,24 +263,24 @@ func TestTheWelcomeWorks(t *testing.T) {
 		}
 		return string(out)
 	}
-	_, id, found := strings.Cut(paste(lines[0], ""), `"job_id":"`)
+	paste(lines[0], "") // saves the sample
+	_, id, found := strings.Cut(paste(lines[1], ""), `"job_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	if !found || !strings.HasPrefix(id, "job_") {
 		t.Fatalf("no job id in the answer: %q", id)
 	}
-	if state := paste(lines[1], id); !strings.Contains(state, id) || !strings.Contains(state, `"progress"`) {
-		t.Errorf("the second line gave %s", state)
+	if state := paste(lines[2], id); !strings.Contains(state, id) || !strings.Contains(state, `"progress"`) {
+		t.Errorf("the third line gave %s", state)
 	}
 	if job, err := client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
-	if chat := paste(lines[3], ""); !strings.Contains(chat, `"chat.completion"`) ||
+	if chat := paste(lines[4], ""); !strings.Contains(chat, `"chat.completion"`) ||
 		!strings.Contains(chat, "not a language model") {
 		t.Errorf("the chat gave %s", chat)
 	}
-	edited := filepath.Join(t.TempDir(), "edited.mp4")
-	paste(strings.Replace(lines[2], "-o edited.mp4", "-o "+edited, 1), id)
-	content, err := os.ReadFile(edited)
+	paste(lines[3], id)
+	content, err := os.ReadFile(filepath.Join(folder, "edited.mp4"))
 	if err != nil {
 		t.Fatal(err)
 	}

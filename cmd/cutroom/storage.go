@@ -96,7 +96,7 @@ func (r *refusal) why() string { return r.database + " " + r.flaw }
 func (r *refusal) Error() string {
 	instead := "continue with the current one"
 	if errors.Is(r.cause, integrity.ErrDamaged) {
-		instead = "continue without it; docs/backup.md says how to save its remaining data"
+		instead = "continue without it (sqlite3 FILE .recover saves its remaining data)"
 	}
 	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, `+
 		`or run "cutroom doctor --repair" to %s`, r.why(), instead)

@@ -100,9 +100,10 @@ func welcomeToEdit(out io.Writer, server *server, known *catalog.Catalog, key ke
 		return
 	}
 	fmt.Fprintf(out, `
-Edit the sample clip (from the repository's folder), look how far it is, and fetch it when it is completed:
+Edit a sample clip, check the job's progress, and download the result when the job is completed:
 
-  curl -s %[1]s/v1/jobs/%[2]s -H "x-api-key: %[3]s" -F data=@testdata/clip.mp4 -F prompt='a watercolor painting'
+  curl -sSf %[1]s/console/sample.mp4 -o sample.mp4
+  curl -s %[1]s/v1/jobs/%[2]s -H "x-api-key: %[3]s" -F data=@sample.mp4 -F prompt='a watercolor painting'
   curl -s %[1]s/v1/jobs/JOB_ID -H "x-api-key: %[3]s"
   curl -sSf %[1]s/v1/jobs/JOB_ID/content -H "x-api-key: %[3]s" -o edited.mp4
 `, server.url(), m.ID, key.shell)
@@ -150,10 +151,10 @@ func networkWords(addresses ...net.Addr) string {
 	for _, address := range addresses {
 		if !isLoopback(address) {
 			return "other machines reach it at " + address.String() +
-				", by plain HTTP: put a proxy with TLS in front (docs/https.md)"
+				", by plain HTTP: put a proxy with TLS in front"
 		}
 	}
-	return "only this machine reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/https.md)"
+	return "only this machine reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it"
 }
 
 // isLoopback reports whether only this machine can reach a listener.

@@ -48,21 +48,22 @@ sed "1d; s/ck_[A-Za-z0-9_-]*/ck_…/g" "$folder/said"
 # The lines that it printed, one after another.
 lines=$(sed -n 's/^  \(curl .*\)/\1/p' "$folder/said")
 line() { echo "$lines" | sed -n "$1p"; }
-[ "$(echo "$lines" | wc -l)" -eq 4 ] || { echo "It printed other lines to paste than these know." >&2; exit 1; }
-sh -c "$(line 1)" >"$folder/job"
+[ "$(echo "$lines" | wc -l)" -eq 5 ] || { echo "It printed other lines to paste than these know." >&2; exit 1; }
+(cd "$folder" && sh -c "$(line 1)")
+(cd "$folder" && sh -c "$(line 2)") >"$folder/job"
 cat "$folder/job"
 echo
 job=$(sed -n 's/.*"job_id":"\([^"]*\)".*/\1/p' "$folder/job")
 [ -n "$job" ]
 completed() {
-	sh -c "$(line 2 | sed "s/JOB_ID/$job/")" >"$folder/state"
+	sh -c "$(line 3 | sed "s/JOB_ID/$job/")" >"$folder/state"
 	grep -q '"status":"completed"' "$folder/state"
 }
 within 300 completed
 cat "$folder/state"
 echo
-sh -c "$(line 3 | sed "s|JOB_ID|$job|; s|-o |-o $folder/|")"
-sh -c "$(line 4)" | grep -q '"content":' || { echo "The gateway did not answer." >&2; exit 1; }
+sh -c "$(line 4 | sed "s|JOB_ID|$job|; s|-o |-o $folder/|")"
+sh -c "$(line 5)" | grep -q '"content":' || { echo "The gateway did not answer." >&2; exit 1; }
 bin/cutroom edit testdata/clip.mp4 -p "film noir" -o "$folder/noir.mp4"
 for edit in "$folder/edited.mp4" "$folder/noir.mp4"; do
 	ffprobe -v error -select_streams v -count_frames -show_entries stream=codec_name,width,height,nb_read_frames -of csv=p=0 "$edit" |

@@ -53,8 +53,14 @@ func TestNothingAsked(t *testing.T) {
 	if got, want := s.works(), s.works("--help"); got != want {
 		t.Errorf("without arguments it prints %q", got)
 	}
-	if got := s.works("--version"); !strings.HasPrefix(got, "cutroom ") {
+	if got := s.works("--version"); !strings.HasPrefix(got, "cutroom ") || s.works("version") != got {
 		t.Errorf("its version is %q", got)
+	}
+	if got, want := s.works("help", "jobs", "list"), s.works("jobs", "list", "--help"); got != want {
+		t.Errorf("cutroom help jobs list prints %q", got)
+	}
+	if got := s.works("--man"); !strings.HasPrefix(got, ".TH CUTROOM 1") {
+		t.Errorf("the manual page is %.100q", got)
 	}
 }
 

@@ -56,7 +56,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	}
 	library, err := c2palib.Find(ctx, box, c.Library)
 	if err != nil {
-		return fmt.Errorf("%w; scripts/install-c2pa.sh installs libc2pa_c next to the program", err)
+		return fmt.Errorf("%w; put libc2pa_c, which the package c2pa-python of PyPI contains, next to the program", err)
 	}
 	report, err := c2pa.Inspect(ctx, library, file, anchors)
 	switch {

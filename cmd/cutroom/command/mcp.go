@@ -16,7 +16,7 @@ type MCP struct {
 
 func (MCP) Help() string {
 	return "It speaks the Model Context Protocol on stdin and stdout: an agent's program starts it. The server and the key " +
-		"are the same as for the other commands. See docs/mcp.md."
+		"are the same as for the other commands."
 }
 
 // Run serves until stdin ends or the context does.

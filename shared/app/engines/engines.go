@@ -123,7 +123,7 @@ func New(c Config) (engine.Engine, error) {
 			Runner: c.Tools, Random: rand.Reader,
 		})
 		if err != nil {
-			return nil, fmt.Errorf("CUTROOM_ENGINE: %s %w (docs/comfyui.md)", comfyUI, err)
+			return nil, fmt.Errorf("CUTROOM_ENGINE: %s %w", comfyUI, err)
 		}
 		return servers, nil
 	}

@@ -33,7 +33,7 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 		return "", engine.InvalidInput(nil, "There is a face, but too little below it to show clothes.")
 	case len(seen) == 0:
 		return "", engine.InvalidInput(nil, "No face shows from the front. The preview engine recolors the clothes below one, "+
-			"and finds none without. A generative model needs no face: docs/gpu.md says how to connect one.")
+			"and finds none without. A generative model needs no face: the server's setting CUTROOM_ENGINE connects one.")
 	}
 	shots := make([]garment.Shot, len(seen))
 	for i, s := range seen {

@@ -86,8 +86,8 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 	p := &Plan{config: c}
 	if p.library, err = c2palib.Find(ctx, c.Sandbox, c.Library); err != nil {
 		return nil, fmt.Errorf("CUTROOM_C2PA: signing is on, but the library is missing: %w; "+
-			"scripts/install-c2pa.sh installs it next to the program, CUTROOM_C2PA_LIBRARY names another place, "+
-			"and CUTROOM_C2PA=off signs nothing (docs/provenance.md)", err)
+			"put libc2pa_c, which the package c2pa-python of PyPI contains, next to the program, or set "+
+			"CUTROOM_C2PA_LIBRARY to its path; CUTROOM_C2PA=off turns signing off", err)
 	}
 	if c.Certificates == "" {
 		return p, nil
@@ -207,7 +207,7 @@ func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*c2pa.Identity, e
 	identity, err := c2pa.ParseIdentity(text, text, p.config.Now(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("the identity that the service made to sign results and keeps (c2pa.pem in the data folder, "+
-			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; docs/provenance.md says how to begin with another", err)
+			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; delete it to begin with another", err)
 	}
 	return identity, nil
 }

@@ -94,8 +94,8 @@ func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 		return nil, ctx.Err()
 	case err != nil:
 		if !r.missed {
-			r.config.Logger.Warn("Content Credentials cannot be verified; scripts/install-c2pa.sh installs the library next to "+
-				"the program, where it is found without a restart", "error", err)
+			r.config.Logger.Warn("Content Credentials cannot be verified; put libc2pa_c, which the package c2pa-python of "+
+				"PyPI contains, next to the program: it is found without a restart", "error", err)
 		}
 		r.missed = true
 		return nil, fmt.Errorf("%w: %w", origin.ErrNoReader, err)

@@ -39,7 +39,7 @@ const (
 	ReferenceGarment = "cloth of the reference image"
 
 	// how explains how to get the rest.
-	how = "That needs a generative model: docs/gpu.md says how to connect one."
+	how = "That needs a generative model, which the server's setting CUTROOM_ENGINE connects."
 	// unchanged begins the notices of results that are as their input was.
 	unchanged = "Nothing was changed: "
 	asAsked   = "Nothing was changed, as the prompt asks."
@@ -70,7 +70,7 @@ func ofLook(asked Request) Reading {
 		r.Notice = "Of the reference image the preview engine takes the colors, not what it shows. " + how
 	case followed && left:
 		r.Notice = fmt.Sprintf("%s changed nothing: the preview engine changes the look of the whole picture. To add or "+
-			"change a thing needs a generative model: docs/gpu.md says how to connect one.", quoted(read.Ignored))
+			"change a thing needs a generative model, which the server's setting CUTROOM_ENGINE connects.", quoted(read.Ignored))
 	case followed:
 	case left:
 		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. It can change the look of the whole picture, as by "+
@@ -99,8 +99,8 @@ func ofScene(asked Request) Reading {
 		"nebula, or flowing colors."
 	switch {
 	case len(painted.Understood) == 0:
-		r.Notice = can + " The prompt names none of them. A video of anything else needs a generative model: docs/gpu.md " +
-			"says how to connect one."
+		r.Notice = can + " The prompt names none of them. A video of anything else needs a generative model, which " +
+			"the server's setting CUTROOM_ENGINE connects."
 	case len(read.Ignored) > 0:
 		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(read.Ignored), how)
 	}
@@ -120,7 +120,7 @@ func ofGarment(asked Request) Reading {
 			quoted(read.Ignored), how)
 	case len(r.Understood) > 0:
 		r.Notice = "The preview engine recolors the upper part of the clothes and keeps their cut. To wear another garment " +
-			"needs a generative model: docs/gpu.md says how to connect one."
+			"needs a generative model, which the server's setting CUTROOM_ENGINE connects."
 	case read.Declined:
 		r.Notice = asAsked
 	case len(r.Ignored) > 0:

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/ebitengine/purego"
+	"cutroom/shared/platform/dynamic"
 )
 
 // ErrNone means that a file has no Content Credentials, ErrElsewhere that it only names a
@@ -57,7 +57,7 @@ type Library struct {
 }
 
 func Load(path string) (*Library, error) {
-	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	handle, err := dynamic.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be loaded: %w", path, err)
 	}
@@ -76,16 +76,16 @@ func Load(path string) (*Library, error) {
 		{&l.addIngredient, "c2pa_builder_add_ingredient_from_stream"}, {&l.newSigner, "c2pa_signer_create"},
 		{&l.signStream, "c2pa_builder_sign"},
 	} {
-		address, err := purego.Dlsym(handle, f.name)
+		address, err := dynamic.Symbol(handle, f.name)
 		if err != nil {
 			return nil, fmt.Errorf("%s has no %s: another version is needed", path, f.name)
 		}
-		purego.RegisterFunc(f.to, address)
+		dynamic.Bind(f.to, address)
 	}
 	l.version = version()
-	l.read, l.seek = purego.NewCallback(l.readFile), purego.NewCallback(l.seekFile)
-	l.write, l.flush = purego.NewCallback(l.writeFile), purego.NewCallback(l.flushFile)
-	l.signer = purego.NewCallback(l.signBytes)
+	l.read, l.seek = dynamic.Callback(l.readFile), dynamic.Callback(l.seekFile)
+	l.write, l.flush = dynamic.Callback(l.writeFile), dynamic.Callback(l.flushFile)
+	l.signer = dynamic.Callback(l.signBytes)
 	return l, nil
 }
 

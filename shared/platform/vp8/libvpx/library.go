@@ -10,7 +10,7 @@ import (
 	"strings"
 	"unsafe"
 
-	"github.com/ebitengine/purego"
+	"cutroom/shared/platform/dynamic"
 )
 
 // names are the file names of libvpx, the newest first. The number is its binary interface. The
@@ -89,7 +89,7 @@ func Load(path string) (*Library, error) {
 	var failures []string
 	for _, name := range candidates {
 		var err error
-		if handle, err = purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL); err == nil {
+		if handle, err = dynamic.Open(name); err == nil {
 			path = name
 			break
 		}
@@ -121,13 +121,13 @@ func (l *Library) bind(handle uintptr) error {
 		{&l.destroy, "vpx_codec_destroy"},
 	}
 	for _, f := range functions {
-		address, err := purego.Dlsym(handle, f.name)
+		address, err := dynamic.Symbol(handle, f.name)
 		if err != nil {
 			return fmt.Errorf("it has no %s, built without VP8: %w", f.name, err)
 		}
-		purego.RegisterFunc(f.to, address)
+		dynamic.Bind(f.to, address)
 	}
-	address, err := purego.Dlsym(handle, "vpx_codec_control_")
+	address, err := dynamic.Symbol(handle, "vpx_codec_control_")
 	if err != nil {
 		return err
 	}
@@ -141,13 +141,13 @@ func (l *Library) bind(handle uintptr) error {
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32
-		purego.RegisterFunc(&call, address)
+		dynamic.Bind(&call, address)
 		return func(context unsafe.Pointer, id, value int32) int32 {
 			return call(context, id, 0, 0, 0, 0, 0, 0, int64(value))
 		}
 	}
 	var call func(context unsafe.Pointer, id, value int32) int32
-	purego.RegisterFunc(&call, address)
+	dynamic.Bind(&call, address)
 	return call
 }
 

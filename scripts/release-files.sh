@@ -1,0 +1,34 @@
+#!/bin/sh
+# release-files.sh FOLDER: makes the files of a release that are not programs: the manual page,
+# completions and licences in FOLDER/share, the C2PA library in FOLDER/SYSTEM_ARCHITECTURE, SBOMs in
+# FOLDER/sbom, client packages in FOLDER/clients, and FOLDER/install.sh.
+# RELEASES is the URL of the releases, below which install.sh finds them.
+set -eu
+cd "$(dirname "$0")/.."
+mkdir -p "$1"
+folder=$(cd "$1" && pwd)
+GO=${GO:-go}
+
+rm -rf "$folder/share"
+mkdir -p "$folder/share/man" "$folder/share/completions"
+program=$folder/cutroom
+CGO_ENABLED=0 "$GO" build -o "$program" ./cmd/cutroom
+"$program" --man | gzip -9n >"$folder/share/man/cutroom.1.gz"
+for shell in bash zsh fish; do
+	# The script names the program by its path here.
+	"$program" completion "$shell" | sed "s|$program|cutroom|g" >"$folder/share/completions/cutroom.$shell"
+done
+rm "$program"
+scripts/module-licenses.sh "$folder/share/licenses"
+
+for system in Linux Darwin; do
+	for architecture in amd64 arm64; do
+		name=$(echo "$system" | tr '[:upper:]' '[:lower:]')_$architecture
+		scripts/install-c2pa.sh "$folder/$name" "$architecture" "$system"
+	done
+done
+
+scripts/sbom.sh "$folder/sbom"
+scripts/clients.sh "$folder/clients"
+releases=${RELEASES:-https://example.com/cutroom/releases}
+sed "s|^releases=.*|releases=\${RELEASES:-$releases}|" scripts/packaging/install.sh >"$folder/install.sh"
