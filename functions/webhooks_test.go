@@ -139,7 +139,7 @@ func TestAWarningIsTold(t *testing.T) {
 	}
 	must(t, w.budgets.Set(ctx, audit.Operator(time.Now()), b))
 	counter := b.Counter(time.Now())
-	_, err := w.budgets.Take(ctx, budget.Lease{Counter: counter, ID: "lease-1"}, 10, 9, 9)
+	_, err := w.budgets.Take(ctx, budget.Allocation{Counter: counter, ID: "lease-1"}, 10, 9, 9)
 	must(t, err)
 	noted, err := w.budgets.Warn(ctx, counter, 0, time.Now())
 	must(t, err)

@@ -60,10 +60,10 @@ func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
 		if err := r.checkKey(ctx, id); err != nil {
 			return err
 		}
-		keeper := budget.NewKeeper(budget.KeeperConfig{
+		manager := budget.NewManager(budget.ManagerConfig{
 			Store: r.budgets, Now: time.Now, Logger: slog.New(slog.NewTextHandler(out.Err, nil)),
 		})
-		set, err := keeper.Set(ctx, audit.Operator(time.Now()), budget.Setting{ID: id, Limit: limit, WarnURL: c.WarnURL})
+		set, err := manager.Set(ctx, audit.Operator(time.Now()), budget.Setting{ID: id, Limit: limit, WarnURL: c.WarnURL})
 		if err != nil {
 			return err
 		}

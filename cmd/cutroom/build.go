@@ -220,7 +220,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		return err
 	}
 	budgets := s.records.Budgets(machine)
-	s.budgets = budget.NewKeeper(budget.KeeperConfig{
+	s.budgets = budget.NewManager(budget.ManagerConfig{
 		Store: budgets, Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
 		Warn: func(_ budget.Counter, percent int) { s.gateway.metrics.BudgetWarned(percent) },
 	})

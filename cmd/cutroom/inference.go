@@ -77,7 +77,7 @@ type inferenceParts struct {
 	file          catalog.File
 	authenticator *credential.Authenticator
 	limiter       *ratelimit.Limiter
-	budgets       *budget.Keeper
+	budgets       *budget.Manager
 	callers       callers
 	failures      *ratelimit.Failures
 	metricsKey    string

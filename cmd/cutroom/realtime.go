@@ -39,7 +39,7 @@ type sessionParts struct {
 	files         *file.Service
 	blobs         realtime.Blobs
 	usage         *usage.Writer
-	budgets       *budget.Keeper
+	budgets       *budget.Manager
 	pictures      realtime.Pictures
 	enhancer      realtime.Enhancer
 	origins       httpserver.Origins

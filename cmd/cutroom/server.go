@@ -59,7 +59,7 @@ type server struct {
 	ended      *batch.Sweeper
 	batches    *batches.Runner
 	tokens     *credential.TokenSweeper
-	budgets    *budget.Keeper
+	budgets    *budget.Manager
 	gateway    *inference
 	sessions   *sessions
 	webhooks   webhooks

@@ -102,7 +102,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text,
 		Logger: logger, Address: peer})
 	writer := usage.NewWriter(usage.WriterConfig{Store: kept.usage, NewID: rand.Text, Logger: logger})
-	budgets := budget.NewKeeper(budget.KeeperConfig{
+	budgets := budget.NewManager(budget.ManagerConfig{
 		Store: kept.budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: logger,
 	})
 	server := realtime.New(realtime.Config{
@@ -147,7 +147,7 @@ func handler(server *realtime.Server, sessions *session.Instance, page http.Hand
 // serve serves until the context ends, then stops in order: it accepts no new
 // sessions, closes the open ones with a message, and writes their usage.
 func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer,
-	budgets *budget.Keeper) error {
+	budgets *budget.Manager) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	var sessions, rest sync.WaitGroup

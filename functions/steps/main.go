@@ -37,7 +37,7 @@ func steps() (func(context.Context, any) (any, error), error) {
 		Runner: batches.New(batches.Config{
 			Store: store, Sweeper: sweeper, Files: files, Blobs: bucket, Storage: sweeper.Storage,
 			Keys: p.Keys, Gateway: gateway.New(p.Gateway), Now: time.Now, NewID: rand.Text,
-			Rhythm: batches.StepRhythm(), Logger: p.Logger,
+			Intervals: batches.StepIntervals(), Logger: p.Logger,
 		}),
 		Claims: store, Sweeper: sweeper, Others: self, Most: mostAtOnce, NewID: rand.Text, Now: time.Now, Logger: p.Logger,
 	}

@@ -103,7 +103,7 @@ func (w *World) newInstance(function string) *instance {
 		Store: store, RunTimes: store, Queues: store, Now: now, Random: randomBytes{w.random}, SpreadBlobs: true,
 		Workers: map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
 		Cursors: job.NewCursors(secret), Orchestrator: dispatch, Logger: slog.New(slog.DiscardHandler),
-		Budgets: budget.NewKeeper(budget.KeeperConfig{
+		Budgets: budget.NewManager(budget.ManagerConfig{
 			Store: s.budgets, Machine: machine{w.clock}, Now: now, NewID: w.newID, Logger: slog.New(slog.DiscardHandler),
 		}),
 		Estimates: dynamo.NewEstimates(s.client, "jobs"), RecordAge: 7 * 24 * time.Hour,

@@ -30,7 +30,7 @@ func readShareLease(i item) (shareLease, error) {
 }
 
 // Take makes one query, which returns the rest and DynamoDB's time, and one transaction.
-func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (budget.Taken, error) {
+func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (budget.Taken, error) {
 	for range shareTries {
 		before, err := b.endDead(ctx, l.Counter)
 		if err != nil {
@@ -42,15 +42,15 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 		}
 		more := min(rest, max(least, most))
 		if more < least {
-			return budget.Taken{Share: l.Share, Remaining: rest}, nil
+			return budget.Taken{Amount: l.Amount, Remaining: rest}, nil
 		}
 		now, _ := b.storeNow()
 		err = transact(ctx, b.client, []types.TransactWriteItem{
-			b.takeUsed(l.Counter, limit, more), b.setLease(l, l.Share+more, now),
+			b.takeUsed(l.Counter, limit, more), b.setLease(l, l.Amount+more, now),
 		})
 		switch refusal := refused(err); {
 		case err == nil:
-			return budget.Taken{Share: l.Share + more, Remaining: rest - more}, nil
+			return budget.Taken{Amount: l.Amount + more, Remaining: rest - more}, nil
 		case refusal == nil:
 			return budget.Taken{}, storeError("take a share", err)
 		case refusal.failed[1]:
@@ -59,28 +59,28 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 				return budget.Taken{}, err
 			}
 			// An earlier write took as much, and its answer was lost.
-			if was.share >= l.Share+least {
-				return budget.Taken{Share: was.share, Remaining: rest}, nil
+			if was.share >= l.Amount+least {
+				return budget.Taken{Amount: was.share, Remaining: rest}, nil
 			}
-			l.Share = was.share
+			l.Amount = was.share
 		}
 	}
 	return budget.Taken{}, busy(errors.New("a counter changes all the time"))
 }
 
 // foundLease returns the lease that a refused write found, or reports that the lease is over.
-func foundLease(found item, l budget.Lease) (was shareLease, over bool, err error) {
+func foundLease(found item, l budget.Allocation) (was shareLease, over bool, err error) {
 	if len(found) == 0 {
-		return was, true, budget.ErrLeaseOver
+		return was, true, budget.ErrAllocationEnded
 	}
 	was, err = readShareLease(found)
 	return was, false, err
 }
 
 // setLease returns the write that renews a lease and changes its share.
-func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWriteItem {
+func (b *Budgets) setLease(l budget.Allocation, share, now int64) types.TransactWriteItem {
 	condition := "taken = :old"
-	if l.Share == 0 {
+	if l.Amount == 0 {
 		condition = "attribute_not_exists(taken) OR taken = :old"
 	}
 	return types.TransactWriteItem{Update: &types.Update{
@@ -89,7 +89,7 @@ func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWrite
 			"SET taken = :share, spent = :spent, flight = :flight, renewed_at = :now, #ttl = :ttl"),
 		ConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
 		ExpressionAttributeValues: item{
-			":share": number(share), ":old": number(l.Share), ":spent": number(l.Spent), ":flight": number(l.Flight),
+			":share": number(share), ":old": number(l.Amount), ":spent": number(l.Spent), ":flight": number(l.Flight),
 			":now": number(now), ":ttl": counterEnd(l.Counter),
 		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
@@ -97,7 +97,7 @@ func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWrite
 }
 
 // Tell is one write.
-func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
+func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	now, known := b.storeNow()
 	if !known {
 		if _, err := b.query(ctx, counterID(l.Counter), usedPart); err != nil {
@@ -117,7 +117,7 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	})
 	if old, failed := conditionFailed(err); failed {
 		if len(old) == 0 {
-			return budget.ErrLeaseOver
+			return budget.ErrAllocationEnded
 		}
 		return nil
 	}
@@ -128,31 +128,31 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 }
 
 // Return is one transaction.
-func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
+func (b *Budgets) Return(ctx context.Context, l budget.Allocation, amount int64) (share int64, err error) {
 	now, _ := b.storeNow()
 	for range shareTries {
-		n := max(min(amount, l.Share-l.Spent), 0)
+		n := max(min(amount, l.Amount-l.Spent), 0)
 		err := transact(ctx, b.client, []types.TransactWriteItem{
-			b.returnUsed(l.Counter, n), b.setLease(l, l.Share-n, now),
+			b.returnUsed(l.Counter, n), b.setLease(l, l.Amount-n, now),
 		})
 		refusal := refused(err)
 		if refusal == nil {
-			return l.Share - n, storeError("return a share", err)
+			return l.Amount - n, storeError("return a share", err)
 		}
 		was, over, err := foundLease(refusal.items[1], l)
 		if over || err != nil {
-			return l.Share, err
+			return l.Amount, err
 		}
-		if n > 0 && was.share == l.Share-n {
+		if n > 0 && was.share == l.Amount-n {
 			return was.share, nil // an earlier write did this, and its answer was lost
 		}
-		l.Share = was.share
+		l.Amount = was.share
 	}
-	return l.Share, busy(errors.New("a lease changes all the time"))
+	return l.Amount, busy(errors.New("a lease changes all the time"))
 }
 
 // End makes one read and one transaction.
-func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
+func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	for range shareTries {
 		items, err := b.query(ctx, counterID(l.Counter), shareLeasePrefix+l.ID)
 		if err != nil || len(items) == 0 {
@@ -240,6 +240,6 @@ func (b *Budgets) usedOf(ctx context.Context, c budget.Counter) (int64, error) {
 	}
 }
 
-func shareKey(l budget.Lease) item {
+func shareKey(l budget.Allocation) item {
 	return item{"id": text(counterID(l.Counter)), "part": text(shareLeasePrefix + l.ID)}
 }

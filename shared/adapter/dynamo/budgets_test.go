@@ -61,7 +61,7 @@ func TestHoldsOfBudgets(t *testing.T) {
 			t.Fatalf("%d, %v are used, want %d", got, err, want)
 		}
 	}
-	_, err := budgets.Take(ctx, budget.Lease{Counter: daily, ID: "lease-1"}, 100, 50, 50)
+	_, err := budgets.Take(ctx, budget.Allocation{Counter: daily, ID: "lease-1"}, 100, 50, 50)
 	conformance.OK(t, err)
 	claims := func(amount int64) []budget.Claim {
 		return []budget.Claim{{Counter: monthly, Limit: 1000, Amount: amount}, {Counter: daily, Limit: 100, Amount: amount}}
@@ -115,7 +115,7 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 			t.Fatalf("%d, %v are used, want %d", got, err, want)
 		}
 	}
-	lease := budget.Lease{Counter: daily, ID: "lease-1"}
+	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
 	lose := func(answers int64, do func(context.Context) error) {
 		t.Helper()
 		lost.left.Store(answers)
@@ -129,7 +129,7 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 	take := func(ctx context.Context) error {
 		taken, err := budgets.Take(ctx, lease, 100, 10, 10)
 		if err == nil {
-			lease.Share = taken.Share
+			lease.Amount = taken.Amount
 		}
 		return err
 	}
@@ -138,13 +138,13 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 	lose(1000, take) // it was made, and its caller does not know
 	used(20)
 	lose(0, take)
-	if used(20); lease.Share != 20 {
-		t.Errorf("the share is %d, want 20, of which 10 were found", lease.Share)
+	if used(20); lease.Amount != 20 {
+		t.Errorf("the share is %d, want 20, of which 10 were found", lease.Amount)
 	}
 	lease.Spent = 3
 	lose(1000, func(ctx context.Context) error { _, err := budgets.Return(ctx, lease, 5); return err })
 	used(15)
-	lose(0, func(ctx context.Context) (err error) { lease.Share, err = budgets.Return(ctx, lease, 5); return err })
+	lose(0, func(ctx context.Context) (err error) { lease.Amount, err = budgets.Return(ctx, lease, 5); return err })
 	used(15)
 	lose(1000, func(ctx context.Context) error { return budgets.End(ctx, lease) })
 	lose(0, func(ctx context.Context) error { return budgets.End(ctx, lease) })
@@ -169,7 +169,7 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	ending, stop := context.WithCancel(context.Background())
 	proxy := cloud.Proxy(t, 11, trouble)
 	for i := range 4 {
-		k := budget.NewKeeper(budget.KeeperConfig{
+		k := budget.NewManager(budget.ManagerConfig{
 			Store:   dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), table, clock, rand.Text),
 			Machine: clock, Now: func() time.Time { return now },
 			NewID: rand.Text, MayFreeze: i%2 == 1, Logger: slog.New(slog.DiscardHandler),
@@ -212,11 +212,11 @@ func TestCallsOfBudgets(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
-	lease := budget.Lease{Counter: daily, ID: "lease-1"}
+	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
 	take := func(least int64) func() error {
 		return func() error {
 			taken, err := store.Take(ctx, lease, 100, least, least)
-			lease.Share = taken.Share
+			lease.Amount = taken.Amount
 			return err
 		}
 	}
@@ -230,8 +230,8 @@ func TestCallsOfBudgets(t *testing.T) {
 		{"Budgets", func() error { _, err := store.Budgets(ctx, "acme"); return err }},
 		{"Take", take(50)},
 		{"Take, too little left", take(51)},
-		{"Tell", func() error { lease.Spent = 10; return store.Tell(ctx, lease) }},
-		{"Return", func() (err error) { lease.Share, err = store.Return(ctx, lease, 20); return err }},
+		{"Report", func() error { lease.Spent = 10; return store.Report(ctx, lease) }},
+		{"Return", func() (err error) { lease.Amount, err = store.Return(ctx, lease, 20); return err }},
 		{"Used", func() error { _, err := store.Used(ctx, []budget.Counter{daily}); return err }},
 		{"Warn", func() (err error) { noted, err = store.Warn(ctx, daily, 0, time.Now()); return err }},
 		{"Warn, none is due", func() error { _, err := store.Warn(ctx, daily, 0, time.Now()); return err }},

@@ -27,7 +27,7 @@ func holdsOf(claims []budget.Claim) []budget.Hold {
 }
 
 func holdKey(h budget.Hold, id string) item {
-	return shareKey(budget.Lease{Counter: h.Counter, ID: id})
+	return shareKey(budget.Allocation{Counter: h.Counter, ID: id})
 }
 
 // noteHold returns the write of the lease for a hold.

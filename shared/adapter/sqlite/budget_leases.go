@@ -17,25 +17,25 @@ const (
 	deadLeases = "(boot <> ? or renewed_at <= ?)"
 )
 
-func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (taken budget.Taken, err error) {
+func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (taken budget.Taken, err error) {
 	err = b.db.writeVolatile(ctx, "take a share", func(ctx context.Context, tx *transaction) error {
 		room, err := b.room(ctx, tx, l.Counter, limit, least)
 		if err != nil {
 			return err
 		}
 		more := min(room, max(least, most))
-		if taken = (budget.Taken{Share: l.Share, Remaining: room}); more < least {
+		if taken = (budget.Taken{Amount: l.Amount, Remaining: room}); more < least {
 			return nil
 		}
 		taken.Remaining = room - more
 		if err := count(ctx, tx, l.Counter, more, b.db.now()); err != nil {
 			return err
 		}
-		taken.Share, err = b.tell(ctx, tx, l, more)
-		if l.Share > 0 || !errors.Is(err, budget.ErrLeaseOver) {
+		taken.Amount, err = b.tell(ctx, tx, l, more)
+		if l.Amount > 0 || !errors.Is(err, budget.ErrAllocationEnded) {
 			return err
 		}
-		taken.Share = more
+		taken.Amount = more
 		_, err = tx.ExecContext(ctx, beginLease, append(append([]any{l.ID}, counterKey(l.Counter)...),
 			more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds())...)
 		return err
@@ -43,7 +43,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 	return taken, err
 }
 
-func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
+func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
 	return b.db.writeVolatile(ctx, "report a share", func(ctx context.Context, tx *transaction) error {
 		_, err := b.tell(ctx, tx, l, 0)
 		return err
@@ -51,17 +51,17 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 }
 
 // tell renews a lease, enlarges its allocation and returns the new allocation.
-func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Lease, more int64) (share int64, err error) {
+func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Allocation, more int64) (share int64, err error) {
 	err = tx.QueryRowContext(ctx, tellLease, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
 		l.ID).Scan(&share)
 	if errors.Is(err, sql.ErrNoRows) {
-		return 0, budget.ErrLeaseOver
+		return 0, budget.ErrAllocationEnded
 	}
 	return share, err
 }
 
-func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
-	amount = max(min(amount, l.Share-l.Spent), 0)
+func (b *Budgets) Return(ctx context.Context, l budget.Allocation, amount int64) (share int64, err error) {
+	amount = max(min(amount, l.Amount-l.Spent), 0)
 	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *transaction) error {
 		var err error
 		if share, err = b.tell(ctx, tx, l, -amount); err != nil {
@@ -73,9 +73,9 @@ func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (sha
 	return share, err
 }
 
-func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
+func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *transaction) error {
-		err := tx.QueryRowContext(ctx, "delete from budget_lease where id = ? returning share", l.ID).Scan(&l.Share)
+		err := tx.QueryRowContext(ctx, "delete from budget_lease where id = ? returning share", l.ID).Scan(&l.Amount)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}

@@ -35,8 +35,8 @@ func TestHoldsOfBudgets(t *testing.T) {
 			t.Fatalf("%d, %v are used, want %d", got, err, want)
 		}
 	}
-	lease := budget.Lease{Counter: daily, ID: "lease-1"}
-	if taken, err := budgets.Take(ctx, lease, 100, 50, 50); err != nil || taken.Share != 50 {
+	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
+	if taken, err := budgets.Take(ctx, lease, 100, 50, 50); err != nil || taken.Amount != 50 {
 		t.Fatal(taken, err)
 	}
 	claim := func(amount int64) []budget.Claim {
@@ -66,7 +66,7 @@ func TestLeasesOfBudgetsEndWithTheMachine(t *testing.T) {
 	counter := budget.Counter{
 		ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Window: "2026-02-03",
 	}
-	lease := budget.Lease{Counter: counter, ID: "lease-1", Spent: 3, Flight: 4}
+	lease := budget.Allocation{Counter: counter, ID: "lease-1", Spent: 3, Flight: 4}
 	if _, err := openAt(t, path).Budgets(before).Take(ctx, lease, 100, 50, 50); err != nil {
 		t.Fatal(err)
 	}

@@ -114,13 +114,14 @@ const defaultWorkers = 4
 // ManageBudgets lets the program list and set budgets, and their receivers of warnings.
 func (p *Parts) ManageBudgets() {
 	p.Config.WebhookTargets = p.WebhookTargets()
-	if _, keeper := p.keeper(); keeper != nil {
-		p.Config.Budgets = keeper
+	if _, manager := p.budgetManager(); manager != nil {
+		p.Config.Budgets = manager
 	}
 }
 
-// keeper returns the budgets of the deploy and a keeper of them, nil after an error, which Surface returns.
-func (p *Parts) keeper() (*dynamo.Budgets, *budget.Keeper) {
+// budgetManager returns the budgets of the deployment and their manager. The manager is nil after an error,
+// which Surface returns.
+func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	table := p.Required("CUTROOM_USAGE_TABLE")
 	clock, err := boottime.Open()
 	if err != nil || p.Err() != nil {
@@ -128,7 +129,7 @@ func (p *Parts) keeper() (*dynamo.Budgets, *budget.Keeper) {
 		return nil, nil
 	}
 	budgets := dynamo.NewBudgets(p.Records, table, clock, rand.Text)
-	return budgets, budget.NewKeeper(budget.KeeperConfig{
+	return budgets, budget.NewManager(budget.ManagerConfig{
 		Store: budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: p.Config.Logger,
 	})
 }
@@ -138,8 +139,8 @@ func (p *Parts) keeper() (*dynamo.Budgets, *budget.Keeper) {
 // a lane its workers run at once. Cursors are only needed to list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
-	budgets, keeper := p.keeper()
-	if keeper == nil {
+	budgets, manager := p.budgetManager()
+	if manager == nil {
 		return
 	}
 	jobs := dynamo.NewJobs(p.Runs().HoldIn(budgets), wakingMachine{machine, p.warmUp()}, lengths, time.Now)
@@ -149,7 +150,7 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),
 		// Jobs reserve directly in the records, so no allocation has to be returned.
-		Budgets: keeper, MaxLength: p.Config.Catalog.Limits.VideoDuration,
+		Budgets: manager, MaxLength: p.Config.Catalog.Limits.VideoDuration,
 	})
 }
 

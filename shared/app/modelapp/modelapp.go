@@ -31,7 +31,7 @@ func New() (*gatewayapp.Parts, error) {
 		return nil, err
 	}
 	table := p.Required("CUTROOM_USAGE_TABLE")
-	budgets, err := keeper(p.Records, table, p.Logger)
+	budgets, err := budgetManager(p.Records, table, p.Logger)
 	if err != nil {
 		return nil, err
 	}
@@ -44,13 +44,13 @@ func New() (*gatewayapp.Parts, error) {
 	return p, nil
 }
 
-// keeper returns the process's keeper of budgets, which renews its allocations while a call runs.
-func keeper(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Keeper, error) {
+// budgetManager returns the budget manager of the process, which renews its allocations while a call runs.
+func budgetManager(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Manager, error) {
 	machine, err := boottime.Open()
 	if err != nil {
 		return nil, err
 	}
-	k := budget.NewKeeper(budget.KeeperConfig{
+	k := budget.NewManager(budget.ManagerConfig{
 		Store: dynamo.NewBudgets(client, table, machine, rand.Text), Machine: machine, Now: time.Now, NewID: rand.Text,
 		MayFreeze: true, Logger: logger,
 	})

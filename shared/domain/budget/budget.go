@@ -7,7 +7,7 @@
 //
 // There are two ways to take from a counter. A job takes a [Hold] in the transaction that accepts
 // it, and settles it in the transaction that ends it. A process that serves many short calls takes
-// a [Lease] with a small share and serves calls from it in memory (see Keeper).
+// a [Allocation] with a small share and serves calls from it in memory (see Manager).
 package budget
 
 import (
@@ -163,6 +163,6 @@ type Budgets interface {
 // specifies it. The stores of jobs take and settle the holds of jobs.
 type Store interface {
 	Budgets
-	Leases
+	Allocations
 	Warnings
 }

@@ -19,7 +19,7 @@ import (
 // memory is a budget.Store in memory, which can fail.
 type memory struct {
 	now func() time.Duration
-	// fail is asked before and after each call of Leases; an error before it changes
+	// fail is asked before and after each call of Allocations; an error before it changes
 	// nothing, one after it loses the answer.
 	fail func(after bool) error
 	// taken is called with the use and the limit, after each successful Take.
@@ -36,7 +36,7 @@ type memory struct {
 }
 
 type memoryLease struct {
-	budget.Lease
+	budget.Allocation
 	renewed time.Duration
 }
 
@@ -141,7 +141,7 @@ func (m *memory) called(names ...string) (n int) {
 	return n
 }
 
-// call makes a call of Leases.
+// call makes a call of Allocations.
 func (m *memory) call(name string, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,7 +152,7 @@ func (m *memory) call(name string, do func() error) error {
 	return errors.Join(do(), m.fail(true))
 }
 
-func (m *memory) Take(_ context.Context, l budget.Lease, limit, least, most int64) (t budget.Taken, err error) {
+func (m *memory) Take(_ context.Context, l budget.Allocation, limit, least, most int64) (t budget.Taken, err error) {
 	err = m.call("Take", func() error {
 		room := max(limit-m.used[l.Counter], 0)
 		if room < least {
@@ -160,56 +160,56 @@ func (m *memory) Take(_ context.Context, l budget.Lease, limit, least, most int6
 			room = max(limit-m.used[l.Counter], 0)
 		}
 		known := m.leases[l.ID]
-		if known == nil && l.Share > 0 {
-			return budget.ErrLeaseOver
+		if known == nil && l.Amount > 0 {
+			return budget.ErrAllocationEnded
 		}
-		if t = (budget.Taken{Share: l.Share, Remaining: room}); room < least {
+		if t = (budget.Taken{Amount: l.Amount, Remaining: room}); room < least {
 			return nil
 		}
 		more := min(room, max(least, most))
 		m.used[l.Counter] += more
 		m.taken(m.used[l.Counter], limit)
 		if known != nil {
-			more += known.Share
+			more += known.Amount
 		}
-		l.Share = more
+		l.Amount = more
 		m.leases[l.ID] = &memoryLease{l, m.now()}
-		t = budget.Taken{Share: l.Share, Remaining: limit - m.used[l.Counter]}
+		t = budget.Taken{Amount: l.Amount, Remaining: limit - m.used[l.Counter]}
 		return nil
 	})
 	return t, err
 }
 
-func (m *memory) Tell(_ context.Context, l budget.Lease) error {
+func (m *memory) Report(_ context.Context, l budget.Allocation) error {
 	return m.call("Tell", func() error { return m.tell(l, 0) })
 }
 
-func (m *memory) tell(l budget.Lease, back int64) error {
+func (m *memory) tell(l budget.Allocation, back int64) error {
 	known := m.leases[l.ID]
 	if known == nil {
-		return budget.ErrLeaseOver
+		return budget.ErrAllocationEnded
 	}
 	m.used[l.Counter] -= back
-	l.Share = known.Share - back
+	l.Amount = known.Amount - back
 	m.leases[l.ID] = &memoryLease{l, m.now()}
 	return nil
 }
 
-func (m *memory) Return(_ context.Context, l budget.Lease, amount int64) (share int64, err error) {
+func (m *memory) Return(_ context.Context, l budget.Allocation, amount int64) (share int64, err error) {
 	err = m.call("Return", func() error {
-		if err := m.tell(l, max(min(amount, l.Share-l.Spent), 0)); err != nil {
+		if err := m.tell(l, max(min(amount, l.Amount-l.Spent), 0)); err != nil {
 			return err
 		}
-		share = m.leases[l.ID].Share
+		share = m.leases[l.ID].Amount
 		return nil
 	})
 	return share, err
 }
 
-func (m *memory) End(_ context.Context, l budget.Lease) error {
+func (m *memory) End(_ context.Context, l budget.Allocation) error {
 	return m.call("End", func() error {
 		if known := m.leases[l.ID]; known != nil {
-			l.Share = known.Share
+			l.Amount = known.Amount
 			m.used[l.Counter] -= l.Unused()
 			delete(m.leases, l.ID)
 		}

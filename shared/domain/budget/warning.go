@@ -72,34 +72,34 @@ type Warnings interface {
 }
 
 // Warn checks for due warnings on the counters that a job has taken from or found too low.
-func (k *Keeper) Warn(ctx context.Context, claims []Claim, refused bool) {
+func (m *Manager) Warn(ctx context.Context, claims []Claim, refused bool) {
 	for _, c := range claims {
 		missed := int64(0)
 		if refused {
 			missed = c.Amount
 		}
-		k.warn(ctx, c.Counter, missed)
+		m.warn(ctx, c.Counter, missed)
 	}
 }
 
 // warn checks for a due warning, and returns the highest recorded percentage, or 0 if unknown. It
 // logs and counts a warning that this call recorded.
-func (k *Keeper) warn(ctx context.Context, c Counter, missed int64) (percent int) {
+func (m *Manager) warn(ctx context.Context, c Counter, missed int64) (percent int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	noted, err := k.config.Store.Warn(ctx, c, missed, k.config.Now())
+	noted, err := m.config.Store.Warn(ctx, c, missed, m.config.Now())
 	if err != nil {
-		k.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a warning of a budget was not noted; trying again",
+		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a warning of a budget was not noted; trying again",
 			slog.String("account", c.Account), slog.String("unit", string(c.Unit)),
 			slog.String("window", string(c.Window)), slog.Any("error", err))
 		return 0
 	}
 	if w := noted.Warning; w.Percent > 0 {
-		k.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget is nearly or all used",
+		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget is nearly or all used",
 			slog.String("account", w.Account), slog.String("key", w.Key), slog.String("unit", string(w.Unit)),
 			slog.String("window", string(w.Window)), slog.Int("percent", w.Percent), slog.Int64("limit", w.Limit))
-		if k.config.Warn != nil {
-			k.config.Warn(c, w.Percent)
+		if m.config.Warn != nil {
+			m.config.Warn(c, w.Percent)
 		}
 	}
 	return noted.Percent

@@ -8,37 +8,37 @@ type Open struct {
 	counts map[string]int
 }
 
-// Bound is a limit of open things under a name; 0 means no limit.
-type Bound struct {
+// OpenLimit is a limit of open things under a name; 0 means no limit.
+type OpenLimit struct {
 	Name string
 	Most int
 }
 
 // Enter counts one under every name, and returns the function that ends it, which must be called
 // once. At a limit, it counts nothing and ok is false.
-func (o *Open) Enter(bounds ...Bound) (leave func(), ok bool) {
+func (o *Open) Enter(limits ...OpenLimit) (leave func(), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, bound := range bounds {
-		if bound.Most > 0 && o.counts[bound.Name] >= bound.Most {
+	for _, limit := range limits {
+		if limit.Most > 0 && o.counts[limit.Name] >= limit.Most {
 			return nil, false
 		}
 	}
 	if o.counts == nil {
 		o.counts = map[string]int{}
 	}
-	for _, bound := range bounds {
-		o.counts[bound.Name]++
+	for _, limit := range limits {
+		o.counts[limit.Name]++
 	}
-	return func() { o.leave(bounds) }, true
+	return func() { o.leave(limits) }, true
 }
 
-func (o *Open) leave(bounds []Bound) {
+func (o *Open) leave(limits []OpenLimit) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for _, bound := range bounds {
-		if o.counts[bound.Name]--; o.counts[bound.Name] == 0 {
-			delete(o.counts, bound.Name)
+	for _, limit := range limits {
+		if o.counts[limit.Name]--; o.counts[limit.Name] == 0 {
+			delete(o.counts, limit.Name)
 		}
 	}
 }

@@ -9,8 +9,8 @@ import (
 func TestOpen(t *testing.T) {
 	var open ratelimit.Open
 	enter := func(key string) (func(), bool) {
-		return open.Enter(ratelimit.Bound{Name: "all", Most: 4}, ratelimit.Bound{Name: "account", Most: 3},
-			ratelimit.Bound{Name: key, Most: 2})
+		return open.Enter(ratelimit.OpenLimit{Name: "all", Most: 4}, ratelimit.OpenLimit{Name: "account", Most: 3},
+			ratelimit.OpenLimit{Name: key, Most: 2})
 	}
 	var leaves []func()
 	for i, want := range []struct {
@@ -25,7 +25,7 @@ func TestOpen(t *testing.T) {
 			leaves = append(leaves, leave)
 		}
 	}
-	if _, ok := open.Enter(ratelimit.Bound{Name: "all", Most: 4}); !ok {
+	if _, ok := open.Enter(ratelimit.OpenLimit{Name: "all", Most: 4}); !ok {
 		t.Error("a refused opening was counted")
 	}
 	for _, leave := range leaves {
@@ -38,7 +38,7 @@ func TestOpen(t *testing.T) {
 		}
 		leave()
 	}
-	if _, ok := open.Enter(ratelimit.Bound{Name: "free"}); !ok {
-		t.Error("0 is a bound")
+	if _, ok := open.Enter(ratelimit.OpenLimit{Name: "free"}); !ok {
+		t.Error("0 is a limit")
 	}
 }

@@ -41,8 +41,8 @@ type Writer struct {
 
 	mu      sync.Mutex
 	waiting map[group]*Counts
-	// room is closed when the collected records are taken for writing.
-	room chan struct{}
+	// drained is closed when the collected records are taken for writing.
+	drained chan struct{}
 
 	// writing holds the records that the last write left. Only the goroutine that has received them
 	// may write.
@@ -55,7 +55,7 @@ type group struct {
 }
 
 func NewWriter(c WriterConfig) *Writer {
-	w := &Writer{config: c, waiting: map[group]*Counts{}, room: make(chan struct{}), writing: make(chan []Record, 1)}
+	w := &Writer{config: c, waiting: map[group]*Counts{}, drained: make(chan struct{}), writing: make(chan []Record, 1)}
 	w.writing <- nil
 	return w
 }
@@ -76,10 +76,10 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 			w.mu.Unlock()
 			return nil
 		}
-		room := w.room
+		drained := w.drained
 		w.mu.Unlock()
 		select {
-		case <-room:
+		case <-drained:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -185,7 +185,7 @@ func (w *Writer) take() []Record {
 		})
 	}
 	clear(w.waiting)
-	close(w.room)
-	w.room = make(chan struct{})
+	close(w.drained)
+	w.drained = make(chan struct{})
 	return records
 }

@@ -178,14 +178,14 @@ func newWorld(t *testing.T, s setup) *world {
 	must(err)
 	w.budgets = db.Budgets(clock)
 	w.records.HoldIn(w.budgets)
-	keeper := budget.NewKeeper(budget.KeeperConfig{
+	manager := budget.NewManager(budget.ManagerConfig{
 		Store: w.budgets, Machine: clock, Now: w.now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
 	})
 	w.jobs = job.NewService(job.Config{
 		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
 		Workers:   map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
 		Estimates: w.estimates, Queues: w.records, MaxLength: 5 * time.Minute,
-		Budgets: keeper,
+		Budgets: manager,
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	w.shelf = db.Files()
@@ -224,7 +224,7 @@ func newWorld(t *testing.T, s setup) *world {
 			AccountRoutes: api.AccountRoutes{
 				Minter:  &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 				Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
-				Budgets: keeper, AuditLog: db.Audit(),
+				Budgets: manager, AuditLog: db.Audit(),
 			},
 			SessionRoutes: api.SessionRoutes{Sessions: w.live},
 			WebhookRoutes: api.WebhookRoutes{WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret)},

@@ -78,9 +78,9 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 // Errors: fault.Limited with RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.streams.Enter(
-		ratelimit.Bound{Name: "all", Most: maxEventStreams},
-		ratelimit.Bound{Name: "account/" + who.Account(), Most: who.Tier.EventStreams},
-		ratelimit.Bound{Name: "key/" + who.Key.ID, Most: who.Tier.EventStreamsPerKey},
+		ratelimit.OpenLimit{Name: "all", Most: maxEventStreams},
+		ratelimit.OpenLimit{Name: "account/" + who.Account(), Most: who.Tier.EventStreams},
+		ratelimit.OpenLimit{Name: "key/" + who.Key.ID, Most: who.Tier.EventStreamsPerKey},
 	)
 	if !ok {
 		over := fault.New(fault.Limited, "Too many event streams are open. Close one, or poll the job instead.")

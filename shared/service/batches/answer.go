@@ -43,11 +43,11 @@ var (
 // answering is the work on a batch's calls.
 type answering struct {
 	*Runner
-	batch batch.Batch
-	route catalog.Route
-	who   atomic.Pointer[credential.Principal]
-	keep  *keeper
-	pace  *pace
+	batch    batch.Batch
+	route    catalog.Route
+	who      atomic.Pointer[credential.Principal]
+	recorder *recorder
+	pace     *pace
 	// underWay has an element for each running or waiting call.
 	underWay chan struct{}
 }
@@ -62,13 +62,13 @@ func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCau
 	a := &answering{Runner: r, batch: b, route: route,
 		pace: newPace(r.config.Calls), underWay: make(chan struct{}, r.config.Calls)}
 	var err error
-	if a.keep, err = r.newKeeper(ctx, b); err != nil {
+	if a.recorder, err = r.newRecorder(ctx, b); err != nil {
 		return err
 	}
-	a.keep.limit = a.storedBytes
+	a.recorder.limit = a.storedBytes
 	taking, stop := context.WithCancelCause(staying)
 	defer stop(nil)
-	if err := a.look(taking, stop, true); err != nil {
+	if err := a.check(taking, stop, true); err != nil {
 		return err
 	}
 	var watching sync.WaitGroup
@@ -123,7 +123,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	results := make(chan result)
 	kept := make(chan error, 1)
 	go func() {
-		err := a.keep.run(ctx, results)
+		err := a.recorder.run(ctx, results)
 		stop()
 		for range results { // results that cannot be stored are made again
 		}
@@ -174,7 +174,7 @@ func causeOfCut(taking context.Context) error {
 // causeAtStop returns the cause for cutting off calls when the service stops, because the batch may
 // have been cancelled just before.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	if b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID); err == nil && b.Status != batch.InProgress {
 		return gateway.ErrGivenUp
@@ -206,7 +206,7 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 		if err != nil {
 			return fmt.Errorf("read the input: %w", err)
 		}
-		if a.keep.has(at.call) {
+		if a.recorder.has(at.call) {
 			continue
 		}
 		select {
@@ -268,7 +268,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 	if !a.pace.begin(taking) {
 		return made, false, nil
 	}
-	fits, err := a.keep.space.fits(taking, a.storedBytes())
+	fits, err := a.recorder.space.fits(taking, a.storedBytes())
 	if err == nil && !fits {
 		return result{answer: &gateway.BatchResponse{Status: http.StatusTooManyRequests, RetryAfter: fullPause}}, true, nil
 	}
@@ -304,17 +304,17 @@ func (a *answering) watch(taking context.Context, stop, handOver context.CancelC
 		case <-woken:
 		case <-ticker.C:
 		}
-		if err := a.look(taking, stop, n%keysEvery == 0); err != nil && taking.Err() == nil {
+		if err := a.check(taking, stop, n%keysEvery == 0); err != nil && taking.Err() == nil {
 			a.config.Logger.Error("cannot read a batch", "batch", a.batch.ID, "error", err)
 		}
-		if a.config.Patience > 0 && a.pace.refusedFor() >= a.config.Patience {
+		if a.config.PauseAfter > 0 && a.pace.refusedFor() >= a.config.PauseAfter {
 			handOver(errHandedOver)
 		}
 	}
 }
 
 // look makes watch's checks once.
-func (a *answering) look(ctx context.Context, stop context.CancelCauseFunc, atKey bool) error {
+func (a *answering) check(ctx context.Context, stop context.CancelCauseFunc, atKey bool) error {
 	b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID)
 	switch {
 	case err != nil:

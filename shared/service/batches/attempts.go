@@ -16,8 +16,8 @@ const (
 	// that it does not kill them too. suspectFor is the time of each such run.
 	suspectAfter = 2
 	suspectFor   = time.Minute
-	// lastNote limits the record of a clean stop.
-	lastNote = 10 * time.Second
+	// recordTime limits the record of a clean stop.
+	recordTime = 10 * time.Second
 )
 
 // attemptsAt returns how often the process has died during a batch in its current state.
@@ -53,7 +53,7 @@ func (r *Runner) attempt(ctx context.Context, b batch.Batch) error {
 
 // stopped removes the record of an attempt after a clean stop.
 func (r *Runner) stopped(ctx context.Context, b batch.Batch) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	for {
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)

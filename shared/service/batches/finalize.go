@@ -41,7 +41,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	if b.Total == 0 || b.Outcome == batch.Completed {
 		return nil
 	}
-	keep, err := r.newKeeper(ctx, b)
+	rec, err := r.newRecorder(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	results := make(chan result)
 	kept := make(chan error, 1)
 	go func() {
-		err := keep.run(ctx, results)
+		err := rec.run(ctx, results)
 		for range results { // they are made again
 		}
 		kept <- err
@@ -69,7 +69,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 			if err != nil {
 				return fmt.Errorf("read the input: %w", err)
 			}
-			if keep.has(at.call) {
+			if rec.has(at.call) {
 				continue
 			}
 			given := result{number: at.call, refusal: why}

@@ -25,8 +25,8 @@ import (
 const (
 	// DefaultCalls is the default of Calls.
 	DefaultCalls = 16
-	// lookEvery is how often the runner looks for batches without a Wake, and for old data to delete.
-	lookEvery = 5 * time.Second
+	// pollEvery is how often the runner looks for batches without a Wake, and for old data to delete.
+	pollEvery = 5 * time.Second
 	// firstRetry and lastRetry are the shortest and the longest wait before failed work is repeated.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
@@ -54,15 +54,15 @@ type Config struct {
 	Now   func() time.Time
 	// NewID returns a globally unique text for a blob's name.
 	NewID func() string
-	Rhythm
+	Intervals
 	// Settled reports whether the clock can be trusted for the end of a batch. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Rhythm has the intervals of work that costs something each time. Zero fields have the values of
+// Intervals has the intervals of work that costs something each time. Zero fields have the values of
 // one machine.
-type Rhythm struct {
+type Intervals struct {
 	// Keep is how long answers are collected before they are kept together. A crash loses them, and
 	// their calls are repeated.
 	Keep time.Duration
@@ -72,15 +72,15 @@ type Rhythm struct {
 	// Grace is how long running calls may take after the last one started, if the batch continues
 	// later. If the batch ends, it is a minute at most.
 	Grace time.Duration
-	// Patience is how long all calls of a batch may be refused before work on it stops, to continue
+	// PauseAfter is how long all calls of a batch may be refused before work on it stops, to continue
 	// later; 0 means forever.
-	Patience time.Duration
+	PauseAfter time.Duration
 }
 
 // orDefault fills zero fields with the values of one machine.
-func (h Rhythm) orDefault() Rhythm {
-	h.Keep, h.Watch, h.Grace = cmp.Or(h.Keep, keepEvery), cmp.Or(h.Watch, watchEvery), cmp.Or(h.Grace, grace)
-	return h
+func (i Intervals) orDefault() Intervals {
+	i.Keep, i.Watch, i.Grace = cmp.Or(i.Keep, keepEvery), cmp.Or(i.Watch, watchEvery), cmp.Or(i.Grace, grace)
+	return i
 }
 
 type Files interface {
@@ -119,7 +119,7 @@ func New(c Config) *Runner {
 	if c.Calls == 0 {
 		c.Calls = DefaultCalls
 	}
-	c.Rhythm = c.orDefault()
+	c.Intervals = c.orDefault()
 	if c.Settled == nil {
 		c.Settled = func() bool { return true }
 	}
@@ -152,10 +152,10 @@ func (r *Runner) woken() <-chan struct{} {
 // and returns.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.working.Wait()
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(pollEvery)
 	defer ticker.Stop()
 	for {
-		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+		if err := r.poll(ctx); err != nil && ctx.Err() == nil {
 			r.config.Logger.Error("cannot look for batches", "error", err)
 		}
 		select {
@@ -168,7 +168,7 @@ func (r *Runner) Run(ctx context.Context) {
 }
 
 // look starts work on batches, and clears ended ones.
-func (r *Runner) look(ctx context.Context) error {
+func (r *Runner) poll(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
 	if err != nil {
@@ -178,7 +178,7 @@ func (r *Runner) look(ctx context.Context) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.slots.makeRoom(open)
+	r.slots.rebalance(open)
 	return swept
 }
 
@@ -203,7 +203,7 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on a batch like Run until the batch has ended, or the time or Patience is over. It
+// Work works on a batch like Run until the batch has ended, or the time or PauseAfter is over. It
 // then waits for running calls up to Grace, and returns. When the context ends, it abandons them
 // and returns. It is for processes that are started for a batch. The caller must ensure that one
 // process at a time works on a batch.

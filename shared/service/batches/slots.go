@@ -97,8 +97,8 @@ func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b ba
 	return b, true
 }
 
-// makeRoom makes batches hand over their places to batches that wait longer than is fair.
-func (s *slots) makeRoom(open []batch.Batch) {
+// rebalance makes batches hand over their places to batches that wait longer than is fair.
+func (s *slots) rebalance(open []batch.Batch) {
 	held, leaving := s.held()
 	promised := map[string]bool{}
 	for len(s.active) >= maxActive {

@@ -29,7 +29,7 @@ func (s *slots) look(all []batch.Batch) map[string]int {
 				break
 			}
 		}
-		s.makeRoom(all)
+		s.rebalance(all)
 		for id, one := range s.active {
 			if one.leaving {
 				delete(s.active, id)

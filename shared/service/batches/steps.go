@@ -13,17 +13,17 @@ import (
 const (
 	// stepTime is how long a step starts calls.
 	stepTime = 5 * time.Minute
-	// lastWords is the remaining time of a step's process when running calls are abandoned: to keep
+	// shutdownTime is the remaining time of a step's process when running calls are abandoned: to keep
 	// answers and to record progress.
-	lastWords = 45 * time.Second
+	shutdownTime = 45 * time.Second
 	// firstDelay and lastDelay are the shortest and the longest wait after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
 )
 
-// StepRhythm is the rhythm of a process that works by steps, because each write, read and second costs
+// StepIntervals is the rhythm of a process that works by steps, because each write, read and second costs
 // money there.
-func StepRhythm() Rhythm {
-	return Rhythm{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, Patience: time.Minute}
+func StepIntervals() Intervals {
+	return Intervals{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, PauseAfter: time.Minute}
 }
 
 // Steps works on batches in short processes. Each makes one step: it makes calls of one batch for
@@ -62,7 +62,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	if more { // there is another, and a place for it
 		failures = append(failures, s.Others.Start(ctx))
 	}
-	working, cancel := context.WithDeadline(ctx, deadline.Add(-lastWords))
+	working, cancel := context.WithDeadline(ctx, deadline.Add(-shutdownTime))
 	defer cancel()
 	s.Runner.Work(working, b.Batch, stepTime)
 	failures = append(failures, s.release(ctx, b, holder))

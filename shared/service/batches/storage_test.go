@@ -128,7 +128,7 @@ func TestBatchWaitsForStorage(t *testing.T) {
 		answer.Body = []byte(long)
 		return answer
 	})
-	w.rhythm.Keep = 10 * time.Millisecond
+	w.intervals.Keep = 10 * time.Millisecond
 	w.runner = w.newRunner()
 	const calls = 100
 	f, err := w.uploadWithin("me", strings.NewReader(lines(calls)), quota)

@@ -21,7 +21,7 @@ import (
 func TestTwoProcessesAtOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.rhythm = batches.Rhythm{Keep: time.Millisecond, Watch: time.Millisecond}
+	w.intervals = batches.Intervals{Keep: time.Millisecond, Watch: time.Millisecond}
 	b := w.create("acme", lines(200))
 	// The first calls of both batches wait for each other.
 	var first atomic.Int32
@@ -91,7 +91,7 @@ func TestWorkEndsAfterItsTime(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 2*time.Second, func(d time.Duration) error {
 		w := newWorld(t)
-		w.rhythm = batches.Rhythm{Keep: time.Millisecond, Watch: time.Millisecond, Grace: time.Nanosecond}
+		w.intervals = batches.Intervals{Keep: time.Millisecond, Watch: time.Millisecond, Grace: time.Nanosecond}
 		b := w.create("acme", lines(20))
 		made := make(chan struct{}, 20)
 		w.set(func(ctx context.Context, body string) gateway.BatchResponse {
@@ -121,7 +121,7 @@ func TestWorkEndsAfterItsTime(t *testing.T) {
 func TestWorkHasPatience(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.rhythm = batches.Rhythm{Watch: time.Millisecond, Patience: 2 * time.Second}
+	w.intervals = batches.Intervals{Watch: time.Millisecond, PauseAfter: 2 * time.Second}
 	b := w.create("acme", lines(20))
 	w.set(func(context.Context, string) gateway.BatchResponse {
 		return gateway.BatchResponse{Status: http.StatusTooManyRequests, RetryAfter: time.Second}

@@ -44,10 +44,10 @@ type world struct {
 	service *batch.Service
 	runner  *batches.Runner
 	// ahead is by how much the clock is ahead, in nanoseconds.
-	ahead   atomic.Int64
-	revoked atomic.Bool
-	full    atomic.Bool // the disk is
-	rhythm  batches.Rhythm
+	ahead     atomic.Int64
+	revoked   atomic.Bool
+	full      atomic.Bool // the disk is
+	intervals batches.Intervals
 	// dead is true after the runner's process has died.
 	dead *atomic.Bool
 	// answer makes a call; nil answers it with its body.
@@ -118,7 +118,7 @@ func (w *world) newRunner() *batches.Runner {
 	return batches.New(batches.Config{
 		Store: mortal{w.db.Batches(), w.dead}, Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Storage: w.storage(), Now: w.now},
 		Storage: w.storage(),
-		Files:   w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now, NewID: rand.Text, Rhythm: w.rhythm,
+		Files:   w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now, NewID: rand.Text, Intervals: w.intervals,
 		Free: func() (int64, error) {
 			if w.full.Load() {
 				return 0, nil

@@ -41,8 +41,8 @@ func standing() func() time.Time {
 }
 
 // keep starts a keeper, which stop ends.
-func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Keeper, func()) {
-	k := budget.NewKeeper(budget.KeeperConfig{
+func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Manager, func()) {
+	k := budget.NewManager(budget.ManagerConfig{
 		Store: store, Machine: machine, Now: now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
 	})
 	ctx, cancel := context.WithCancel(context.Background())

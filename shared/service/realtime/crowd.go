@@ -26,10 +26,10 @@ func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 }
 
 // strangers are the limits of connections without a session in the same state.
-func strangers(state string, r *http.Request) []ratelimit.Bound {
-	bounds := []ratelimit.Bound{{Name: state, Most: maxArrivals}}
+func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
+	bounds := []ratelimit.OpenLimit{{Name: state, Most: maxArrivals}}
 	if caller := credential.Caller(r.Context()); caller != "" {
-		bounds = append(bounds, ratelimit.Bound{Name: state + "/" + caller, Most: arrivalsByCaller})
+		bounds = append(bounds, ratelimit.OpenLimit{Name: state + "/" + caller, Most: arrivalsByCaller})
 	}
 	return bounds
 }
@@ -49,8 +49,8 @@ func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request
 // enter counts a key's session, in addition to the account's slot. Its error is a refusal.
 func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.crowd.Enter(
-		ratelimit.Bound{Name: "sessions", Most: maxSessions},
-		ratelimit.Bound{Name: "key/" + who.Key.ID, Most: who.Tier.RealtimeSessionsPerKey},
+		ratelimit.OpenLimit{Name: "sessions", Most: maxSessions},
+		ratelimit.OpenLimit{Name: "key/" + who.Key.ID, Most: who.Tier.RealtimeSessionsPerKey},
 	)
 	if !ok {
 		return nil, limitReached

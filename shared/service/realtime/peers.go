@@ -128,9 +128,9 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gon
 	case address == "":
 		return false
 	}
-	bounds := []ratelimit.Bound{{Name: "passed", Most: maxPassed}}
+	bounds := []ratelimit.OpenLimit{{Name: "passed", Most: maxPassed}}
 	if caller := credential.Caller(r.Context()); caller != "" {
-		bounds = append(bounds, ratelimit.Bound{Name: "passed/" + caller, Most: maxPassedByCaller})
+		bounds = append(bounds, ratelimit.OpenLimit{Name: "passed/" + caller, Most: maxPassedByCaller})
 	}
 	leave, ok := s.crowd.Enter(bounds...)
 	if !ok {

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets reserves amounts for sessions, like budget.Keeper.
+// Budgets reserves amounts for sessions, like budget.Manager.
 type Budgets interface {
 	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)

@@ -143,7 +143,7 @@ func newWorld(t *testing.T, s setup) *world {
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	writer := usage.NewWriter(usage.WriterConfig{Store: w.usage, NewID: rand.Text, Logger: logger})
 	w.budgets = db.Budgets(clock)
-	keeper := budget.NewKeeper(budget.KeeperConfig{
+	manager := budget.NewManager(budget.ManagerConfig{
 		Store: w.budgets, Machine: clock, Now: w.now, NewID: rand.Text, Logger: logger,
 	})
 	if s.engine == nil {
@@ -181,7 +181,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return uptime.Now() + time.Duration(w.asleep.Load()) },
 		}),
-		Files: w.files, Blobs: w.blobs, Usage: writer, Budgets: keeper, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
+		Files: w.files, Blobs: w.blobs, Usage: writer, Budgets: manager, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
 		Enhancer: s.enhancer,
 		Origins:  origins, Times: s.times, Now: w.now,
 		Logger: logger,
@@ -203,7 +203,7 @@ func newWorld(t *testing.T, s setup) *world {
 	var sessions, rest sync.WaitGroup
 	sessions.Go(func() { server.Run(running) })
 	rest.Go(func() { writer.Run(writing) })
-	rest.Go(func() { keeper.Run(writing) })
+	rest.Go(func() { manager.Run(writing) })
 	rest.Go(func() {
 		if err := surface.Serve(listener); err != nil {
 			t.Errorf("serve: %v", err)

@@ -24,7 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
 		test.run(&suite{T: t, Store: h.Store, Pass: h.Pass, ctx: conformance.Context(t)})
-	}, conformance.About("Budgets", budgetTests), conformance.About("Leases", leaseTests),
+	}, conformance.About("Budgets", budgetTests), conformance.About("Allocations", leaseTests),
 		conformance.About("Warnings", warningTests))
 }
 
@@ -56,20 +56,20 @@ var daily = budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}
 var today = budget.Counter{ID: daily, Window: "2026-02-03"}
 
 // lease returns a new lease on a counter, which has no share yet.
-func (s *suite) lease(c budget.Counter) budget.Lease {
+func (s *suite) lease(c budget.Counter) budget.Allocation {
 	s.made++
-	return budget.Lease{Counter: c, ID: fmt.Sprint("lease-", s.made)}
+	return budget.Allocation{Counter: c, ID: fmt.Sprint("lease-", s.made)}
 }
 
 // took takes from a lease's counter and adds the result to the lease.
-func (s *suite) took(l *budget.Lease, limit, least, most, want int64) {
+func (s *suite) took(l *budget.Allocation, limit, least, most, want int64) {
 	s.Helper()
 	taken, err := s.Take(s.ctx, *l, limit, least, most)
 	conformance.OK(s, err)
-	if got := taken.Share - l.Share; got != want {
+	if got := taken.Amount - l.Amount; got != want {
 		s.Fatalf("%d was taken of at least %d and at most %d, want %d", got, least, most, want)
 	}
-	l.Share = taken.Share
+	l.Amount = taken.Amount
 }
 
 // used asserts a counter's use.

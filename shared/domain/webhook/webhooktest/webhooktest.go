@@ -90,7 +90,7 @@ func (s *suite) warned(account string, at time.Time) webhook.Event {
 		ID: budget.ID{Account: account, Period: budget.Day, Unit: budget.Jobs}, Limit: 10, WarnURL: "https://example.com/budget",
 	}
 	conformance.OK(s, s.Budgets.Set(s.ctx, audit.Operator(begun), b))
-	_, err := s.Budgets.Take(s.ctx, budget.Lease{Counter: b.Counter(at), ID: "lease-" + account}, 10, 8, 8)
+	_, err := s.Budgets.Take(s.ctx, budget.Allocation{Counter: b.Counter(at), ID: "lease-" + account}, 10, 8, 8)
 	conformance.OK(s, err)
 	noted, err := s.Budgets.Warn(s.ctx, b.Counter(at), 0, at)
 	conformance.OK(s, err)

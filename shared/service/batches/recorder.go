@@ -55,7 +55,7 @@ type resultError struct {
 }
 
 // keeper keeps the results of a batch in chunks. Only has and space may be used concurrently.
-type keeper struct {
+type recorder struct {
 	*Runner
 	batch batch.Batch
 	// name is a part of this keeper's blob names.
@@ -77,80 +77,80 @@ type gathered struct {
 	lines []int
 }
 
-// newKeeper returns a keeper that knows the results kept earlier.
-func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) {
+// newRecorder returns a keeper that knows the results kept earlier.
+func (r *Runner) newRecorder(ctx context.Context, b batch.Batch) (*recorder, error) {
 	chunks, err := r.config.Store.Chunks(ctx, b.ID)
 	if err != nil {
 		return nil, err
 	}
-	room, err := newSpace(ctx, r.config.Storage, b)
+	space, err := newSpace(ctx, r.config.Storage, b)
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{
-		Runner: r, batch: b, name: r.config.NewID(), done: make([]bool, b.Total+1), chunks: len(chunks), space: room,
+	rec := &recorder{
+		Runner: r, batch: b, name: r.config.NewID(), done: make([]bool, b.Total+1), chunks: len(chunks), space: space,
 		limit: func() int64 { return 0 },
 	}
 	for _, c := range chunks {
 		for _, line := range c.Lines {
-			k.done[line] = true
+			rec.done[line] = true
 		}
 	}
-	return k, nil
+	return rec, nil
 }
 
 // has reports whether a call had a result when the keeper was made.
-func (k *keeper) has(call int) bool { return k.done[call] }
+func (rec *recorder) has(call int) bool { return rec.done[call] }
 
 // run keeps results until the channel closes. It repeats failed writes, and takes no results until they
 // succeed. It returns an error only when the context has ended, or another process works on the batch.
-func (k *keeper) run(ctx context.Context, results <-chan result) error {
-	timer := time.NewTimer(k.config.Keep)
+func (rec *recorder) run(ctx context.Context, results <-chan result) error {
+	timer := time.NewTimer(rec.config.Keep)
 	timer.Stop()
 	defer timer.Stop()
 	for {
 		select {
 		case r, more := <-results:
 			if !more {
-				return k.flush(ctx)
+				return rec.flush(ctx)
 			}
-			if len(k.answers.lines)+len(k.failures.lines) == 0 {
-				timer.Reset(k.config.Keep)
+			if len(rec.answers.lines)+len(rec.failures.lines) == 0 {
+				timer.Reset(rec.config.Keep)
 			}
-			if err := k.add(r); err != nil {
+			if err := rec.add(r); err != nil {
 				return err
 			}
-			if k.answers.text.Len()+k.failures.text.Len() < keepBytes && len(k.answers.lines)+len(k.failures.lines) < keepLines {
+			if rec.answers.text.Len()+rec.failures.text.Len() < keepBytes && len(rec.answers.lines)+len(rec.failures.lines) < keepLines {
 				continue
 			}
 		case <-timer.C:
 		}
-		if err := k.flush(ctx); err != nil {
+		if err := rec.flush(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-func (k *keeper) add(r result) error {
-	id := fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(k.batch.ID, "batch_"), r.number)
+func (rec *recorder) add(r result) error {
+	id := fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(rec.batch.ID, "batch_"), r.number)
 	line := resultLine{ID: id, CustomID: r.customID, Error: r.refusal}
-	to := &k.failures
+	to := &rec.failures
 	if r.answer != nil && r.refusal == nil {
 		line.Response = &resultResponse{r.answer.Status, id, r.answer.Body}
 		if r.answer.Status == 200 {
-			to = &k.answers
+			to = &rec.answers
 		}
 	}
 	if r.answer != nil {
 		for i, used := range r.answer.Used {
-			used.ID = fmt.Sprintf("%s/%d/%d", k.batch.ID, r.number, i)
-			k.used = append(k.used, used)
+			used.ID = fmt.Sprintf("%s/%d/%d", rec.batch.ID, r.number, i)
+			rec.used = append(rec.used, used)
 		}
 	}
 	err := to.add(line)
 	if err != nil { // the answer is no JSON; to ask for it again would be no better
 		line.Response, line.Error = nil, &resultError{"server_error", "The model server's answer could not be kept."}
-		to = &k.failures
+		to = &rec.failures
 		err = to.add(line)
 	}
 	to.lines = append(to.lines, r.number)
@@ -167,40 +167,40 @@ func (g *gathered) add(line resultLine) error {
 // flush keeps the collected results. It retries until the context has ended, and then makes a last attempt.
 //
 // Errors: fault.Conflict if another process works on the batch.
-func (k *keeper) flush(ctx context.Context) error {
+func (rec *recorder) flush(ctx context.Context) error {
 	retry := firstRetry
 	for {
-		err := k.save(ctx)
+		err := rec.save(ctx)
 		if err == nil || ctx.Err() != nil || fault.Is(err, fault.Conflict) {
 			return err
 		}
-		k.config.Logger.Error("cannot keep answers of a batch; trying again", "batch", k.batch.ID, "error", err, "again_in", retry)
+		rec.config.Logger.Error("cannot keep answers of a batch; trying again", "batch", rec.batch.ID, "error", err, "again_in", retry)
 		clock.Wait(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
 }
 
 // save keeps the collected results in a chunk of answers and one of failures.
-func (k *keeper) save(ctx context.Context) error {
+func (rec *recorder) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
 	defer cancel()
-	size := int64(k.answers.text.Len() + k.failures.text.Len())
-	if err := k.fits(size); err != nil {
+	size := int64(rec.answers.text.Len() + rec.failures.text.Len())
+	if err := rec.fits(size); err != nil {
 		return err
 	}
-	if err := k.space.hold(ctx, size, k.limit()); err != nil {
+	if err := rec.space.hold(ctx, size, rec.limit()); err != nil {
 		return err
 	}
 	var chunks []batch.Chunk
-	for _, g := range []*gathered{&k.answers, &k.failures} {
+	for _, g := range []*gathered{&rec.answers, &rec.failures} {
 		if len(g.lines) == 0 {
 			continue
 		}
-		number := k.chunks + len(chunks)
+		number := rec.chunks + len(chunks)
 		chunk := batch.Chunk{
-			Number: number, Blob: batch.ChunkBlob(k.batch.ID, number, k.name), Failures: g == &k.failures, Lines: g.lines,
+			Number: number, Blob: batch.ChunkBlob(rec.batch.ID, number, rec.name), Failures: g == &rec.failures, Lines: g.lines,
 		}
-		if _, err := k.config.Blobs.Put(ctx, chunk.Blob, bytes.NewReader(g.text.Bytes())); err != nil {
+		if _, err := rec.config.Blobs.Put(ctx, chunk.Blob, bytes.NewReader(g.text.Bytes())); err != nil {
 			return err
 		}
 		chunks = append(chunks, chunk)
@@ -208,27 +208,27 @@ func (k *keeper) save(ctx context.Context) error {
 	if len(chunks) == 0 {
 		return nil
 	}
-	if err := k.config.Store.Save(ctx, k.batch.ID, chunks, k.used); err != nil {
+	if err := rec.config.Store.Save(ctx, rec.batch.ID, chunks, rec.used); err != nil {
 		if fault.Is(err, fault.Conflict) {
-			err = errors.Join(err, k.discard(ctx, chunks))
+			err = errors.Join(err, rec.discard(ctx, chunks))
 		}
 		if errors.Is(err, batch.ErrEnded) { // its storage may have been released before
-			err = errors.Join(err, k.config.Storage.Release(ctx, k.batch))
+			err = errors.Join(err, rec.config.Storage.Release(ctx, rec.batch))
 		}
 		return err
 	}
-	k.space.keep(size)
-	k.chunks += len(chunks)
-	k.answers, k.failures, k.used = gathered{}, gathered{}, nil
+	rec.space.keep(size)
+	rec.chunks += len(chunks)
+	rec.answers, rec.failures, rec.used = gathered{}, gathered{}, nil
 	return nil
 }
 
 // discard deletes blobs that are not kept. If another process has ended the batch, its blobs may
 // have been deleted before these were written.
-func (k *keeper) discard(ctx context.Context, chunks []batch.Chunk) error {
+func (rec *recorder) discard(ctx context.Context, chunks []batch.Chunk) error {
 	var failures []error
 	for _, c := range chunks {
-		failures = append(failures, k.config.Blobs.Delete(ctx, c.Blob))
+		failures = append(failures, rec.config.Blobs.Delete(ctx, c.Blob))
 	}
 	return errors.Join(failures...)
 }

@@ -23,13 +23,13 @@ var errClosed = errors.New("budget: the share is closed")
 
 // share is this process's share of a counter. Calls draw from it in memory. At most one call of the
 // store for it runs at a time.
-type share struct {
-	keeper *Keeper
+type localAllocation struct {
+	manager *Manager
 
 	mu sync.Mutex
 	// lease is the store's state at least: after a failed call, Share is the smaller of the two
 	// possible values. Flight is not used.
-	lease Lease
+	stored Allocation
 	// reserved is the amount that running calls have drawn. wanted is the amount that calls wait for.
 	reserved, wanted int64
 	// renewed is when the last successful call of the store started.
@@ -48,15 +48,15 @@ type share struct {
 }
 
 // available is the amount that can be drawn. The lock must be held.
-func (s *share) available() int64 { return s.lease.Share - s.lease.Spent - s.reserved }
+func (s *localAllocation) available() int64 { return s.stored.Amount - s.stored.Spent - s.reserved }
 
 // draw reserves an amount for a call. It asks the store if the share has too little.
 //
 // Errors: fault.Exhausted; errClosed.
-func (s *share) draw(ctx context.Context, amount, limit int64) error {
+func (s *localAllocation) draw(ctx context.Context, amount, limit int64) error {
 	for refused := false; ; {
 		s.mu.Lock()
-		now := s.keeper.config.Machine.Now()
+		now := s.manager.config.Machine.Now()
 		switch {
 		case s.closed:
 			s.mu.Unlock()
@@ -66,7 +66,7 @@ func (s *share) draw(ctx context.Context, amount, limit int64) error {
 			return nil
 		case refused || s.refusedUntil > now && amount > s.available()+s.remaining:
 			s.mu.Unlock()
-			return UsedUp(s.lease.Counter, s.keeper.config.Now())
+			return UsedUp(s.stored.Counter, s.manager.config.Now())
 		case s.busy != nil:
 			if err := s.waitForOther(ctx, amount); err != nil {
 				return err
@@ -79,7 +79,7 @@ func (s *share) draw(ctx context.Context, amount, limit int64) error {
 		switch {
 		case drawn:
 			return nil
-		case err != nil && !errors.Is(err, ErrLeaseOver):
+		case err != nil && !errors.Is(err, ErrAllocationEnded):
 			return err
 		}
 		refused = refusal
@@ -87,8 +87,8 @@ func (s *share) draw(ctx context.Context, amount, limit int64) error {
 }
 
 // reserve reserves an amount if the share has it. The lock must be held.
-func (s *share) reserve(amount int64, now time.Duration) bool {
-	if s.available() < amount || s.lease.Share > 0 && now-s.renewed >= FenceAfter {
+func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
+	if s.available() < amount || s.stored.Amount > 0 && now-s.renewed >= FenceAfter {
 		return false
 	}
 	s.reserved += amount
@@ -98,7 +98,7 @@ func (s *share) reserve(amount int64, now time.Duration) bool {
 
 // waitForOther waits for the running call of the store. If that has not started yet, it may take
 // for this call too. The lock must be held and is released.
-func (s *share) waitForOther(ctx context.Context, amount int64) error {
+func (s *localAllocation) waitForOther(ctx context.Context, amount int64) error {
 	busy := s.busy
 	s.wanted += amount
 	s.mu.Unlock()
@@ -119,16 +119,16 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 }
 
 // begin starts a call of the store. The lock must be held, and no other call may be running.
-func (s *share) begin() { s.busy, s.begun = make(chan struct{}), true }
+func (s *localAllocation) begin() { s.busy, s.begun = make(chan struct{}), true }
 
 // finish ends a call of the store. The lock must be held.
-func (s *share) finish(began time.Duration, err error) {
+func (s *localAllocation) finish(began time.Duration, err error) {
 	close(s.busy)
 	s.busy = nil
 	switch {
 	case err == nil:
 		s.renewed = began
-	case errors.Is(err, ErrLeaseOver):
+	case errors.Is(err, ErrAllocationEnded):
 		s.closed = true
 	}
 }
@@ -136,10 +136,10 @@ func (s *share) finish(began time.Duration, err error) {
 // told returns the lease as reported to the store. The lock must be held. In a process that is never
 // frozen, the whole allocation counts as in flight, because a killed process does not report its calls'
 // use.
-func (s *share) told() Lease {
-	l := s.lease
+func (s *localAllocation) reported() Allocation {
+	l := s.stored
 	l.Flight = MaxLimit
-	if s.keeper.config.MayFreeze {
+	if s.manager.config.MayFreeze {
 		l.Flight = s.reserved
 	}
 	return l
@@ -147,26 +147,26 @@ func (s *share) told() Lease {
 
 // fill takes the missing amount for a call and reserves it. If nothing is missing, it renews the
 // lease. The call of the store must have started. refused reports whether too little remains.
-func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
+func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
-	lease, began := s.told(), s.keeper.config.Machine.Now()
+	lease, began := s.reported(), s.manager.config.Machine.Now()
 	missing := amount - s.available()
 	most := missing + s.wanted + s.extra(amount)
-	if s.keeper.config.MayFreeze {
+	if s.manager.config.MayFreeze {
 		lease.Flight += amount
 	}
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	taken := Taken{Share: lease.Share}
+	taken := Taken{Amount: lease.Amount}
 	if missing > 0 {
-		taken, err = s.keeper.config.Store.Take(ctx, lease, limit, missing, most)
+		taken, err = s.manager.config.Store.Take(ctx, lease, limit, missing, most)
 	} else {
-		err = s.keeper.config.Store.Tell(ctx, lease)
+		err = s.manager.config.Store.Report(ctx, lease)
 	}
 	s.mu.Lock()
-	refused = err == nil && missing > 0 && taken.Share == lease.Share
+	refused = err == nil && missing > 0 && taken.Amount == lease.Amount
 	renewed := s.renewed
 	s.finish(began, err)
 	switch {
@@ -175,7 +175,7 @@ func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused b
 		s.renewed = renewed // a refusal renews nothing
 		s.remaining, s.refusedUntil = taken.Remaining, began+refusedFor
 	case missing > 0:
-		s.lease.Share, s.remaining, s.refusedUntil, s.growth = taken.Share, taken.Remaining, 0, most-missing
+		s.stored.Amount, s.remaining, s.refusedUntil, s.growth = taken.Amount, taken.Remaining, 0, most-missing
 	}
 	if err == nil && !refused {
 		drawn, missing = s.reserve(amount, began), 0
@@ -190,27 +190,27 @@ func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused b
 
 // extra returns the spare amount to take for future calls: twice the last one while calls continue,
 // and little compared to the remaining amount. The lock must be held.
-func (s *share) extra(amount int64) int64 {
+func (s *localAllocation) extra(amount int64) int64 {
 	more := max(2*s.growth, amount)
-	if s.keeper.config.MayFreeze {
+	if s.manager.config.MayFreeze {
 		more = ahead * min(amount, MaxLimit/ahead)
 	}
 	return min(more, s.remaining/portion)
 }
 
 // settle ends the reservation of a call with the used amount.
-func (s *share) settle(amount, used int64) {
+func (s *localAllocation) settle(amount, used int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reserved -= amount
-	s.lease.Spent += used
+	s.stored.Spent += used
 }
 
 // put returns a part of a drawn amount.
-func (s *share) put(amount int64) { s.settle(amount, 0) }
+func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
 // drawUpTo reserves up to an amount and returns the reserved amount.
-func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
+func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int64 {
 	for range 3 { // others may take the rest
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
 		if err == nil {
@@ -228,22 +228,22 @@ func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
 
 // tell reports how much was spent. If other calls are in flight, the last one reports for all. If the
 // allocation is large compared to the remaining amount, it returns at once.
-func (s *share) tell(ctx context.Context) {
+func (s *localAllocation) report(ctx context.Context) {
 	s.mu.Lock()
-	if s.busy != nil || s.closed || s.reserved > 0 || s.lease.Share == 0 {
+	if s.busy != nil || s.closed || s.reserved > 0 || s.stored.Amount == 0 {
 		s.mu.Unlock()
 		return
 	}
 	if s.available() > s.remaining/portion {
 		s.closed = true
 		s.mu.Unlock()
-		s.keeper.end(ctx, s)
+		s.manager.end(ctx, s)
 		return
 	}
 	s.begin()
-	lease, began := s.told(), s.keeper.config.Machine.Now()
+	lease, began := s.reported(), s.manager.config.Machine.Now()
 	s.mu.Unlock()
-	err := s.keeper.config.Store.Tell(ctx, lease)
+	err := s.manager.config.Store.Report(ctx, lease)
 	s.mu.Lock()
 	s.finish(began, err)
 	s.mu.Unlock()
@@ -253,11 +253,11 @@ func (s *share) tell(ctx context.Context) {
 }
 
 // tick renews the lease, returns unused amounts, and ends an unused lease.
-func (s *share) tick(ctx context.Context) {
+func (s *localAllocation) tick(ctx context.Context) {
 	s.mu.Lock()
 	idle := s.drawn == 0
 	s.drawn = 0
-	began := s.keeper.config.Machine.Now()
+	began := s.manager.config.Machine.Now()
 	switch {
 	case s.busy != nil && !s.closed:
 		s.mu.Unlock()
@@ -265,7 +265,7 @@ func (s *share) tick(ctx context.Context) {
 	case s.closed, idle && s.reserved == 0 && s.refusedUntil <= began:
 		s.closed = true
 		s.mu.Unlock()
-		s.keeper.end(ctx, s)
+		s.manager.end(ctx, s)
 		return
 	}
 	spare := int64(0)
@@ -277,22 +277,22 @@ func (s *share) tick(ctx context.Context) {
 		return
 	}
 	s.begin()
-	lease := s.told()
-	s.lease.Share -= spare // even if the call fails, no call draws it any more
+	lease := s.reported()
+	s.stored.Amount -= spare // even if the call fails, no call draws it any more
 	s.growth = 0
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	share, err := lease.Share, error(nil)
+	share, err := lease.Amount, error(nil)
 	if spare > 0 {
-		share, err = s.keeper.config.Store.Return(ctx, lease, spare)
+		share, err = s.manager.config.Store.Return(ctx, lease, spare)
 	} else {
-		err = s.keeper.config.Store.Tell(ctx, lease)
+		err = s.manager.config.Store.Report(ctx, lease)
 	}
 	s.mu.Lock()
 	if err == nil {
-		s.lease.Share = share
+		s.stored.Amount = share
 	}
 	s.finish(began, err)
 	s.mu.Unlock()
@@ -302,7 +302,7 @@ func (s *share) tick(ctx context.Context) {
 }
 
 // end closes the share and ends its lease. Reserved amounts stay used.
-func (s *share) end(ctx context.Context) error {
+func (s *localAllocation) end(ctx context.Context) error {
 	s.mu.Lock()
 	for s.busy != nil {
 		busy := s.busy
@@ -313,7 +313,7 @@ func (s *share) end(ctx context.Context) error {
 		s.mu.Lock()
 	}
 	s.closed = true
-	lease, begun := s.lease, s.begun
+	lease, begun := s.stored, s.begun
 	lease.Flight = s.reserved
 	s.mu.Unlock()
 	if !begun {
@@ -321,7 +321,7 @@ func (s *share) end(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	err := s.keeper.config.Store.End(ctx, lease)
+	err := s.manager.config.Store.End(ctx, lease)
 	if err == nil {
 		s.mu.Lock()
 		s.begun = false
@@ -331,15 +331,15 @@ func (s *share) end(ctx context.Context) error {
 }
 
 // failed logs a call of the store that must be repeated.
-func (s *share) failed(ctx context.Context, err error) {
-	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget allocation could not be reported; trying again",
-		slog.String("account", s.lease.Account), slog.String("unit", string(s.lease.Unit)),
-		slog.String("window", string(s.lease.Window)), slog.Any("error", err))
+func (s *localAllocation) failed(ctx context.Context, err error) {
+	s.manager.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget allocation could not be reported; trying again",
+		slog.String("account", s.stored.Account), slog.String("unit", string(s.stored.Unit)),
+		slog.String("window", string(s.stored.Window)), slog.Any("error", err))
 }
 
 // warn makes the keeper check for a due warning, and remembers its percentage.
-func (s *share) warn(ctx context.Context, missed int64) {
-	percent := s.keeper.warn(ctx, s.lease.Counter, missed)
+func (s *localAllocation) warn(ctx context.Context, missed int64) {
+	percent := s.manager.warn(ctx, s.stored.Counter, missed)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.warned = max(s.warned, percent)

@@ -25,10 +25,10 @@ var leaseTests = []test{
 		s.took(&l, 100, 90, 90, 90)
 		taken, err := s.Take(s.ctx, l, 100, 11, 50)
 		conformance.OK(s, err)
-		conformance.Same(s, "what was taken", taken, budget.Taken{Share: 90, Remaining: 10})
+		conformance.Same(s, "what was taken", taken, budget.Taken{Amount: 90, Remaining: 10})
 		taken, err = s.Take(s.ctx, l, 100, 10, 10)
 		conformance.OK(s, err)
-		conformance.Same(s, "what was taken", taken, budget.Taken{Share: 100})
+		conformance.Same(s, "what was taken", taken, budget.Taken{Amount: 100})
 		fresh := s.lease(budget.Counter{ID: daily, Window: "2026-02-04"})
 		s.took(&fresh, 100, 101, 200, 0)
 		s.used(fresh.Counter, 0)
@@ -38,13 +38,13 @@ var leaseTests = []test{
 		s.took(&l, 100, 80, 80, 80)
 		taken, err := s.Take(s.ctx, l, 50, 1, 1)
 		conformance.OK(s, err)
-		conformance.Same(s, "what was taken", taken, budget.Taken{Share: 80})
+		conformance.Same(s, "what was taken", taken, budget.Taken{Amount: 80})
 		s.used(today, 80)
 		s.took(&l, 0, 1, 1, 0)
 	}},
 	{"take each unit once, however many take at once", func(s *suite) {
 		const takers, limit = 12, 100
-		leases := make([]budget.Lease, takers)
+		leases := make([]budget.Allocation, takers)
 		for i := range leases {
 			leases[i] = s.lease(today)
 		}
@@ -53,13 +53,13 @@ var leaseTests = []test{
 		for _, err := range conformance.Race(takers, func(i int) error {
 			for {
 				taken, err := s.Take(s.ctx, leases[i], limit, 1, int64(1+i%3))
-				if err != nil || taken.Share == leases[i].Share {
+				if err != nil || taken.Amount == leases[i].Amount {
 					return err
 				}
 				mu.Lock()
-				all += taken.Share - leases[i].Share
+				all += taken.Amount - leases[i].Amount
 				mu.Unlock()
-				leases[i].Share = taken.Share
+				leases[i].Amount = taken.Amount
 			}
 		}) {
 			conformance.OK(s, err)
@@ -77,7 +77,7 @@ var leaseTests = []test{
 			conformance.OK(s, s.End(s.ctx, l))
 			s.used(today, 25)
 		}
-		conformance.Fails(s, s.Tell(s.ctx, l), fault.Conflict)
+		conformance.Fails(s, s.Report(s.ctx, l), fault.Conflict)
 		conformance.OK(s, s.End(s.ctx, s.lease(today)))
 		s.used(today, 25)
 	}},
@@ -89,7 +89,7 @@ var leaseTests = []test{
 		conformance.OK(s, err)
 		conformance.Same(s, "the share", share, int64(30))
 		s.used(today, 30)
-		l.Share = share
+		l.Amount = share
 		share, err = s.Return(s.ctx, l, 1000)
 		conformance.OK(s, err)
 		conformance.Same(s, "the share", share, int64(20))
@@ -100,7 +100,7 @@ var leaseTests = []test{
 		l.Flight = budget.MaxLimit
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent = 20
-		conformance.OK(s, s.Tell(s.ctx, l))
+		conformance.OK(s, s.Report(s.ctx, l))
 		share, err := s.Return(s.ctx, l, 10)
 		conformance.OK(s, err)
 		conformance.Same(s, "the share", share, int64(50))
@@ -111,8 +111,8 @@ var leaseTests = []test{
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		less := l
-		less.Share, less.Spent = 40, 5
-		conformance.OK(s, s.Tell(s.ctx, less))
+		less.Amount, less.Spent = 40, 5
+		conformance.OK(s, s.Report(s.ctx, less))
 		share, err := s.Return(s.ctx, less, 10)
 		conformance.OK(s, err)
 		conformance.Same(s, "the share", share, int64(50))
@@ -125,7 +125,7 @@ var leaseTests = []test{
 		for range 10 {
 			s.Pass(budget.RenewEvery)
 			l.Spent++
-			conformance.OK(s, s.Tell(s.ctx, l))
+			conformance.OK(s, s.Report(s.ctx, l))
 			s.used(today, 60)
 		}
 		s.Pass(budget.EndAfter - moment)
@@ -140,12 +140,12 @@ var leaseTests = []test{
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
-		conformance.OK(s, s.Tell(s.ctx, l))
+		conformance.OK(s, s.Report(s.ctx, l))
 		s.Pass(budget.EndAfter - moment)
 		s.used(today, 60)
 		s.Pass(2 * moment)
 		s.used(today, 25)
-		conformance.Fails(s, s.Tell(s.ctx, l), fault.Conflict)
+		conformance.Fails(s, s.Report(s.ctx, l), fault.Conflict)
 		_, err := s.Return(s.ctx, l, 1)
 		conformance.Fails(s, err, fault.Conflict)
 		_, err = s.Take(s.ctx, l, 100, 1, 1)
@@ -158,7 +158,7 @@ var leaseTests = []test{
 		s.took(&dead, 100, 70, 70, 70)
 		s.took(&live, 100, 20, 20, 20)
 		s.Pass(budget.EndAfter - moment)
-		conformance.OK(s, s.Tell(s.ctx, live))
+		conformance.OK(s, s.Report(s.ctx, live))
 		s.Pass(2 * moment)
 		s.took(&live, 100, 80, 80, 80)
 		s.used(today, 100)
@@ -170,7 +170,7 @@ var leaseTests = []test{
 		s.took(&live, 100, 70, 70, 70)
 		s.Pass(budget.EndAfter + moment)
 		s.used(today, 0)
-		conformance.OK(s, s.Tell(s.ctx, live))
+		conformance.OK(s, s.Report(s.ctx, live))
 		s.used(other, 70)
 	}},
 	{"end a dead lease once, however many look", func(s *suite) {
@@ -178,7 +178,7 @@ var leaseTests = []test{
 			l := s.lease(today)
 			s.took(&l, 100, 20, 20, 20)
 			l.Spent = int64(i)
-			conformance.OK(s, s.Tell(s.ctx, l))
+			conformance.OK(s, s.Report(s.ctx, l))
 		}
 		s.Pass(budget.EndAfter + moment)
 		for _, err := range conformance.Race(6, func(i int) error {
@@ -186,9 +186,9 @@ var leaseTests = []test{
 				_, err := s.Store.Used(s.ctx, []budget.Counter{today})
 				return err
 			}
-			taken, err := s.Take(s.ctx, budget.Lease{Counter: today, ID: fmt.Sprint("new-", i)}, 100, 30, 30)
-			if err == nil && taken.Share != 30 {
-				err = fmt.Errorf("%d was taken", taken.Share)
+			taken, err := s.Take(s.ctx, budget.Allocation{Counter: today, ID: fmt.Sprint("new-", i)}, 100, 30, 30)
+			if err == nil && taken.Amount != 30 {
+				err = fmt.Errorf("%d was taken", taken.Amount)
 			}
 			return err
 		}) {

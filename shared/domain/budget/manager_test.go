@@ -30,7 +30,7 @@ type world struct {
 
 // process is one that serves calls.
 type process struct {
-	*budget.Keeper
+	*budget.Manager
 	world *world
 	stop  func()
 }
@@ -57,15 +57,15 @@ func inBubble(t *testing.T, run func(w *world)) {
 func (w *world) Now() time.Duration { return time.Since(w.started) }
 
 // start starts a process, which ends with the test.
-func (w *world) start(change func(*budget.KeeperConfig)) *process {
-	c := budget.KeeperConfig{
+func (w *world) start(change func(*budget.ManagerConfig)) *process {
+	c := budget.ManagerConfig{
 		Store: w.memory, Machine: w, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		NewID: func() string { return fmt.Sprint("lease-", w.made.Add(1)) },
 	}
 	if change != nil {
 		change(&c)
 	}
-	p := &process{Keeper: budget.NewKeeper(c), world: w}
+	p := &process{Manager: budget.NewManager(c), world: w}
 	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan struct{})
 	go func() {
@@ -266,7 +266,7 @@ func TestKeeperThatWasFrozen(t *testing.T) {
 			inBubble(t, func(w *world) {
 				counter := w.of(1000)
 				asleep := atomic.Bool{}
-				frozen := w.start(func(k *budget.KeeperConfig) {
+				frozen := w.start(func(k *budget.ManagerConfig) {
 					k.MayFreeze = c.mayFreeze
 					k.Store = sleeper{w.memory, &asleep}
 				})
@@ -291,14 +291,14 @@ type sleeper struct {
 	asleep *atomic.Bool
 }
 
-func (s sleeper) Tell(ctx context.Context, l budget.Lease) error {
+func (s sleeper) Report(ctx context.Context, l budget.Allocation) error {
 	if s.asleep.Load() {
 		return errors.New("asleep")
 	}
-	return s.Store.Tell(ctx, l)
+	return s.Store.Report(ctx, l)
 }
 
-func (s sleeper) Return(ctx context.Context, l budget.Lease, amount int64) (int64, error) {
+func (s sleeper) Return(ctx context.Context, l budget.Allocation, amount int64) (int64, error) {
 	if s.asleep.Load() {
 		return 0, errors.New("asleep")
 	}
@@ -338,7 +338,7 @@ func TestKeeperOfAFunction(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const calls = 1000
 		c := w.of(10_000_000)
-		p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = true })
+		p := w.start(func(k *budget.ManagerConfig) { k.MayFreeze = true })
 		p.stop() // it is frozen: only calls continue
 		for range calls {
 			settle(p.must(100), 7)
@@ -361,7 +361,7 @@ func TestFunctionsUseABudgetUp(t *testing.T) {
 		spent := int64(0)
 		var functions []*process
 		for range 50 {
-			p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = true })
+			p := w.start(func(k *budget.ManagerConfig) { k.MayFreeze = true })
 			p.stop()
 			functions = append(functions, p)
 		}
@@ -434,7 +434,7 @@ func TestKeeperWarns(t *testing.T) {
 		c := w.of(1000)
 		var mu sync.Mutex
 		var warned []int
-		warn := func(k *budget.KeeperConfig) {
+		warn := func(k *budget.ManagerConfig) {
 			k.Warn = func(of budget.Counter, percent int) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -475,7 +475,7 @@ func TestKeepersWithAStoreThatFails(t *testing.T) {
 		var spent atomic.Int64
 		var all sync.WaitGroup
 		for i := range 6 {
-			p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = i%2 == 0 })
+			p := w.start(func(k *budget.ManagerConfig) { k.MayFreeze = i%2 == 0 })
 			p.must(0)
 			for range 5 {
 				all.Go(func() {

@@ -24,8 +24,8 @@ const (
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
-// KeeperConfig configures a Keeper. Fields are required unless they say otherwise.
-type KeeperConfig struct {
+// ManagerConfig configures a Manager. Fields are required unless they say otherwise.
+type ManagerConfig struct {
 	Store Store
 	// Machine is a clock that runs while the process is stopped, and that cannot be set.
 	Machine interface{ Now() time.Duration }
@@ -43,20 +43,20 @@ type KeeperConfig struct {
 	Logger *slog.Logger
 }
 
-// Keeper lets the calls of one process draw from budgets with few writes. It takes small shares of
+// Manager lets the calls of one process draw from budgets with few writes. It takes small shares of
 // counters under leases, and returns unused amounts. Its methods are safe for concurrent use.
 //
 // Shares are small compared to the remaining amount, so processes together can use up a budget. A
 // call is refused only after asking the store.
-type Keeper struct {
-	config  KeeperConfig
+type Manager struct {
+	config  ManagerConfig
 	windows atomic.Pointer[windows]
 
-	mu      sync.RWMutex
-	lookUps map[caller]*lookUp
-	shares  map[Counter]*share
+	mu          sync.RWMutex
+	lookUps     map[caller]*lookUp
+	allocations map[Counter]*localAllocation
 	// closing are shares whose lease could not be ended yet.
-	closing []*share
+	closing []*localAllocation
 }
 
 // caller identifies a cached lookup of budgets.
@@ -74,30 +74,30 @@ type windows struct {
 	begin, ends time.Time
 }
 
-func NewKeeper(c KeeperConfig) *Keeper {
-	return &Keeper{config: c, lookUps: map[caller]*lookUp{}, shares: map[Counter]*share{}}
+func NewManager(c ManagerConfig) *Manager {
+	return &Manager{config: c, lookUps: map[caller]*lookUp{}, allocations: map[Counter]*localAllocation{}}
 }
 
 // Find returns the budgets that apply to the calls of a key, or nil. It reads the store at most
 // twice a minute. While that fails, it uses the last result for up to ten minutes. The caller must
 // not change the slice.
-func (k *Keeper) Find(ctx context.Context, account, key string) ([]Budget, error) {
+func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, error) {
 	who := caller{account, key}
-	k.mu.RLock()
-	known := k.lookUps[who]
-	k.mu.RUnlock()
+	m.mu.RLock()
+	known := m.lookUps[who]
+	m.mu.RUnlock()
 	if known == nil {
-		found, err := k.lookUp(ctx, who)
+		found, err := m.lookUp(ctx, who)
 		if err != nil {
 			return nil, err
 		}
 		return found.budgets, nil
 	}
-	age := k.config.Now().Sub(known.read)
+	age := m.config.Now().Sub(known.read)
 	if age >= 0 && age < lookUpAge || !known.reading.CompareAndSwap(false, true) {
 		return known.budgets, nil
 	}
-	found, err := k.lookUp(ctx, who)
+	found, err := m.lookUp(ctx, who)
 	if err == nil {
 		return found.budgets, nil
 	}
@@ -105,16 +105,16 @@ func (k *Keeper) Find(ctx context.Context, account, key string) ([]Budget, error
 	if age < 0 || age > staleAge {
 		return nil, err
 	}
-	k.config.Logger.LogAttrs(ctx, slog.LevelWarn, "budgets were not read again; the known ones count",
+	m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "budgets were not read again; the known ones count",
 		slog.String("account", account), slog.Duration("age", age), slog.Any("error", err))
 	return known.budgets, nil
 }
 
-func (k *Keeper) lookUp(ctx context.Context, who caller) (*lookUp, error) {
+func (m *Manager) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	read := k.config.Now()
-	all, err := k.config.Store.Budgets(ctx, who.account)
+	read := m.config.Now()
+	all, err := m.config.Store.Budgets(ctx, who.account)
 	if err != nil {
 		return nil, err
 	}
@@ -124,35 +124,35 @@ func (k *Keeper) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 			found.budgets = append(found.budgets, b)
 		}
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.lookUps) >= maxLookUps {
-		clear(k.lookUps)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(m.lookUps) >= maxLookUps {
+		clear(m.lookUps)
 	}
-	k.lookUps[who] = found
+	m.lookUps[who] = found
 	return found, nil
 }
 
 // Claims returns the holds that a job must take for the budgets of its key. most is the largest
 // possible use.
-func (k *Keeper) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
-	found, err := k.Find(ctx, account, key)
+func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
+	found, err := m.Find(ctx, account, key)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	return Claims(found, key, most, k.config.Now()), nil
+	return Claims(found, key, most, m.config.Now()), nil
 }
 
 // Reserve reserves the largest possible use of a call from the budgets that Find returned, in the
 // current windows. Settle ends the reservation.
 //
 // Errors: fault.Exhausted if a budget has too little left; nothing is reserved after an error.
-func (k *Keeper) Reserve(ctx context.Context, found []Budget, most Amounts) (*Reservation, error) {
+func (m *Manager) Reserve(ctx context.Context, found []Budget, most Amounts) (*Reservation, error) {
 	if len(found) == 0 {
 		return nil, nil
 	}
-	r := &Reservation{keeper: k, parts: make([]part, 0, len(found))}
-	now := k.windowsNow()
+	r := &Reservation{manager: m, parts: make([]part, 0, len(found))}
+	now := m.windowsNow()
 	for _, b := range found {
 		window := now.day
 		if b.Period == Month {
@@ -166,64 +166,64 @@ func (k *Keeper) Reserve(ctx context.Context, found []Budget, most Amounts) (*Re
 	return r, nil
 }
 
-func (k *Keeper) windowsNow() *windows {
-	now := k.config.Now()
-	if w := k.windows.Load(); w != nil && now.Before(w.ends) && !now.Before(w.begin) {
+func (m *Manager) windowsNow() *windows {
+	now := m.config.Now()
+	if w := m.windows.Load(); w != nil && now.Before(w.ends) && !now.Before(w.begin) {
 		return w
 	}
 	day := Day.WindowOf(now)
 	w := &windows{day: day, month: Month.WindowOf(now), begin: now, ends: day.Ends()}
-	k.windows.Store(w)
+	m.windows.Store(w)
 	return w
 }
 
-func (k *Keeper) share(c Counter) *share {
-	k.mu.RLock()
-	s := k.shares[c]
-	k.mu.RUnlock()
+func (m *Manager) allocation(c Counter) *localAllocation {
+	m.mu.RLock()
+	s := m.allocations[c]
+	m.mu.RUnlock()
 	if s != nil {
 		return s
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if s = k.shares[c]; s == nil {
-		s = &share{keeper: k, lease: Lease{Counter: c, ID: k.config.NewID()}}
-		k.shares[c] = s
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if s = m.allocations[c]; s == nil {
+		s = &localAllocation{manager: m, stored: Allocation{Counter: c, ID: m.config.NewID()}}
+		m.allocations[c] = s
 	}
 	return s
 }
 
-func (k *Keeper) drop(s *share) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.shares[s.lease.Counter] == s {
-		delete(k.shares, s.lease.Counter)
+func (m *Manager) drop(s *localAllocation) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.allocations[s.stored.Counter] == s {
+		delete(m.allocations, s.stored.Counter)
 	}
 }
 
 // end ends a share that was removed from shares. If that fails, the next tick tries again.
-func (k *Keeper) end(ctx context.Context, s *share) {
-	k.drop(s)
+func (m *Manager) end(ctx context.Context, s *localAllocation) {
+	m.drop(s)
 	if err := s.end(ctx); err != nil {
 		s.failed(ctx, err)
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.closing = append(k.closing, s)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.closing = append(m.closing, s)
 	}
 }
 
 // Run renews leases and returns unused amounts until the context ends. Then it returns everything
 // except for the reservations of running calls, which stay used.
-func (k *Keeper) Run(ctx context.Context) {
+func (m *Manager) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			k.drain(context.WithoutCancel(ctx))
+			m.drain(context.WithoutCancel(ctx))
 			return
 		case <-ticker.C:
-			for _, s := range k.all() {
+			for _, s := range m.all() {
 				s.tick(ctx)
 			}
 		}
@@ -231,35 +231,35 @@ func (k *Keeper) Run(ctx context.Context) {
 }
 
 // all returns all shares and empties the list of closing ones.
-func (k *Keeper) all() []*share {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all := k.closing
-	k.closing = nil
-	for _, s := range k.shares {
+func (m *Manager) all() []*localAllocation {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	all := m.closing
+	m.closing = nil
+	for _, s := range m.allocations {
 		all = append(all, s)
 	}
 	return all
 }
 
 // drain ends all leases, and repeats failures.
-func (k *Keeper) drain(ctx context.Context) {
+func (m *Manager) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
 	for {
-		for _, s := range k.all() {
-			k.end(ctx, s)
+		for _, s := range m.all() {
+			m.end(ctx, s)
 		}
-		k.mu.RLock()
-		left := len(k.closing)
-		k.mu.RUnlock()
+		m.mu.RLock()
+		left := len(m.closing)
+		m.mu.RUnlock()
 		if left == 0 {
 			return
 		}
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			k.config.Logger.Error("shares of budgets were not given back before the stop", "shares", left)
+			m.config.Logger.Error("shares of budgets were not given back before the stop", "shares", left)
 			return
 		}
 	}
@@ -268,14 +268,14 @@ func (k *Keeper) drain(ctx context.Context) {
 // Reservation is the amount that one call has reserved from budgets. Only one goroutine may use it.
 // nil is an empty reservation.
 type Reservation struct {
-	keeper *Keeper
-	parts  []part
+	manager *Manager
+	parts   []part
 }
 
 type part struct {
 	budget  Budget
 	counter Counter
-	from    *share
+	from    *localAllocation
 	amount  int64
 }
 
@@ -287,7 +287,7 @@ func (r *Reservation) Change(ctx context.Context, most Amounts) error {
 		return nil
 	}
 	for i := range r.parts {
-		if err := r.parts[i].change(ctx, r.keeper, most.Of(r.parts[i].budget.Unit)); err != nil {
+		if err := r.parts[i].change(ctx, r.manager, most.Of(r.parts[i].budget.Unit)); err != nil {
 			r.Settle(ctx, Amounts{})
 			return err
 		}
@@ -295,7 +295,7 @@ func (r *Reservation) Change(ctx context.Context, most Amounts) error {
 	return nil
 }
 
-func (p *part) change(ctx context.Context, k *Keeper, amount int64) error {
+func (p *part) change(ctx context.Context, m *Manager, amount int64) error {
 	amount = min(max(amount, 0), MaxLimit)
 	if p.from != nil && amount <= p.amount {
 		p.from.put(p.amount - amount)
@@ -305,11 +305,11 @@ func (p *part) change(ctx context.Context, k *Keeper, amount int64) error {
 	for amount > p.amount {
 		from := p.from
 		if from == nil {
-			from = k.share(p.counter)
+			from = m.allocation(p.counter)
 		}
 		err := from.draw(ctx, amount-p.amount, p.budget.Limit)
 		if errors.Is(err, errClosed) {
-			k.drop(from)
+			m.drop(from)
 			p.from, p.amount = nil, 0 // the store settles the reservation of a dead lease
 			continue
 		}
@@ -333,35 +333,35 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 		p := &parts[i]
 		n := max(used.Of(p.budget.Unit), 0)
 		if n > p.amount {
-			p.excess(ctx, r.keeper, n-p.amount)
+			p.excess(ctx, r.manager, n-p.amount)
 		}
 		if p.from != nil {
 			p.from.settle(p.amount, min(n, p.amount))
 		}
 	}
-	if r.keeper.config.MayFreeze {
-		r.tell(ctx, parts)
+	if r.manager.config.MayFreeze {
+		r.report(ctx, parts)
 	}
 }
 
 // excess reserves use beyond the reservation, as far as the budget allows.
-func (p *part) excess(ctx context.Context, k *Keeper, more int64) {
+func (p *part) excess(ctx context.Context, m *Manager, more int64) {
 	from := p.from
 	if from == nil {
-		from = k.share(p.counter)
+		from = m.allocation(p.counter)
 	}
 	p.from = from
 	p.amount += from.drawUpTo(ctx, more, p.budget.Limit)
 }
 
 // tell reports the spent amounts to the store at once.
-func (r *Reservation) tell(ctx context.Context, parts []part) {
+func (r *Reservation) report(ctx context.Context, parts []part) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	var all sync.WaitGroup
 	for _, p := range parts {
 		if p.from != nil {
-			all.Go(func() { p.from.tell(ctx) })
+			all.Go(func() { p.from.report(ctx) })
 		}
 	}
 	all.Wait()

@@ -8,12 +8,12 @@ import (
 )
 
 // States returns the current budgets of an account and of its keys, in the order of key, period and unit.
-func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
-	budgets, err := k.config.Store.Budgets(ctx, account)
+func (m *Manager) States(ctx context.Context, account string) ([]State, error) {
+	budgets, err := m.config.Store.Budgets(ctx, account)
 	if err != nil {
 		return nil, err
 	}
-	return StatesOf(ctx, k.config.Store, budgets, k.config.Now())
+	return StatesOf(ctx, m.config.Store, budgets, m.config.Now())
 }
 
 type Setting struct {
@@ -26,12 +26,12 @@ type Setting struct {
 
 // Set creates a budget, or replaces the one with its ID. It applies in this process at once. A
 // lower limit may make a warning due.
-func (k *Keeper) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
+func (m *Manager) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
 	b := Budget{ID: s.ID, Limit: s.Limit}
 	if s.WarnURL != nil {
 		b.WarnURL = *s.WarnURL
 	} else {
-		all, err := k.config.Store.Budgets(ctx, s.Account)
+		all, err := m.config.Store.Budgets(ctx, s.Account)
 		if err != nil {
 			return State{}, err
 		}
@@ -39,12 +39,12 @@ func (k *Keeper) Set(ctx context.Context, from audit.Origin, s Setting) (State, 
 			b.WarnURL = all[i].WarnURL
 		}
 	}
-	if err := k.config.Store.Set(ctx, from, b); err != nil {
+	if err := m.config.Store.Set(ctx, from, b); err != nil {
 		return State{}, err
 	}
-	k.forget(b.Account)
-	k.warn(ctx, b.Counter(k.config.Now()), 0)
-	states, err := StatesOf(ctx, k.config.Store, []Budget{b}, k.config.Now())
+	m.forget(b.Account)
+	m.warn(ctx, b.Counter(m.config.Now()), 0)
+	states, err := StatesOf(ctx, m.config.Store, []Budget{b}, m.config.Now())
 	if err != nil {
 		return State{}, err
 	}
@@ -54,21 +54,21 @@ func (k *Keeper) Set(ctx context.Context, from audit.Origin, s Setting) (State, 
 // Delete deletes a budget.
 //
 // Errors: fault.NotFound.
-func (k *Keeper) Delete(ctx context.Context, from audit.Origin, id ID) error {
-	if err := k.config.Store.Delete(ctx, from, id); err != nil {
+func (m *Manager) Delete(ctx context.Context, from audit.Origin, id ID) error {
+	if err := m.config.Store.Delete(ctx, from, id); err != nil {
 		return err
 	}
-	k.forget(id.Account)
+	m.forget(id.Account)
 	return nil
 }
 
 // forget drops the cached budgets of an account.
-func (k *Keeper) forget(account string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for who := range k.lookUps {
+func (m *Manager) forget(account string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for who := range m.lookUps {
 		if who.account == account {
-			delete(k.lookUps, who)
+			delete(m.lookUps, who)
 		}
 	}
 }
