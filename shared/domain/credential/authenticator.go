@@ -11,16 +11,16 @@ import (
 )
 
 const (
-	// CacheAge is how long a result of the store is trusted. It is the longest time until a revoked key
-	// stops working, or until a new key that was tried too early starts to work. Therefore a store must
-	// return all writes that ended before the read started: an older answer would add its unlimited age.
+	// CacheAge is the time for which a result of the store is cached. It limits how long a
+	// revoked key keeps working, and how long a new key fails after an early attempt. This holds
+	// only if a read returns all writes that ended before it started.
 	CacheAge = 5 * time.Second
-	// cacheSize limits the memory that callers with made-up keys can use.
+	// cacheSize limits the memory that callers with invented keys can use.
 	cacheSize = 10_000
 )
 
-// Authenticator identifies callers by their key or client token. An authentication reads the store
-// at most once. The result is cached for CacheAge, but never past a token's expiry.
+// Authenticator identifies callers by their key or client token. An authentication reads the
+// store at most once. The result is cached for CacheAge, but not beyond a token's expiry.
 type Authenticator struct {
 	store interface {
 		Store
@@ -38,11 +38,11 @@ type Authenticator struct {
 type cached struct {
 	key   Key
 	token *Token
-	// read is when the store was read.
+	// read is the time of the read.
 	read time.Time
 }
 
-// works reports whether the key was found and is not revoked. It does not check expiry.
+// works reports whether the key exists and is not revoked. It does not check expiry.
 func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
 
 func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
@@ -58,12 +58,11 @@ func NewAuthenticator(store interface {
 	return &Authenticator{store: store, tiers: tiers, now: now, cache: map[Hash]cached{}}
 }
 
-// Authenticate identifies the holder of a secret: a permanent key, or a client
-// token as its secret or as its JWT.
+// Authenticate identifies the holder of a secret: a permanent key, or a client token in either
+// form.
 //
-// Errors: fault.Unauthorized if the secret is missing, malformed, unknown or
-// revoked, or a key or token that has expired or whose key was; fault.Limited if
-// failures are slowed down, see [Authenticator.Guard].
+// Errors: fault.Unauthorized if the secret is missing, malformed, unknown, revoked or expired, or
+// its key is; fault.Limited if failures are slowed down (see [Authenticator.Guard]).
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
 		return Principal{}, fault.New(fault.Unauthorized, "An API key is required in the header x-api-key.")
@@ -71,8 +70,8 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 	return a.guarded(ctx, secret)
 }
 
-// authenticate identifies the holder of a secret. isGuess reports whether a secret
-// that does not work may be a guess; one that has expired is not.
+// authenticate is Authenticate without a guard. isGuess reports whether an invalid secret may be
+// a guess. An expired secret is not.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
@@ -100,8 +99,8 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
 
-// Recheck checks again the key of a caller during a long operation. It accepts a client token that
-// has expired since.
+// Recheck checks a caller's key again during a long operation. It accepts a client token that has
+// expired in the meantime.
 //
 // Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
@@ -118,8 +117,8 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	return nil
 }
 
-// Renew checks again a caller during an operation that must end with the credential, such as an
-// upload, which takes storage.
+// Renew checks a caller again during an operation that must end when the key or token does, such
+// as an upload.
 //
 // Errors: fault.Unauthorized if the key was revoked, or the key or the client token has expired.
 func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
@@ -129,7 +128,8 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	return a.Recheck(ctx, who)
 }
 
-// Holder returns the holder of the account's key with the id, for work that continues after the key's call.
+// Holder returns the holder of the account's key with the id, for work that continues after the
+// call.
 //
 // Errors: fault.Unauthorized if the key was revoked, has expired or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
@@ -154,7 +154,7 @@ func (a *Authenticator) askKey(hash Hash) ask {
 	}
 }
 
-// ofToken returns the cache entry for the result of a token lookup.
+// ofToken returns the cache entry for a token.
 func ofToken(token Token, err error) (cached, error) {
 	if err != nil {
 		return cached{}, err
@@ -180,10 +180,10 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, e
 	defer a.mu.Unlock()
 	switch {
 	case entry.key.ID == "" && len(a.cache) >= cacheSize/2:
-		// Callers with made-up keys must not evict the others.
+		// Callers with invented keys must not evict others.
 		return entry, nil
 	case len(a.cache) >= cacheSize:
-		// This is rare, and every entry costs only one read.
+		// This is rare, and restoring an entry costs only one read.
 		clear(a.cache)
 	}
 	a.cache[hash] = entry

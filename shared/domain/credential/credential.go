@@ -1,9 +1,10 @@
 // Package credential holds the keys and tiers of accounts, and authenticates callers.
 //
-// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is shown once,
-// when it is created; only its SHA-256 is stored. A key belongs to an account, which is an organisation:
-// all keys of an account see the same jobs and files and share the limits of its tier. A client token is
-// issued for a permanent key, for a short time and with a narrower scope.
+// A permanent key is "ck_" and 8 to 128 of [A-Za-z0-9_-] (docs/contract/auth.md#keys). It is
+// shown once, when it is created, and only its SHA-256 is stored. A key belongs to an account,
+// which is an organisation: all keys of an account see the same jobs and files and share the
+// limits of its tier. A client token is issued for a permanent key, for a short time and with a
+// narrower scope.
 package credential
 
 import (
@@ -21,10 +22,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Hash is the SHA-256 of a secret. It is stored in place of the secret.
+// Hash is the SHA-256 of a secret. It is stored instead of the secret.
 type Hash [sha256.Size]byte
 
-// HashOf hashes a secret. The secrets are random and long, so that a plain hash is enough.
+// HashOf hashes a secret. Secrets are long and random, so a plain hash is enough.
 func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
@@ -32,7 +33,7 @@ func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
 
 type Key struct {
-	// ID identifies the key to people and in records, see KeyID.
+	// ID identifies the key to people and in records (see KeyID).
 	ID      string
 	Hash    Hash
 	Account string
@@ -40,10 +41,10 @@ type Key struct {
 	Tier string
 	// Label is a name chosen by the key's owner.
 	Label string
-	// Admin keys create and revoke keys of their account, see KeyService.
+	// Admin keys create and revoke keys of their account (see KeyService).
 	Admin     bool
 	CreatedAt time.Time
-	// ExpiresAt is when the key stops working; zero means never.
+	// ExpiresAt is when the key stops working, or zero for never.
 	ExpiresAt time.Time
 	// RevokedAt is zero until the key is revoked.
 	RevokedAt time.Time
@@ -52,24 +53,24 @@ type Key struct {
 
 // Store keeps keys. The suite in credentialtest specifies it.
 type Store interface {
-	// CreateKey stores a new key, which works from then on, with the entry of its
-	// creation in the audit log: both or neither.
+	// CreateKey atomically stores a new key, which works immediately, and the audit entry of its
+	// creation.
 	//
-	// Errors: fault.Conflict if a key with its hash exists.
+	// Errors: fault.Conflict if a key with the same hash exists.
 	CreateKey(ctx context.Context, from audit.Origin, key Key) error
 	// FindKey returns the key with the hash, revoked or not.
 	//
 	// Errors: fault.NotFound.
 	FindKey(ctx context.Context, hash Hash) (Key, error)
-	// ListKeys returns the keys of an account, or of all accounts if it is empty, oldest first.
+	// ListKeys returns the keys of an account, oldest first. An empty account means all accounts.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked, together with the audit entry, and returns
-	// it. The actor is another key of the account, or the operator. An already revoked key stays
+	// RevokeKey marks the key with the id as revoked, adds the audit entry, and returns the key.
+	// The actor is another key of the account, or the operator. An already revoked key stays
 	// unchanged, without another entry. The same write checks that the acting key works: if two
 	// keys revoke each other, one remains.
 	//
-	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized if the acting
-	// key is revoked, unknown or expired.
+	// Errors: fault.NotFound if the account does not have the key; fault.Unauthorized if the
+	// acting key is revoked, unknown or expired.
 	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
 }
 
@@ -77,14 +78,15 @@ type Principal struct {
 	// Key is the permanent key of the call, or the key that its client token was issued for.
 	Key  Key
 	Tier Tier
-	// Token is the client token of the call, or nil for a permanent key.
+	// Token is the client token of the call, or nil if the call used a permanent key.
 	Token *Token
 }
 
 // Account returns the account whose jobs and files the caller sees.
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns the scope of the client token. The limits of its key apply too, see AllowsModel.
+// Scope returns the scope of the client token. The limits of its key also apply (see
+// AllowsModel).
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}
@@ -92,7 +94,7 @@ func (p Principal) Scope() Scope {
 	return p.Token.Scope
 }
 
-// isSecret reports whether a secret is the prefix and 8 to 128 characters.
+// isSecret reports whether a secret consists of the prefix and 8 to 128 valid characters.
 func isSecret(secret, prefix string) bool {
 	random, found := strings.CutPrefix(secret, prefix)
 	return found && len(random) >= 8 && len(random) <= 128 && ascii.Only(random, "_-")
@@ -101,29 +103,29 @@ func isSecret(secret, prefix string) bool {
 // CheckSecret returns an error unless the secret has the form of a permanent key.
 func CheckSecret(secret string) error {
 	if !isSecret(secret, "ck_") {
-		return fault.New(fault.Invalid, "a key is ck_ and 8 to 128 of A-Z, a-z, 0-9, '_' and '-'")
+		return fault.New(fault.Invalid, "a key must be ck_ followed by 8 to 128 of A-Z, a-z, 0-9, '_' and '-'")
 	}
 	return nil
 }
 
-// CheckAccount returns an error unless the name is valid for an account.
+// CheckAccount returns an error unless the name is a valid account name.
 func CheckAccount(name string) error {
 	if len(name) > 64 || !ascii.Only(name, "._-") || !ascii.IsAlphanumeric(name[0]) {
-		return fault.New(fault.Invalid, "an account's name is 1 to 64 of letters, digits, '.', '_' and '-'")
+		return fault.New(fault.Invalid, "an account name must have 1 to 64 letters, digits, '.', '_' and '-', and start with a letter or digit")
 	}
 	return nil
 }
 
-// NewSecret draws a permanent key: 240 random bits.
+// NewSecret generates a permanent key with 240 random bits.
 func NewSecret(random io.Reader) (string, error) {
 	var bytes [30]byte
 	if _, err := io.ReadFull(random, bytes[:]); err != nil {
-		return "", fmt.Errorf("credential: draw a key: %w", err)
+		return "", fmt.Errorf("credential: generate a key: %w", err)
 	}
 	return "ck_" + base64.RawURLEncoding.EncodeToString(bytes[:]), nil
 }
 
-// NewKey returns the record of a key from its secret.
+// NewKey returns the record of a key with the secret.
 //
 // Errors: fault.Invalid.
 func NewKey(secret, account, tier, label string, now time.Time) (Key, error) {

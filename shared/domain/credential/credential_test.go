@@ -37,7 +37,7 @@ func (k *keys) FindKey(_ context.Context, hash credential.Hash) (credential.Key,
 	return key, nil
 }
 
-func TestAuthenticate(t *testing.T) {
+func TestAuthenticateCachesAndRejects(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	tiers := credential.DefaultTiers()
 	secret, err := credential.NewSecret(rand.Reader)
@@ -64,7 +64,7 @@ func TestAuthenticate(t *testing.T) {
 		}
 	}
 
-	// An error of the store does not condemn the key, and is not cached.
+	// An error of the store does not invalidate the key, and is not cached.
 	before := store.reads
 	for range 10 {
 		if _, err := authenticator.Authenticate(ctx, secret); err != nil {
@@ -78,10 +78,10 @@ func TestAuthenticate(t *testing.T) {
 	store.byHash[key.Hash] = key
 	now = now.Add(credential.CacheAge)
 	if _, err := authenticator.Authenticate(ctx, secret); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("a revoked key still works after %s: %v", credential.CacheAge, err)
+		t.Errorf("a revoked key still works after %s: got %v", credential.CacheAge, err)
 	}
 
-	// A result is read once, and trusted no longer than CacheAge.
+	// A result is read once and cached for at most CacheAge.
 	now = now.Add(credential.CacheAge)
 	store.err = errors.New("the disk is on fire")
 	if _, err := authenticator.Authenticate(ctx, secret); err == nil || fault.Is(err, fault.Unauthorized) {
@@ -90,11 +90,11 @@ func TestAuthenticate(t *testing.T) {
 	store.err, key.RevokedAt = nil, time.Time{}
 	store.byHash[key.Hash] = key
 	if _, err := authenticator.Authenticate(ctx, secret); err != nil {
-		t.Errorf("after the trouble: %v", err)
+		t.Errorf("after the store recovered: %v", err)
 	}
 }
 
-func TestKeysAreStoredAsHashesAlone(t *testing.T) {
+func TestKeysAreStoredOnlyAsHashes(t *testing.T) {
 	key, err := credential.NewKey("ck_development", "dev", "dev", "", time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -112,8 +112,8 @@ func TestKeysAreStoredAsHashesAlone(t *testing.T) {
 	}
 }
 
-// The file of tiers that a deployer copies equals the built-in limits.
-func TestTheFileOfTiersIsWhatIsBuiltIn(t *testing.T) {
+// The file of tiers that an operator copies equals the built-in limits.
+func TestTiersFileEqualsBuiltInTiers(t *testing.T) {
 	source, err := os.ReadFile("tiers.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestTheFileOfTiersIsWhatIsBuiltIn(t *testing.T) {
 	}
 }
 
-func TestTiers(t *testing.T) {
+func TestTiersAreParsedAndValidated(t *testing.T) {
 	tiers, err := credential.ParseTiers([]byte("default: {pending_jobs: 3}\ngold: {pending_jobs: 0}\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestTiers(t *testing.T) {
 		t.Errorf("got %+v", tiers)
 	}
 	if tiers.Find("gold").Uploads != credential.DefaultUploads {
-		t.Errorf("a tier that says nothing of uploads has %d", tiers.Find("gold").Uploads)
+		t.Errorf("a tier without uploads has the limit %d", tiers.Find("gold").Uploads)
 	}
 	if tiers, err := credential.ParseTiers([]byte("default: {uploads: 0}\n")); err != nil ||
 		tiers.Find("default").Uploads != 0 {
@@ -147,7 +147,7 @@ func TestTiers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := credential.ParseTiersJSON(text); err != nil || !maps.Equal(got, tiers) {
-		t.Errorf("in JSON they are %+v, %v; want %+v", got, err, tiers)
+		t.Errorf("after JSON: got %+v, %v, want %+v", got, err, tiers)
 	}
 	for _, wrong := range []string{"{", "{}", `{"default": {"Uploads": -1}}`} {
 		if tiers, err := credential.ParseTiersJSON([]byte(wrong)); err == nil {
@@ -155,9 +155,9 @@ func TestTiers(t *testing.T) {
 		}
 	}
 	for source, want := range map[string]string{
-		"default: {uploads: -1}\n":                         "0 (none) or more",
+		"default: {uploads: -1}\n":                         "0 (unlimited) or more",
 		"gold: {pending_jobs: 1}\n":                        `no tier "default"`,
-		"default: {pending_jobs: -1}\n":                    "0 (none) or more",
+		"default: {pending_jobs: -1}\n":                    "0 (unlimited) or more",
 		"default:\n  pending_jobs: 1\n  pending_yobs: 1\n": "[3:3]",
 		"default: [": "1",
 	} {

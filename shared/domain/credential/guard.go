@@ -2,15 +2,15 @@ package credential
 
 import "context"
 
-// Guard slows down callers who fail to authenticate, by their address.
+// Guard slows down callers that fail to authenticate. It identifies them by address.
 type Guard interface {
-	// Admit returns nil if a caller may try a secret that has not worked before.
+	// Admit returns nil if the caller may try a secret that has not worked before.
 	//
 	// Errors: fault.Limited with RetryAfter.
 	Admit(caller string) error
-	// Failed counts a failure of the caller, and returns after the delay that it costs.
+	// Failed counts a failure of the caller, and returns after a delay.
 	//
-	// Errors: fault.Limited with RetryAfter, if the failure must be answered so.
+	// Errors: fault.Limited with RetryAfter, if the caller must get this error instead.
 	Failed(ctx context.Context, caller string) error
 }
 
@@ -21,23 +21,23 @@ func WithCaller(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// Caller returns the caller's address, or "".
+// Caller returns the caller's address, or "" if unknown.
 func Caller(ctx context.Context) string {
 	caller, _ := ctx.Value(callerKey{}).(string)
 	return caller
 }
 
-// Guard slows down failed authentications of known callers. It must be called
-// before the first authentication.
+// Guard slows down failed authentications of known callers. Call it before the first
+// authentication.
 func (a *Authenticator) Guard(guard Guard) { a.guard = guard }
 
-// drawnLength is the least length of the secrets that this service generates, which
-// have 192 random bits and more.
+// drawnLength is the minimum length of the secrets that this service generates. They have at
+// least 192 random bits.
 const drawnLength = len("ek_") + 32
 
-// guarded authenticates a caller. Failures of others at the same address do not slow down a secret
-// that has worked before, nor one that is too long to guess. Otherwise a caller without a key could
-// lock out new client tokens from the same address.
+// guarded authenticates a caller. Failures of other callers at the same address do not slow down
+// a secret that has worked before, or that is too long to guess. Otherwise a caller without a key
+// could lock out new client tokens from the same address.
 func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, error) {
 	caller := Caller(ctx)
 	if a.guard == nil || caller == "" {
@@ -58,7 +58,7 @@ func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, 
 	return who, err
 }
 
-// hasWorked reports whether a secret is cached as one that works.
+// hasWorked reports whether a secret is cached and works.
 func (a *Authenticator) hasWorked(hash Hash) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -18,22 +18,22 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing
-// else. The JWT is another form of the token: its "jti" is the hash of the record. Only the record
-// decides about scope and expiry, and whether the permanent key still works. The claims repeat it
-// for clients that read them.
+// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept only
+// that. The JWT is another form of the token: its "jti" is the hash of the record. Only the
+// record decides about scope and expiry, and whether the permanent key still works. The claims
+// repeat these values for clients that read them.
 //
-// Each JWT is signed with a new key pair. The private key is discarded after signing; the record keeps the
-// public key. So verifying needs no secret, and reading the records does not allow forging a token.
+// Each JWT is signed with a new key pair. The private key is discarded after signing, and the
+// record keeps the public key. So verification needs no secret, and reading the records does not
+// allow forging a token.
 const (
-	// jwtIssuer is the "iss" of every JWT.
 	jwtIssuer = "cutroom"
-	// maxJWT is the size limit of a JWT in bytes, more than the largest scope needs.
+	// maxJWT limits the size of a JWT in bytes. The largest scope needs less.
 	maxJWT = 16 << 10
 )
 
-// jwtClaims are the claims of a client token's JWT. They have the same names as in the response that
-// issues the token.
+// jwtClaims holds the claims of a client token's JWT. They have the same names as in the response
+// that issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims
 	Permissions *jwtPermissions `json:"permissions"`
@@ -55,8 +55,8 @@ type jwtConstraints struct {
 // jwtKeyID returns the id of the key that signs a token's JWT.
 func jwtKeyID(hash Hash) string { return "tok_" + hash.String()[:12] }
 
-// signToken returns the token as a JWT. Its times are whole seconds, because many
-// clients read no others; it never expires later than the token.
+// signToken returns the token as a JWT. Its times are whole seconds, because many clients read no
+// others. It never expires later than the token.
 func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	claims := jwtClaims{RegisteredClaims: jwt.RegisteredClaims{
 		Issuer: jwtIssuer, ID: token.Hash.String(),
@@ -78,28 +78,28 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 	return signed, nil
 }
 
-// isJWT reports whether a secret may be a JWT, which findJWT then verifies. Other
-// characters are refused here, because the base64 decoder ignores line ends: each
-// JWT has one spelling.
+// isJWT reports whether a secret may be a JWT, which findJWT then verifies. Other characters are
+// rejected here, because the base64 decoder ignores line ends, and each JWT must have one
+// spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
 		ascii.Only(secret, "._-")
 }
 
-var errForged = errors.New("the JWT is not one that this service has signed")
+var errForged = errors.New("this service has not signed the JWT")
 
-// maxJWTBrackets is how many opening brackets the claims of a JWT may have: the limits of
-// scopes leave far fewer. The JSON decoder takes 30 bytes for each.
+// maxJWTBrackets limits the opening brackets in the claims of a JWT, because the JSON decoder
+// takes 30 bytes for each. Valid scopes need far fewer.
 const maxJWTBrackets = 1000
 
-// hashOfJWT returns the token hash in the claims of a JWT, which are in base64.
+// hashOfJWT returns the token hash in the base64-encoded claims of a JWT.
 func hashOfJWT(claims string) (hash Hash, ok bool) {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(claims)
 	if err != nil || bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxJWTBrackets {
 		return hash, false
 	}
 	var named struct {
-		ID string `json:"jti"` // the decoder skips the other claims, however many there are
+		ID string `json:"jti"` // the decoder skips all other claims
 	}
 	if json.Unmarshal(text, &named) != nil {
 		return hash, false
@@ -112,11 +112,11 @@ func jwtHeader(hash Hash) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + jwtKeyID(hash) + `","typ":"JWT"}`))
 }
 
-// findJWT returns the token of a JWT by one read. The JWT is not trusted before its signature is
-// verified, but its claims name the record with the public key. So it must have the header that
-// this service makes, and only the token's hash is decoded.
+// findJWT returns the token of a JWT with one read. The claims name the record with the public
+// key, so they are read before the signature is verified. To limit what an unverified JWT can do,
+// it must have the header that this service makes, and only the token's hash is decoded.
 //
-// Errors: fault.NotFound if the JWT is malformed, forged, or its token is unknown.
+// Errors: fault.NotFound if the JWT is malformed or forged, or its token is unknown.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {
 	forged := fault.Wrap(errForged, fault.NotFound, "%s", ErrTokenNotFound.Message)
 	end := strings.LastIndexByte(text, '.')

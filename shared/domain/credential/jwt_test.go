@@ -51,8 +51,9 @@ func (w *jwtWorld) mint(scope credential.Scope, lifetime time.Duration) (credent
 	return issued, token
 }
 
-// A JWT is equivalent to its token's secret: same scope, same expiry, one read.
-func TestAJWTIsItsToken(t *testing.T) {
+// A JWT is equivalent to its token's secret: it has the same scope and expiry, and costs one
+// read.
+func TestJWTIsEquivalentToItsToken(t *testing.T) {
 	w := newJWTWorld(t)
 	scope := credential.Scope{Models: []string{"gen-2.5"}, Origins: []string{"https://a.example"},
 		MaxSession: 90 * time.Second}
@@ -70,16 +71,16 @@ func TestAJWTIsItsToken(t *testing.T) {
 	}
 	w.now = token.ExpiresAt.Add(-time.Millisecond)
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
-		t.Errorf("a millisecond before its end: %v", err)
+		t.Errorf("a millisecond before its expiry: %v", err)
 	}
 	w.now = token.ExpiresAt
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("at its end: %v", err)
+		t.Errorf("at its expiry: %v", err)
 	}
 }
 
 // A client that decodes the JWT without a key sees these claims.
-func TestTheClaimsOfAJWT(t *testing.T) {
+func TestJWTClaimsDescribeToken(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, token := w.mint(credential.Scope{Models: []string{"gen-latest"}, MaxSession: time.Minute}, time.Hour)
 	parts := strings.Split(issued.JWT, ".")
@@ -108,12 +109,12 @@ func TestTheClaimsOfAJWT(t *testing.T) {
 		t.Errorf("the claims are\n%s, want\n%s", got, want)
 	}
 	if strings.Contains(issued.JWT, issued.Secret) {
-		t.Error("the JWT holds the secret")
+		t.Error("the JWT contains the secret")
 	}
 }
 
-// Revoking the permanent key ends a JWT like the secret.
-func TestARevocationEndsAJWT(t *testing.T) {
+// Revoking the permanent key invalidates a JWT as well as the secret.
+func TestRevocationInvalidatesJWT(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
@@ -123,11 +124,11 @@ func TestARevocationEndsAJWT(t *testing.T) {
 	w.store.keys.byHash[w.key.Hash] = w.key
 	w.now = w.now.Add(credential.CacheAge)
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); !fault.Is(err, fault.Unauthorized) {
-		t.Errorf("of a revoked key: %v", err)
+		t.Errorf("a JWT of a revoked key: %v", err)
 	}
 }
 
-func TestForgedJWTs(t *testing.T) {
+func TestForgedJWTsAreRejected(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, token := w.mint(credential.Scope{}, time.Hour)
 	other, otherToken := w.mint(credential.Scope{}, time.Hour)
@@ -180,7 +181,7 @@ func TestForgedJWTs(t *testing.T) {
 		"no signature":                       parts[0] + "." + parts[1] + ".",
 		"a signature of nothing":             parts[0] + "." + parts[1] + "." + strings.Repeat("A", 86),
 		"padding":                            issued.JWT + "==",
-		"a line end":                         issued.JWT + "\n",
+		"a trailing newline":                 issued.JWT + "\n",
 		"another spelling of the last digit": issued.JWT[:len(issued.JWT)-1] + "z",
 		"a fourth part":                      issued.JWT + ".x",
 		"no JSON":                            "eyJ." + parts[1] + "." + parts[2],
@@ -192,10 +193,10 @@ func TestForgedJWTs(t *testing.T) {
 		}
 	}
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err != nil {
-		t.Errorf("the right one: %v", err)
+		t.Errorf("the genuine JWT: %v", err)
 	}
 
-	// An error of the store does not condemn the token.
+	// An error of the store does not invalidate the token.
 	w.now = w.now.Add(credential.CacheAge)
 	w.store.failure = errors.New("the disk is on fire")
 	if _, err := w.authenticator.Authenticate(t.Context(), issued.JWT); err == nil || fault.Is(err, fault.Unauthorized) {
@@ -222,11 +223,11 @@ func FuzzAuthenticateJWT(f *testing.F) {
 	})
 }
 
-// A JWT is decoded before its signature is verified, because its claims name the key. That
-// takes at most 20 bytes of memory for each byte.
-func TestMemoryOfForgedJWTs(t *testing.T) {
+// A JWT is decoded before its signature is verified, because its claims name the key. That takes
+// at most 20 bytes of memory per byte.
+func TestForgedJWTsNeedLittleMemory(t *testing.T) {
 	w := newJWTWorld(t)
-	const most = 12 << 10 // 16 KiB in base64 are the longest that is decoded
+	const most = 12 << 10 // the longest decoded JWT has 16 KiB of base64
 	jwt := func(header, claims string) string {
 		encode := base64.RawURLEncoding.EncodeToString
 		return encode([]byte(header)) + "." + encode([]byte(claims)) + "." + strings.Repeat("A", 86)
@@ -255,18 +256,18 @@ func TestMemoryOfForgedJWTs(t *testing.T) {
 			}
 		})
 		if took > 20*len(text) {
-			t.Errorf("%s: %d bytes took %d bytes of memory, %.1f for each", name, len(text), took, float64(took)/float64(len(text)))
+			t.Errorf("%s: %d bytes took %d bytes of memory, %.1f per byte", name, len(text), took, float64(took)/float64(len(text)))
 		}
 	}
 	if w.store.reads > 0 {
-		t.Errorf("they took %d reads", w.store.reads)
+		t.Errorf("forged JWTs took %d reads, want 0", w.store.reads)
 	}
 }
 
-// An invalid secret takes at most one read of the records, and no read if it is tried again soon. While
-// the number of a caller's waiting failures is at its limit, short secrets, which can be guessed, take
-// no read.
-func TestReadsForInvalidSecrets(t *testing.T) {
+// An invalid secret takes at most one read of the records, and no read if it is tried again soon.
+// While a caller has too many waiting failures, short secrets, which could be guesses, take no
+// read.
+func TestInvalidSecretsTakeFewReads(t *testing.T) {
 	w := newJWTWorld(t)
 	issued, _ := w.mint(credential.Scope{}, time.Hour)
 	forged := issued.JWT[:len(issued.JWT)-4] + "AAAA"
@@ -297,15 +298,15 @@ func TestReadsForInvalidSecrets(t *testing.T) {
 	ctx := credential.WithCaller(t.Context(), "192.0.2.1")
 	for i := range 100 {
 		if _, err := w.authenticator.Authenticate(ctx, fmt.Sprint("ck_guess_number_", i)); !fault.Is(err, fault.Limited) {
-			t.Fatalf("a guess: %v", err)
+			t.Fatalf("authenticating a guess: %v", err)
 		}
 	}
 	if got := reads(); got > 0 {
-		t.Errorf("guesses that may not wait took %d reads", got)
+		t.Errorf("guesses beyond the limit of waiting failures took %d reads, want 0", got)
 	}
 }
 
-// full is a guard with the limit of waiting failures.
+// full is a guard that has reached its limit of waiting failures.
 type full struct{}
 
 func (full) Admit(string) error                   { return fault.New(fault.Limited, "too many") }

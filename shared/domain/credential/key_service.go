@@ -13,26 +13,25 @@ import (
 )
 
 const (
-	// MaxKeys is how many active keys an account may have before creating another fails. It limits
-	// the damage of a runaway script.
+	// MaxKeys limits the active keys of an account, which limits the damage of a runaway script.
 	MaxKeys = 100
-	// MaxListedKeys is the length limit of a list. The keys that were revoked first are left out.
+	// MaxListedKeys limits the length of a list. The keys that were revoked first are omitted.
 	MaxListedKeys = 1000
-	// MaxLabel is the length limit of a label, in code points.
+	// MaxLabel limits the length of a label in code points.
 	MaxLabel = 128
 )
 
-// KeyService creates, lists and revokes the keys of an account for the holders of
-// its admin keys. They cannot raise the account's limits: a new key has the tier of
-// the key that creates it, and works no longer and for no more than that one.
+// KeyService creates, lists and revokes the keys of an account for holders of its admin keys.
+// They cannot raise the account's limits: a new key has the tier of the key that creates it, does
+// not outlast that key, and may do no more.
 type KeyService struct {
 	Store Store
-	// Random must be a cryptographic source.
+	// Random must be cryptographically secure.
 	Random io.Reader
 	Now    func() time.Time
 }
 
-// List returns the keys of an account, newest first, including the revoked ones.
+// List returns the keys of an account, newest first, including revoked keys.
 func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	keys, err := s.Store.ListKeys(ctx, account)
 	if err != nil {
@@ -47,16 +46,16 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	return keys, nil
 }
 
-// KeyRequest describes the key to create. Empty fields take the values of the key that creates it.
+// KeyRequest describes the key to create. Empty fields take the values of the creating key.
 type KeyRequest struct {
 	Label string
 	Admin bool
-	// ExpiresAt is when the key stops working; zero means never.
+	// ExpiresAt is when the key stops working, or zero for never.
 	ExpiresAt time.Time `json:",omitzero"`
 	Limits    Limits    `json:",omitzero"`
 }
 
-// longestRevoked sorts the keys by when they were revoked, earliest first, and active ones last.
+// longestRevoked sorts the keys by revocation time, earliest first. Active keys come last.
 func longestRevoked(keys []Key) []Key {
 	slices.SortStableFunc(keys, func(a, b Key) int {
 		switch {
@@ -70,11 +69,11 @@ func longestRevoked(keys []Key) []Key {
 	return keys
 }
 
-// Create creates a key for the account of the admin key by, and returns its secret,
-// which is stored nowhere. The id of the request is for the audit log.
+// Create creates a key for the account of the admin key by, and returns its secret, which is not
+// stored. requestID is for the audit log.
 //
-// Errors: fault.Forbidden if the key would outlast by or may do more; fault.Unauthorized
-// if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
+// Errors: fault.Forbidden if the key would outlast by or may do more; fault.Unauthorized if by
+// has been revoked; fault.Conflict if the account has MaxKeys active keys.
 func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (
 	secret string, key Key, err error,
 ) {
@@ -91,7 +90,7 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 	now := s.Now()
 	working := slices.DeleteFunc(keys, func(k Key) bool { return !k.Works(now) })
 	if len(working) >= MaxKeys {
-		return "", Key{}, fault.New(fault.Conflict, "The account has %d keys, which is its limit. Revoke one first.",
+		return "", Key{}, fault.New(fault.Conflict, "The account has reached its limit of %d keys. Revoke a key first.",
 			len(working))
 	}
 	if secret, err = NewSecret(s.Random); err != nil {
@@ -103,17 +102,17 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 	key.Admin, key.ExpiresAt, key.Limits = request.Admin, request.ExpiresAt, request.Limits
 	from := audit.Origin{By: by.ID, At: key.CreatedAt, RequestID: requestID}
 	if err := s.Store.CreateKey(ctx, from, key); err != nil {
-		return "", Key{}, fmt.Errorf("credential: keep a key: %w", err)
+		return "", Key{}, fmt.Errorf("credential: store a key: %w", err)
 	}
 	return secret, key, nil
 }
 
-// Revoke revokes the key with the id, of the account of the admin key by. An already revoked key
+// Revoke revokes the key with the id in the account of the admin key by. An already revoked key
 // stays unchanged.
 //
-// Errors: fault.Forbidden if the key lasts longer than by or may do more; fault.Unauthorized if by
-// has been revoked; fault.Conflict if the key is by: only another working admin key can revoke a
-// key, so an account cannot lose its last one; fault.NotFound.
+// Errors: fault.Forbidden if the key outlasts by or may do more; fault.Unauthorized if by has
+// been revoked; fault.Conflict if the key is by itself. Only another working admin key can revoke
+// a key, so an account cannot lose its last admin key. fault.NotFound.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):
@@ -144,8 +143,8 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) e
 	return nil
 }
 
-// stillWorks reads the store, not the Authenticator's cache: a revoked key must not create its
-// successor within CacheAge.
+// stillWorks reads the store instead of the Authenticator's cache, because a revoked key must not
+// create its successor within CacheAge.
 func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
 	known, err := s.Store.FindKey(ctx, by.Hash)
 	if err != nil {

@@ -18,9 +18,9 @@ type listing struct {
 
 func (l listing) ListKeys(context.Context, string) ([]credential.Key, error) { return l.keys, nil }
 
-// A list that is too long leaves out the keys that were revoked first, however old
-// the active ones are.
-func TestALongListOfKeys(t *testing.T) {
+// A list that is too long omits the keys that were revoked first, however old the active keys
+// are.
+func TestLongListOmitsFirstRevokedKeys(t *testing.T) {
 	const revoked, working = 1100, 50
 	begin := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	var keys []credential.Key
@@ -28,7 +28,7 @@ func TestALongListOfKeys(t *testing.T) {
 		key := credential.Key{ID: fmt.Sprintf("key_%012d", i), Account: "acme",
 			CreatedAt: begin.Add(time.Duration(i) * time.Second)}
 		if i >= working {
-			key.RevokedAt = begin.Add(time.Duration(10_000-i) * time.Second) // the newest first
+			key.RevokedAt = begin.Add(time.Duration(10_000-i) * time.Second) // the newest key first
 		}
 		keys = append(keys, key)
 	}
@@ -38,11 +38,11 @@ func TestALongListOfKeys(t *testing.T) {
 		t.Fatalf("%d keys, %v", len(got), err)
 	}
 	if got[len(got)-1].ID != "key_000000000000" || got[0].ID != fmt.Sprintf("key_%012d", credential.MaxListedKeys-1) {
-		t.Errorf("the list goes from %s to %s", got[0].ID, got[len(got)-1].ID)
+		t.Errorf("the list is from %s to %s", got[0].ID, got[len(got)-1].ID)
 	}
 	for i := range got[1:] {
 		if got[i].CreatedAt.Before(got[i+1].CreatedAt) {
-			t.Fatalf("%s comes before %s", got[i].ID, got[i+1].ID)
+			t.Fatalf("%s precedes %s", got[i].ID, got[i+1].ID)
 		}
 	}
 }

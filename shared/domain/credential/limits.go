@@ -7,10 +7,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// RouteGroup is a group of calls that a key may be limited to (docs/contract/auth.md#limits-of-a-key).
+// RouteGroup is a group of calls to which a key may be limited (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
-// Every call that requires a credential is in one of these groups.
+// Each call that requires a credential belongs to one of these groups.
 const (
 	JobRoutes       RouteGroup = "jobs"
 	ImageRoutes     RouteGroup = "images"
@@ -28,15 +28,15 @@ func RouteGroups() []RouteGroup {
 	}
 }
 
-// MaxKeyModels is how many models a key may be limited to.
+// MaxKeyModels limits the number of models in the limits of a key.
 const MaxKeyModels = 20
 
-// Limits are the limits of a permanent key and of its client tokens. The zero value allows everything.
+// Limits restricts a permanent key and its client tokens. The zero value allows everything.
 type Limits struct {
-	// Models are ids or aliases of models; empty allows all. An alias means the model that has it when
-	// the key is used.
+	// Models lists ids or aliases of models. Empty allows all. An alias refers to the model that
+	// has it when the key is used.
 	Models []string `json:"models,omitempty"`
-	// Routes are groups of calls; empty allows all.
+	// Routes lists groups of calls. Empty allows all.
 	Routes []RouteGroup `json:"routes,omitempty"`
 }
 
@@ -65,7 +65,7 @@ func (p Principal) AllowsModel(names ...string) bool {
 	return p.Key.Limits.AllowsModel(names...) && p.Scope().AllowsModel(names...)
 }
 
-// CheckModel refuses the model with the id, and all of its names, if the caller may not use it.
+// CheckModel returns an error if the caller may not use the model with the id and these names.
 //
 // Errors: fault.Forbidden.
 func (p Principal) CheckModel(id string, names ...string) error {
@@ -78,23 +78,24 @@ func (p Principal) CheckModel(id string, names ...string) error {
 	return nil
 }
 
-// CheckRoutes refuses the calls of a group if the caller's key is limited to others.
+// CheckRoutes returns an error if the caller's key does not allow the group of calls.
 //
 // Errors: fault.Forbidden.
 func (p Principal) CheckRoutes(group RouteGroup) error {
 	if !p.Key.Limits.AllowsRoutes(group) {
-		return fault.New(fault.Forbidden, "The API key is not allowed the routes %q.", group)
+		return fault.New(fault.Forbidden, "The API key does not allow the routes %q.", group)
 	}
 	return nil
 }
 
-// CheckManages refuses another key of the account that lasts longer than the admin key or may do more.
+// CheckManages returns an error if another key of the account outlasts the admin key or may do
+// more.
 //
 // Errors: fault.Forbidden.
 func (k Key) CheckManages(other Key) error {
 	outlasts := !k.ExpiresAt.IsZero() && (other.ExpiresAt.IsZero() || other.ExpiresAt.After(k.ExpiresAt))
 	if outlasts || exceeds(other.Limits.Models, k.Limits.Models) || exceeds(other.Limits.Routes, k.Limits.Routes) {
-		return fault.New(fault.Forbidden, "The key %s lasts longer or may do more than the key of this call.", other.ID)
+		return fault.New(fault.Forbidden, "The key %s outlasts the key of this call or may do more.", other.ID)
 	}
 	return nil
 }
@@ -105,9 +106,9 @@ func exceeds[T comparable](allowed, others []T) bool {
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
 }
 
-// inherit fills the empty fields of the request from the key that creates the new one, so that no
-// key can make one that lasts longer or may do more. It compares names of models as text, because
-// an alias may change its meaning.
+// inherit fills the empty fields of the request from the creating key, so that no key can create
+// a key that outlasts it or may do more. It compares names of models as text, because an alias
+// may later refer to another model.
 //
 // Errors: fault.Forbidden if the request asks for more.
 func (r KeyRequest) inherit(by Key) (KeyRequest, error) {
@@ -115,17 +116,17 @@ func (r KeyRequest) inherit(by Key) (KeyRequest, error) {
 	case r.ExpiresAt.IsZero():
 		r.ExpiresAt = by.ExpiresAt
 	case !by.ExpiresAt.IsZero() && r.ExpiresAt.After(by.ExpiresAt):
-		return r, fault.New(fault.Forbidden, "The key that makes this one expires before it, at %s.",
+		return r, fault.New(fault.Forbidden, "The new key would outlast its creating key, which expires at %s.",
 			by.ExpiresAt.UTC().Format(time.RFC3339))
 	}
 	for _, name := range r.Limits.Models {
 		if !by.Limits.AllowsModel(name) {
-			return r, fault.New(fault.Forbidden, "The key that makes this one is not allowed the model %s.", name)
+			return r, fault.New(fault.Forbidden, "The creating key does not allow the model %s.", name)
 		}
 	}
 	for _, group := range r.Limits.Routes {
 		if !by.Limits.AllowsRoutes(group) {
-			return r, fault.New(fault.Forbidden, "The key that makes this one is not allowed the routes %q.", group)
+			return r, fault.New(fault.Forbidden, "The creating key does not allow the routes %q.", group)
 		}
 	}
 	if len(r.Limits.Models) == 0 {

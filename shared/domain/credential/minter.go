@@ -17,7 +17,7 @@ type TokenRequest struct {
 
 type Minter struct {
 	Store TokenStore
-	// Random must be a cryptographic source.
+	// Random must be cryptographically secure.
 	Random io.Reader
 	Now    func() time.Time
 }
@@ -29,29 +29,29 @@ func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issue
 		return Issued{}, Token{}, err
 	}
 	if err := m.Store.CreateToken(ctx, token); err != nil {
-		return Issued{}, Token{}, fmt.Errorf("credential: keep a token: %w", err)
+		return Issued{}, Token{}, fmt.Errorf("credential: store a token: %w", err)
 	}
 	return issued, token, nil
 }
 
 const (
 	sweepEvery = time.Minute
-	// keptExpired is how long an expired token is still distinguished from an unknown one.
+	// keptExpired is the time for which an expired token is still distinguished from an unknown
+	// token.
 	keptExpired = time.Hour
 )
 
-// TokenSweeper deletes expired tokens on one machine, like a TTL in AWS.
+// TokenSweeper deletes expired tokens on one machine. In AWS a TTL does its work.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. While it returns false, nothing
-	// is deleted. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it returns false, the
+	// sweeper deletes nothing. If Settled is nil, the clock is always trusted.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Run deletes expired tokens until the context ends. It logs a failure and retries
-// in the next sweep.
+// Run deletes expired tokens regularly until the context ends.
 func (s *TokenSweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -65,7 +65,7 @@ func (s *TokenSweeper) Run(ctx context.Context) {
 			continue
 		}
 		if err := s.Store.DeleteTokens(ctx, s.Now().Add(-keptExpired)); err != nil && ctx.Err() == nil {
-			s.Logger.Error("cannot remove expired tokens", "error", err)
+			s.Logger.Error("cannot delete expired tokens", "error", err)
 		}
 	}
 }

@@ -10,40 +10,39 @@ import (
 )
 
 const (
-	// DefaultTier is the tier of a key without a tier, or with a deleted one.
+	// DefaultTier is the tier of a key without a tier, or with a deleted tier.
 	DefaultTier = "default"
 	DevTier     = "dev"
 )
 
-// Tier has the limits of an account (docs/contract/limits.md#tiers). 0 means no limit.
+// Tier holds the limits of an account (docs/contract/limits.md#tiers). 0 means no limit.
 type Tier struct {
 	Name string `yaml:"-"`
-	// PendingJobs is how many jobs may be pending or processing at once.
+	// PendingJobs limits the jobs that are pending or processing.
 	PendingJobs int `yaml:"pending_jobs"`
-	// RequestsPerSecond is an account's sustained request rate, Burst how many
-	// requests it may make at once.
+	// RequestsPerSecond is an account's sustained request rate, and Burst the number of requests
+	// that it may make at the same moment.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`
-	// StoredBytes limits the bytes of its files in total, including uploads in progress.
+	// StoredBytes limits the total bytes of its files, including uploads in progress.
 	StoredBytes int64 `yaml:"stored_bytes"`
-	// Uploads is how many uploads may be in progress, and how many announced files
-	// may be pending. A table without it means DefaultUploads.
+	// Uploads limits the uploads in progress, and also the pending announced files. The default
+	// is DefaultUploads.
 	Uploads int `yaml:"uploads"`
-	// RealtimeSessions is how many realtime sessions may be open at once.
+	// RealtimeSessions limits the open realtime sessions.
 	RealtimeSessions int `yaml:"realtime_sessions"`
-	// RealtimeSessionsPerKey is how many of them one key, with its client tokens,
-	// may have open at one instance of the service.
+	// RealtimeSessionsPerKey limits the open sessions of a key, including its client tokens, at
+	// one instance of the service.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
-	// RealtimeLine is how many clients of an account may wait for a realtime session. If it is
-	// absent, DefaultLine applies; 0 means the maximum of a queue.
-	RealtimeLine int `yaml:"realtime_line"`
-	// EventStreams is how many event streams of jobs may be open at once, and
-	// EventStreamsPerKey how many of them one key, with its client tokens, may
-	// have. A table without them means DefaultEventStreams and half of it.
+	// RealtimeQueue limits the clients of an account that may wait for a realtime session. The
+	// default is DefaultQueue. 0 means the maximum of a queue.
+	RealtimeQueue int `yaml:"realtime_line" json:"RealtimeLine"`
+	// EventStreams limits the open event streams of jobs, and EventStreamsPerKey those of a key
+	// with its client tokens. The defaults are DefaultEventStreams and half of it.
 	EventStreams       int `yaml:"event_streams"`
 	EventStreamsPerKey int `yaml:"event_streams_per_key"`
-	// InferenceRequestsPerMinute and InferenceTokensPerMinute limit the calls of
-	// the inference gateway and the tokens that they are billed for.
+	// InferenceRequestsPerMinute and InferenceTokensPerMinute limit the calls of the inference
+	// gateway and their billed tokens.
 	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
 	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
 	// MaxTokens limits the tokens that one completion may generate.
@@ -53,39 +52,38 @@ type Tier struct {
 // DefaultUploads is a tier's default limit of uploads in progress.
 const DefaultUploads = 64
 
-// DefaultLine is the number of clients that may wait for a realtime session in a tier without
-// realtime_line.
-const DefaultLine = 20
+// DefaultQueue is a tier's default limit of clients that wait for a realtime session.
+const DefaultQueue = 20
 
 // DefaultEventStreams is a tier's default limit of event streams.
 const DefaultEventStreams = 200
 
 func (t *Tier) UnmarshalYAML(read func(any) error) error {
 	type fields Tier
-	said := fields{Uploads: DefaultUploads, RealtimeLine: DefaultLine,
+	values := fields{Uploads: DefaultUploads, RealtimeQueue: DefaultQueue,
 		EventStreams: DefaultEventStreams, EventStreamsPerKey: DefaultEventStreams / 2}
-	err := read(&said)
-	*t = Tier(said)
+	err := read(&values)
+	*t = Tier(values)
 	return err
 }
 
 type Tiers map[string]Tier
 
-// DefaultTiers returns the table of tiers.yaml, compiled in because a function needs it at each
-// start and YAML takes time to read.
+// DefaultTiers returns the table of tiers.yaml. It is compiled in, because a function needs it at
+// each startup and parsing YAML takes time.
 func DefaultTiers() Tiers {
 	return Tiers{
 		DefaultTier: {
 			Name: DefaultTier, PendingJobs: 100, RequestsPerSecond: 50, Burst: 200,
-			StoredBytes: 100 << 30, Uploads: DefaultUploads, RealtimeSessions: 5, RealtimeLine: DefaultLine,
+			StoredBytes: 100 << 30, Uploads: DefaultUploads, RealtimeSessions: 5, RealtimeQueue: DefaultQueue,
 			EventStreams: DefaultEventStreams, EventStreamsPerKey: DefaultEventStreams / 2,
 			InferenceRequestsPerMinute: 600, InferenceTokensPerMinute: 1_000_000, MaxTokens: 32768,
 		},
-		DevTier: {Name: DevTier, RealtimeSessions: 5, RealtimeLine: DefaultLine},
+		DevTier: {Name: DevTier, RealtimeSessions: 5, RealtimeQueue: DefaultQueue},
 	}
 }
 
-// ParseTiers parses a table of tiers (see tiers.yaml). Errors name the line.
+// ParseTiers parses a table of tiers (see tiers.yaml). Errors contain the line number.
 func ParseTiers(source []byte) (Tiers, error) {
 	tiers := Tiers{}
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&tiers); err != nil {
@@ -109,11 +107,11 @@ func ParseTiersJSON(source []byte) (Tiers, error) {
 func (t Tiers) checked() (Tiers, error) {
 	for name, tier := range t {
 		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads),
-			int64(tier.RealtimeSessions), int64(tier.RealtimeSessionsPerKey), int64(tier.RealtimeLine),
+			int64(tier.RealtimeSessions), int64(tier.RealtimeSessionsPerKey), int64(tier.RealtimeQueue),
 			int64(tier.EventStreams), int64(tier.EventStreamsPerKey),
 			int64(tier.InferenceRequestsPerMinute), int64(tier.InferenceTokensPerMinute), int64(tier.MaxTokens))
 		if lowest < 0 || !(tier.RequestsPerSecond >= 0) {
-			return nil, fmt.Errorf("tier %q: a limit is 0 (none) or more", name)
+			return nil, fmt.Errorf("tier %q: a limit must be 0 (unlimited) or more", name)
 		}
 		if tier.RequestsPerSecond > 0 && tier.Burst == 0 {
 			return nil, fmt.Errorf("tier %q: requests_per_second needs a burst of 1 or more", name)
@@ -127,7 +125,7 @@ func (t Tiers) checked() (Tiers, error) {
 	return t, nil
 }
 
-// Find returns the tier with the name, or else the default tier: a key must not gain rights because
+// Find returns the tier with the name, or the default tier: a key must not gain rights because
 // its tier is missing from the table.
 func (t Tiers) Find(name string) Tier {
 	if tier, ok := t[name]; ok {

@@ -15,7 +15,7 @@ import (
 type tokens struct {
 	keys
 	byHash map[credential.Hash]credential.Token
-	// failure is the error of reading a token, if set.
+	// failure is returned when a token is read, unless nil.
 	failure error
 }
 
@@ -37,7 +37,7 @@ func (s *tokens) FindToken(_ context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
-func TestAuthenticateWithAToken(t *testing.T) {
+func TestTokenWorksUntilExpiryOrRevocation(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	clock := func() time.Time { return now }
 	tiers := credential.DefaultTiers()
@@ -67,7 +67,7 @@ func TestAuthenticateWithAToken(t *testing.T) {
 		!who.Scope().AllowsModel("gen-2.5") {
 		t.Fatalf("got %+v, %v", who, err)
 	}
-	// The token is read once, and never used past its expiry.
+	// The token is read once, and does not work past its expiry.
 	if _, err := authenticator.Authenticate(ctx, secret); err != nil || store.reads != 1 {
 		t.Errorf("%d reads, %v", store.reads, err)
 	}
@@ -76,7 +76,7 @@ func TestAuthenticateWithAToken(t *testing.T) {
 		t.Errorf("an expired token: %v", err)
 	}
 
-	// Revoking a key ends its tokens.
+	// Revoking a key invalidates its tokens.
 	secret = mint(time.Hour)
 	if _, err := authenticator.Authenticate(ctx, secret); err != nil {
 		t.Fatal(err)
@@ -92,15 +92,15 @@ func TestAuthenticateWithAToken(t *testing.T) {
 	}
 }
 
-func TestScope(t *testing.T) {
+func TestScopeLimitsModelsAndOrigins(t *testing.T) {
 	if everything := (credential.Scope{}); !everything.AllowsModel("any") ||
 		!everything.AllowsOrigin("https://any.example") {
-		t.Error("the zero scope does not reach everywhere")
+		t.Error("the zero scope does not allow everything")
 	}
 	scope := credential.Scope{Models: []string{"gen-latest"}, Origins: []string{"https://App.example",
 		"http://localhost:80", "https://a.example:443"}}
 	if !scope.AllowsModel("gen-2.5", "gen-latest") || scope.AllowsModel("gen-2.1") {
-		t.Error("a scope reaches a model by any of its names, and no other")
+		t.Error("a scope does not allow exactly the models with one of its names")
 	}
 	for origin, allowed := range map[string]bool{
 		"": true, "https://app.example": true, "http://localhost": true, "https://a.example": true,
@@ -108,7 +108,7 @@ func TestScope(t *testing.T) {
 		"https://a.example:80": false, "null": false,
 	} {
 		if scope.AllowsOrigin(origin) != allowed {
-			t.Errorf("origin %q: allowed is not %v", origin, allowed)
+			t.Errorf("origin %q: got allowed=%v, want %v", origin, !allowed, allowed)
 		}
 	}
 }

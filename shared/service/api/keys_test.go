@@ -201,7 +201,7 @@ func TestLimitedKeyAcceptsAnyNameOfItsModels(t *testing.T) {
 	} {
 		key := w.limitedAdmin("studio", credential.Limits{Models: []string{c.allowed}})
 		a := w.post(c.called, key)
-		if a.status != c.status || a.status == 403 && a.detail() != "The API key is not allowed the model "+c.called+"." {
+		if a.status != c.status || a.status == 403 && a.detail() != "The API key does not allow the model "+c.called+"." {
 			t.Errorf("a key for %s calls %s: %d %s, want %d", c.allowed, c.called, a.status, a.body, c.status)
 		}
 	}
@@ -223,7 +223,7 @@ func TestLimitedKeySeesOnlyItsModels(t *testing.T) {
 		return w.request("POST", "/v1/client/tokens", other, strings.NewReader(body))
 	}
 	if a := mint(`{"allowedModels": ["gen-latest", "gen-2.1"]}`); a.status != 403 ||
-		a.detail() != "The API key is not allowed the model gen-2.1." {
+		a.detail() != "The API key does not allow the model gen-2.1." {
 		t.Errorf("a token for other models: %d %s", a.status, a.body)
 	}
 	if a := mint(`{"allowedModels": ["gen-latest"]}`); a.status != 200 {
@@ -335,7 +335,7 @@ func TestNumberOfKeysIsLimited(t *testing.T) {
 		last = w.newKey("studio")
 	}
 	if a := w.askKey(admin, `{"label": "x"}`); a.status != http.StatusConflict ||
-		a.detail() != "The account has 100 keys, which is its limit. Revoke one first." {
+		a.detail() != "The account has reached its limit of 100 keys. Revoke a key first." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	w.revoke(last)

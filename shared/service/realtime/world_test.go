@@ -173,7 +173,7 @@ func newWorld(t *testing.T, s setup) *world {
 		Catalog: known,
 		Authenticator: credential.NewAuthenticator(
 			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey,
-				RealtimeLine: s.queue}},
+				RealtimeQueue: s.queue}},
 			w.now,
 		),
 		Keys: w.keys,

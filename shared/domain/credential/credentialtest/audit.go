@@ -23,7 +23,7 @@ func (s *suite) entries(account string, query audit.Query) []audit.Entry {
 	return found
 }
 
-// by returns a change by a key at a time.
+// by returns the origin of a change by a key.
 func by(key credential.Key, at time.Time) audit.Origin {
 	return audit.Origin{By: key.ID, At: at, RequestID: "req_7"}
 }
@@ -50,7 +50,7 @@ var auditTests = []test{
 		conformance.OK(s, json.Unmarshal(got[0].After, &after))
 		if after.ID != key.ID || after.Label != key.Label || !after.ExpiresAt.Equal(revoked) || len(after.Models) != 1 ||
 			strings.Contains(string(got[0].After), key.Hash.String()) {
-			s.Fatalf("after it there is %s", got[0].After)
+			s.Fatalf("the entry's state after it is %s", got[0].After)
 		}
 	}},
 	{"a key is revoked with one entry, however often it is revoked", func(s *suite) {
@@ -83,7 +83,7 @@ var auditTests = []test{
 			s.Fatalf("the operator's entry is %+v", got[1])
 		}
 	}},
-	{"what is refused leaves no entry", func(s *suite) {
+	{"a rejected change leaves no entry", func(s *suite) {
 		key, foreign := s.create("acme", 1, created), s.create("zoo", 2, created)
 		again := key
 		again.Label = "another"

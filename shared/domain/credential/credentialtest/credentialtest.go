@@ -1,6 +1,6 @@
-// Package credentialtest specifies the behaviour of [credential.Store],
-// [credential.TokenStore] and [credential.TokenRetention], and of the [audit.Log] that
-// changes of keys are noted in, as tests that every adapter runs.
+// Package credentialtest specifies the behaviour of [credential.Store], [credential.TokenStore]
+// and [credential.TokenRetention], and of the [audit.Log] that records changes of keys, as tests
+// that every adapter runs.
 package credentialtest
 
 import (
@@ -22,17 +22,16 @@ type Store interface {
 	credential.TokenStore
 }
 
-// Harness is an adapter's input to the suite, all over the same records.
+// Harness is an adapter's input to the suite. All its stores use the same records.
 type Harness struct {
 	Store Store
-	// Log has the entries of Store's changes.
+	// Log holds the audit entries of Store's changes.
 	Log audit.Log
 	// Retention is nil if the platform deletes tokens; its tests are then skipped.
 	Retention credential.TokenRetention
 }
 
-// Run runs the suite. The function returns a harness without any key in it, and
-// closes it when the test ends.
+// Run runs the suite. open returns a harness without keys and closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -47,13 +46,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interfaces; its name is the statement.
+// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is a test's environment.
@@ -87,7 +85,7 @@ func (s *suite) create(account string, number int, at time.Time) credential.Key 
 	return key
 }
 
-// found checks that the store has exactly this key.
+// found checks that the store returns exactly this key.
 func (s *suite) found(want credential.Key) {
 	s.Helper()
 	got, err := s.FindKey(s.ctx, want.Hash)
@@ -104,7 +102,7 @@ func (s *suite) listed(account string, want ...credential.Key) {
 }
 
 var keyTests = []test{
-	{"a key that was created is found by its hash, as it is", func(s *suite) {
+	{"a created key is found unchanged by its hash", func(s *suite) {
 		key := s.create("acme", 1, created)
 		s.create("acme", 2, created)
 		s.found(key)
@@ -115,13 +113,13 @@ var keyTests = []test{
 		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
 		s.found(key)
 	}},
-	{"a key may be revoked from the start", func(s *suite) {
+	{"a key may be created as revoked", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.RevokedAt = revoked
 		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
 		s.found(key)
 	}},
-	{"whether a key is an admin's is kept", func(s *suite) {
+	{"the admin flag of a key is stored", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.Admin = true
 		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
@@ -131,10 +129,10 @@ var keyTests = []test{
 		got, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
 		if !got.Admin {
-			s.Fatalf("revoked, it is %+v", got)
+			s.Fatalf("after revocation it is %+v", got)
 		}
 	}},
-	{"when a key expires and what it is limited to are kept", func(s *suite) {
+	{"the expiry and the limits of a key are stored", func(s *suite) {
 		key, models, routes := s.key("acme", 1, created), s.key("acme", 2, created), s.key("acme", 3, created)
 		key.ExpiresAt = created.Add(90 * time.Minute)
 		key.Limits = credential.Limits{
@@ -155,7 +153,7 @@ var keyTests = []test{
 		key.RevokedAt = revoked
 		conformance.Same(s, "the key", got, key)
 	}},
-	{"a key that has expired revokes none", func(s *suite) {
+	{"an expired key cannot revoke keys", func(s *suite) {
 		key, by := s.create("acme", 1, created), s.key("acme", 2, created)
 		by.ExpiresAt = revoked
 		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(by.CreatedAt), by))
@@ -174,7 +172,7 @@ var keyTests = []test{
 		_, err = s.FindKey(s.ctx, credential.Hash{})
 		conformance.Fails(s, err, fault.NotFound)
 	}},
-	{"a second key of the same hash is a conflict and changes nothing", func(s *suite) {
+	{"a second key with the same hash is a conflict and changes nothing", func(s *suite) {
 		key := s.create("acme", 1, created)
 		again := key
 		again.Account, again.Label = "other", "another"
@@ -182,7 +180,7 @@ var keyTests = []test{
 		s.found(key)
 		s.listed("other")
 	}},
-	{"of many that create one key at once, one succeeds", func(s *suite) {
+	{"one of many concurrent creations of a key succeeds", func(s *suite) {
 		const racers = 20
 		errs := make([]error, racers)
 		var all sync.WaitGroup
@@ -214,11 +212,11 @@ var keyTests = []test{
 		s.listed("nobody")
 		s.listed("", other, oldest, middle, newest)
 	}},
-	{"a key of the same name as another account's start is not that account's", func(s *suite) {
+	{"the keys of an account do not include those of an account whose name starts with its name", func(s *suite) {
 		s.create("acme.co", 1, created)
 		s.listed("acme")
 	}},
-	{"a key that is revoked is given and found as revoked", func(s *suite) {
+	{"a revoked key is returned and found as revoked", func(s *suite) {
 		key, other := s.create("acme", 1, created), s.create("acme", 2, created.Add(time.Second))
 		got, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
@@ -228,7 +226,7 @@ var keyTests = []test{
 		s.found(other)
 		s.listed("acme", key, other)
 	}},
-	{"a key that is revoked again stays as it was", func(s *suite) {
+	{"revoking a key again changes nothing", func(s *suite) {
 		key := s.create("acme", 1, created)
 		first, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
@@ -237,7 +235,7 @@ var keyTests = []test{
 		conformance.Same(s, "the key", again, first)
 		s.found(first)
 	}},
-	{"a key is revoked by a key of its own account, and by no other", func(s *suite) {
+	{"a key can be revoked only by a key of its own account", func(s *suite) {
 		key, own, foreign := s.create("acme", 1, created), s.create("acme", 2, created), s.create("zoo", 3, created)
 		_, err := s.RevokeKey(s.ctx, audit.Origin{By: foreign.ID, At: revoked}, key.ID)
 		conformance.Fails(s, err, fault.NotFound)
@@ -253,7 +251,7 @@ var keyTests = []test{
 		conformance.Same(s, "the key", again, key)
 		s.found(own)
 	}},
-	{"a key that is revoked, or unknown, revokes none", func(s *suite) {
+	{"a revoked or unknown key cannot revoke keys", func(s *suite) {
 		key, by := s.create("acme", 1, created), s.create("acme", 2, created)
 		_, err := s.RevokeKey(s.ctx, audit.Operator(revoked), by.ID)
 		conformance.OK(s, err)
@@ -263,7 +261,7 @@ var keyTests = []test{
 		}
 		s.found(key)
 	}},
-	{"of keys that revoke each other at once, one stays", func(s *suite) {
+	{"one of two keys that revoke each other concurrently remains", func(s *suite) {
 		const racers = 4
 		keys := make([]credential.Key, racers)
 		for racer := range racers {
@@ -293,7 +291,7 @@ var keyTests = []test{
 			}
 		}
 		if left != 1 {
-			s.Fatalf("%d keys are left", left)
+			s.Fatalf("%d keys remain", left)
 		}
 	}},
 	{"an unknown id cannot be revoked", func(s *suite) {

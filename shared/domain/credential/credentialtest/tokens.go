@@ -28,7 +28,7 @@ func token(key credential.Key, number int) credential.Token {
 	}
 }
 
-// foundToken checks that the store has exactly this token.
+// foundToken checks that the store returns exactly this token.
 func (s *suite) foundToken(want credential.Token) {
 	s.Helper()
 	got, err := s.FindToken(s.ctx, want.Hash)
@@ -43,7 +43,7 @@ func (s *suite) noToken(hash credential.Hash) {
 	conformance.Fails(s, err, fault.NotFound)
 }
 
-// createTokens stores new tokens, many concurrently.
+// createTokens concurrently stores new tokens.
 func (s *suite) createTokens(tokens []credential.Token) {
 	s.Helper()
 	const callers = 50
@@ -63,7 +63,7 @@ func (s *suite) createTokens(tokens []credential.Token) {
 }
 
 var tokenTests = []test{
-	{"a token that was created is found by its hash, as it is, with its key", func(s *suite) {
+	{"a created token is found unchanged by its hash, with its key", func(s *suite) {
 		key := s.create("acme", 1, created)
 		first, second := token(key, 1), token(s.create("zoo", 2, created), 2)
 		conformance.OK(s, s.CreateToken(s.ctx, first))
@@ -93,7 +93,7 @@ var tokenTests = []test{
 		minted.Key.RevokedAt = revoked
 		s.foundToken(minted)
 	}},
-	{"tokens and keys are not found in each other's place", func(s *suite) {
+	{"a token is not found as a key, nor a key as a token", func(s *suite) {
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
 		conformance.OK(s, s.CreateToken(s.ctx, minted))
@@ -102,7 +102,7 @@ var tokenTests = []test{
 		conformance.Fails(s, err, fault.NotFound)
 		s.listed("acme", key)
 	}},
-	{"of tokens that are created at once each is found, as it is", func(s *suite) {
+	{"tokens that are created concurrently are all found unchanged", func(s *suite) {
 		keys := []credential.Key{s.create("acme", 1, created), s.create("zoo", 2, created)}
 		tokens := make([]credential.Token, 100)
 		for i := range tokens {
@@ -114,7 +114,7 @@ var tokenTests = []test{
 			s.foundToken(minted)
 		}
 	}},
-	{"tokens of a key that was revoked show it, from their start", func(s *suite) {
+	{"new tokens of a revoked key show the revocation", func(s *suite) {
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
 		var err error
@@ -140,7 +140,7 @@ var retentionTests = []test{
 		conformance.OK(s, s.retention.DeleteTokens(s.ctx, old.ExpiresAt.Add(time.Millisecond)))
 		s.noToken(old.Hash)
 	}},
-	{"deleting spares tokens that have not expired", func(s *suite) {
+	{"deleting keeps tokens that have not expired", func(s *suite) {
 		key := s.create("acme", 1, created)
 		old, current := token(key, 1), token(key, 2)
 		current.ExpiresAt = old.ExpiresAt.Add(time.Hour)
@@ -153,7 +153,7 @@ var retentionTests = []test{
 			s.found(key)
 		}
 	}},
-	{"however many tokens have expired, all are deleted", func(s *suite) {
+	{"all expired tokens are deleted, even if there are many", func(s *suite) {
 		key := s.create("acme", 1, created)
 		tokens := make([]credential.Token, 1200)
 		for i := range tokens {
