@@ -139,7 +139,7 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 	used(20)
 	lose(0, take)
 	if used(20); lease.Amount != 20 {
-		t.Errorf("the share is %d, want 20, of which 10 were found", lease.Amount)
+		t.Errorf("the allocation is %d, want 20, of which 10 were found", lease.Amount)
 	}
 	lease.Spent = 3
 	lose(1000, func(ctx context.Context) error { _, err := budgets.Return(ctx, lease, 5); return err })

@@ -1,6 +1,6 @@
-// Package batch holds the rules of batches: thousands of inference calls that an account uploads as
-// one file, and that are answered within a day, after live calls (docs/contract/batches.md). It
-// imports neither HTTP nor a database, and does not answer calls.
+// Package batch defines batches: thousands of inference calls that an account uploads as one file.
+// They are made within a day, after live calls (docs/contract/batches.md). The package imports
+// neither HTTP nor a database, and makes no calls itself.
 package batch
 
 import (
@@ -10,36 +10,36 @@ import (
 )
 
 const (
-	// MaxLines limits the calls of a batch, MaxInput the size of its input in bytes.
+	// MaxLines limits the calls of a batch, and MaxInput the size of its input in bytes.
 	MaxLines = 50_000
 	MaxInput = 200_000_000
-	// Window is how long the calls of a batch may take.
+	// Window is the time within which all calls of a batch are made.
 	Window = 24 * time.Hour
-	// MaxOpen is how many batches of an account may be open at once.
+	// MaxOpen limits the open batches of an account.
 	MaxOpen = 100
-	// MaxKept is how many records of an account are kept. A new batch deletes older records of
+	// MaxKept limits the batch records of an account. A new batch deletes the oldest records of
 	// ended batches.
 	MaxKept = 1000
-	// KeepRecord is how long the record of a batch is kept after its end.
+	// KeepRecord is the time for which the record of an ended batch is kept.
 	KeepRecord = 30 * 24 * time.Hour
-	// FileLifetime is how long batch files and results are kept, unless the request sets it.
+	// FileLifetime is the default lifetime of batch files and results.
 	FileLifetime = 30 * 24 * time.Hour
 	// MinFileLifetime is the shortest lifetime that a request may set.
 	MinFileLifetime = time.Hour
-	// MaxErrors is how many errors of its input a batch lists.
+	// MaxErrors limits the input errors that a batch lists.
 	MaxErrors = 50
 )
 
 const (
-	// InputPurpose is the purpose of input files, OutputPurpose of result files.
+	// InputPurpose is the purpose of input files, and OutputPurpose of result files.
 	InputPurpose  = "batch"
 	OutputPurpose = "batch_output"
 )
 
 type Status string
 
-// The statuses of a batch (docs/contract/batches.md#status). Failed, Completed, Expired
-// and Cancelled are final.
+// The statuses of a batch (docs/contract/batches.md#status). Failed, Completed, Expired and
+// Cancelled are final.
 const (
 	Validating Status = "validating"
 	Failed     Status = "failed"
@@ -62,66 +62,67 @@ type Batch struct {
 	Account string
 	// Key is the id of the permanent key that created the batch and pays for its calls.
 	Key string
-	// Endpoint is the path of all its calls, such as "/v1/embeddings".
+	// Endpoint is the path of all calls, such as "/v1/embeddings".
 	Endpoint string
-	// Input is the id of the input file. InputBlob is the batch's copy of its bytes.
+	// Input is the id of the input file. InputBlob is the batch's own copy of its bytes.
 	Input, InputBlob string
 	Metadata         map[string]string
-	// OutputLifetime is how long its results are kept.
+	// OutputLifetime is the lifetime of the result files.
 	OutputLifetime time.Duration
 
 	Status Status
-	// Model is the model of all calls. It is known once the input was checked.
+	// Model is the model of all calls. It is empty until the input has been validated.
 	Model string
-	// Errors are why the batch failed, or why the service ended it.
+	// Errors lists the reasons that the batch failed or was ended by the service.
 	Errors []Error
-	// Outcome is the final status that a batch in finalizing will get.
+	// Outcome is the final status of a batch that is being finalized.
 	Outcome Status
-	// Output and Failures are the ids of the files with answers and with errors. They are set
-	// before the files exist, and empty if there will be no such file.
+	// Output and Failures are the ids of the files with responses and with errors. They are set
+	// before the files exist. They stay empty if no such file will exist.
 	Output, Failures string
-	// Total counts the calls; Answered and Failed count the ended ones. Only Store.Save adds to
-	// Answered and Failed.
+	// Total is the number of calls. Answered and Failed are the numbers of ended calls. Only
+	// Store.Save increases Answered and Failed.
 	Total, Answered, Failed int
 
 	Attempts Attempts
-	// Revision counts the changes of the record. Only Store.Change sets it.
+	// Revision is the number of changes of the record. Only Store.Change sets it.
 	Revision int
 
 	CreatedAt, ExpiresAt time.Time
-	// The times of statuses that the batch has not reached are zero.
+	// Times of statuses that the batch has not reached are zero.
 	InProgressAt, FinalizingAt, CancellingAt time.Time
 	EndedAt                                  time.Time
 }
 
-// Attempts counts consecutive runs of a batch that made no progress. A run that was stopped cleanly
-// does not count.
+// Attempts counts consecutive runs of a batch that made no progress. A run that ended with a clean
+// shutdown does not count.
 type Attempts struct {
 	Count int
-	// Status and Results are the state at the last attempt. Results is the number of calls with a result.
+	// Status and Results are the state at the last attempt. Results is the number of calls with a
+	// result.
 	Status  Status
 	Results int
 }
 
-// Error is a fault of a batch or of a line of its input.
+// Error is an error of a batch or of one line of its input.
 type Error struct {
-	// Code is a short word such as "invalid_json_line".
+	// Code is a short identifier such as "invalid_json_line".
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Param is the wrong field, or empty. Line is the number of the line from 1, or 0.
+	// Param is the invalid field, or empty. Line is the line number, counted from 1, or 0.
 	Param string `json:"param,omitempty"`
 	Line  int    `json:"line,omitempty"`
 }
 
-// Chunk is a blob with results, one line of JSON each.
+// Chunk is a blob with results, one JSON object per line.
 type Chunk struct {
-	// Number counts the chunks of a batch from 0. A runner saves a chunk only after reading all
+	// Number counts the chunks of a batch from 0. A runner saves a chunk only after it has read all
 	// earlier ones, so no line is in two chunks.
 	Number int
 	Blob   string
-	// Failures is true for errors, false for answers.
+	// Failures is true for errors and false for responses.
 	Failures bool
-	// Lines are the numbers of the input lines, from 1.
+	// Lines lists the numbers of the input lines, counted from 1.
 	Lines []int
 }
 

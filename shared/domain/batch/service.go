@@ -31,10 +31,10 @@ type Config struct {
 		Delete(ctx context.Context, name string) error
 	}
 	Storage Storage
-	// IDs draws ids. Ids of batches have the same form as ids of files.
+	// IDs generates ids. Batch ids have the same form as file ids.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake notifies the runners of a new or cancelled batch. Otherwise they find the batch after a while.
+	// Wake notifies the runners of a new or cancelled batch. Otherwise they find the batch later.
 	Wake func(ctx context.Context, b Batch)
 }
 
@@ -42,24 +42,24 @@ type Service struct{ config Config }
 
 func NewService(c Config) *Service { return &Service{c} }
 
-// Request asks for a batch. The caller must have checked the endpoint.
+// Request describes a new batch. The caller must have validated the endpoint.
 type Request struct {
 	Account, Key, Endpoint, Input string
 	Metadata                      map[string]string
-	// OutputLifetime is how long the results are kept; 0 means FileLifetime.
+	// OutputLifetime is the lifetime of the results. 0 means FileLifetime.
 	OutputLifetime time.Duration
-	// StoredBytes is how many bytes the account may store; 0 means no limit.
+	// StoredBytes limits the bytes that the account may store. 0 means no limit.
 	StoredBytes int64
 }
 
-// createTime is the time limit for recording a batch. It does not depend on the request: if that
-// ended first, it would be unknown whether the batch exists.
+// createTime limits the time for recording a batch. It does not depend on the request: if the
+// request's context ended the write, the batch might exist or not.
 const createTime = 30 * time.Second
 
-// Create makes a batch from a file of the account. The batch has a copy of the file, so the file
-// may be deleted. The copy counts towards the account's storage until the batch has ended.
+// Create creates a batch from a file of the account. The batch copies the file, so the file may be
+// deleted. The copy counts towards the account's storage until the batch has ended.
 //
-// Errors: fault.NotFound if there is no such file; fault.Invalid for a wrong purpose, size or
+// Errors: fault.NotFound if the file does not exist; fault.Invalid for an invalid purpose, size or
 // metadata; fault.Limited if the account has MaxOpen batches or too little storage for the copy.
 func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	if err := checkMetadata(r.Metadata); err != nil {
@@ -72,7 +72,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	case input.Purpose != InputPurpose:
 		return Batch{}, fault.New(fault.Invalid, "The file %s was not uploaded with the purpose %q.", r.Input, InputPurpose)
 	case input.Size > MaxInput:
-		return Batch{}, fault.New(fault.Invalid, "The file %s has more than %d bytes.", r.Input, MaxInput)
+		return Batch{}, fault.New(fault.Invalid, "The file %s is larger than %d bytes.", r.Input, MaxInput)
 	}
 	drawn, created, err := s.config.IDs.New()
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 }
 
 // record reserves storage for a batch's copy of its input, makes the copy, and records the batch.
-// If the batch certainly does not exist after an error, it deletes the rest.
+// If it fails and the batch does not exist, it deletes the copy.
 func (s *Service) record(ctx context.Context, b Batch, input file.File, limit int64) error {
 	_, err := s.config.Storage.Hold(ctx, Reservation(b), input.Size, limit)
 	if fault.Is(err, fault.Limited) {
@@ -113,13 +113,13 @@ func (s *Service) record(ctx context.Context, b Batch, input file.File, limit in
 	}
 	switch {
 	case fault.Is(copied, fault.NotFound):
-		err = file.ErrNotFound // it has just been deleted
+		err = file.ErrNotFound // it was just deleted
 	case copied != nil:
 		err = fmt.Errorf("batch: copy the input: %w", copied)
 	case fault.Is(err, fault.Limited):
 		err = tooManyOpen()
 	case !fault.Is(err, fault.StorageFull):
-		return err // after an unknown error the batch may exist
+		return err // the batch may exist
 	}
 	deleted := s.config.Blobs.Delete(ctx, b.InputBlob)
 	if deleted == nil {
@@ -129,25 +129,25 @@ func (s *Service) record(ctx context.Context, b Batch, input file.File, limit in
 }
 
 func tooManyOpen() error {
-	err := fault.New(fault.Limited, "The account has %d batches that have not ended, which is its limit.", MaxOpen)
+	err := fault.New(fault.Limited, "The account has reached the limit of %d open batches.", MaxOpen)
 	err.RetryAfter = time.Minute
 	return err
 }
 
 func checkMetadata(metadata map[string]string) error {
 	if len(metadata) > maxMetadata {
-		return fault.New(fault.Invalid, "metadata has more than %d entries.", maxMetadata)
+		return fault.New(fault.Invalid, "metadata must not have more than %d entries.", maxMetadata)
 	}
 	size := 0
 	for key, value := range metadata {
 		size += len(key) + len(value)
 		if utf8.RuneCountInString(key) > maxMetadataKey || utf8.RuneCountInString(value) > maxMetadataValue {
-			return fault.New(fault.Invalid, "metadata has keys of at most %d characters and values of at most %d.",
+			return fault.New(fault.Invalid, "metadata keys must have at most %d characters and values at most %d.",
 				maxMetadataKey, maxMetadataValue)
 		}
 	}
 	if size > maxMetadataBytes {
-		return fault.New(fault.Invalid, "metadata has at most %d bytes of keys and values.", maxMetadataBytes)
+		return fault.New(fault.Invalid, "metadata keys and values must have at most %d bytes together.", maxMetadataBytes)
 	}
 	return nil
 }
@@ -156,7 +156,8 @@ func (s *Service) Get(ctx context.Context, account, id string) (Batch, error) {
 	return s.config.Store.Get(ctx, account, id)
 }
 
-// List returns batches of an account, newest first, starting after the id, and whether more follow.
+// List returns batches of an account, newest first, starting after the id. more reports whether
+// others follow.
 func (s *Service) List(ctx context.Context, account, after string, limit int) (page []Batch, more bool, err error) {
 	page, err = s.config.Store.List(ctx, account, after, limit+1)
 	if len(page) > limit {
@@ -165,8 +166,8 @@ func (s *Service) List(ctx context.Context, account, after string, limit int) (p
 	return page, false, err
 }
 
-// Cancel ends a batch early. Calls that a model server has already continue for a while, and their
-// results are kept. Cancelling a cancelled batch changes nothing.
+// Cancel ends a batch early. Calls that have reached a model server may continue briefly, and their
+// results are kept. Cancelling a cancelled batch has no effect.
 //
 // Errors: fault.NotFound; fault.Conflict if the batch has ended or is being finalized.
 func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error) {
@@ -176,13 +177,13 @@ func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error)
 			return b, err
 		}
 		if b.Status != Validating && b.Status != InProgress {
-			return b, fault.New(fault.Conflict, "A batch whose status is %s cannot be cancelled.", b.Status)
+			return b, fault.New(fault.Conflict, "A batch with the status %s cannot be cancelled.", b.Status)
 		}
 		from := b.Status
 		b.Status, b.CancellingAt = Cancelling, s.config.Now().UTC().Truncate(time.Millisecond)
 		err = s.config.Store.Change(ctx, from, b)
 		if fault.Is(err, fault.Conflict) {
-			continue // its status has changed since; a status never returns
+			continue // the status has changed; no status occurs twice
 		}
 		if err == nil {
 			s.config.Wake(ctx, b)

@@ -7,29 +7,30 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// blobsKept is how long a reservation lasts after its last renewal. By then even the bucket's
-// lifecycle has deleted the blobs of the batch.
+// blobsKept is the lifetime of a reservation after its last renewal. By then even the bucket's
+// lifecycle rule has deleted the blobs of the batch.
 const blobsKept = 4 * 24 * time.Hour
 
-// Storage counts the blobs of a batch towards its account's storage: its input and its results so
-// far. The count is one reservation with the batch's id. It starts before the first blob is written
-// and ends after the last one is deleted.
+// Storage counts the blobs of a batch, which are its input and its results so far, towards its
+// account's storage. It uses one reservation with the batch's id, from before the first blob is
+// written until the last one is deleted.
 type Storage struct {
 	Reservations file.Reservations
 	Now          func() time.Time
 }
 
-// Hold raises the reservation of a batch to a number of bytes. held is the reservation that the
-// caller knows. It returns the new reservation, which never shrinks.
+// Hold raises the reservation of a batch to a number of bytes. held is the reservation as the
+// caller knows it. Hold returns the new reservation, which never shrinks.
 //
-// Errors: fault.Limited if the account would store more than limit bytes (0 means no limit).
+// Errors: fault.Limited if the account would store more than limit bytes. A limit of 0 means no
+// limit.
 func (s Storage) Hold(ctx context.Context, held file.Reservation, bytes, limit int64) (file.Reservation, error) {
 	now := s.Now()
 	held.Until = now.UTC().Truncate(time.Millisecond).Add(blobsKept)
 	return s.Reservations.Reserve(ctx, held, bytes, bytes, limit, now)
 }
 
-// Release ends the count of a batch. It may be repeated.
+// Release ends the reservation of a batch. It may be repeated.
 func (s Storage) Release(ctx context.Context, b Batch) error {
 	return s.Reservations.Release(ctx, Reservation(b))
 }

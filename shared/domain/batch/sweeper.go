@@ -11,21 +11,20 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// ChunkBlob names the blob of a batch's chunk. run is the name of the writing run, so two
-// concurrent runs never write the same blob.
+// ChunkBlob returns the blob name of a chunk. run identifies the writing run, so two concurrent
+// runs never write the same blob.
 func ChunkBlob(id string, number int, run string) string {
 	return blobPrefix + "/" + id + "/chunk-" + strconv.Itoa(number) + "-" + run
 }
 
-// Sweeper deletes the blobs and the old records of ended batches.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}
-	// Storage is released once the blobs are deleted.
+	// Storage is released after the blobs are deleted.
 	Storage Storage
-	// Shelf is nil if the store deletes unknown blobs without help.
+	// Shelf is nil if the blob store deletes unknown blobs itself.
 	Shelf blob.Shelf
 	Now   func() time.Time
 	// Settled reports whether the clock can be trusted for expiry. nil means always.
@@ -36,12 +35,12 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	const most = 100
 	ended, err := s.Store.Finished(ctx, most)
 	if err != nil {
-		return fmt.Errorf("list the batches that have ended: %w", err)
+		return fmt.Errorf("list ended batches: %w", err)
 	}
 	var failures []error
 	for _, b := range ended {
 		if err := s.clear(ctx, b); err != nil {
-			failures = append(failures, fmt.Errorf("clear the batch %s: %w", b.ID, err))
+			failures = append(failures, fmt.Errorf("clear batch %s: %w", b.ID, err))
 		}
 	}
 	if s.Settled == nil || s.Settled() {
@@ -50,8 +49,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// clear deletes the blobs of a batch, releases their storage, and then records it. After a crash in
-// between, all three steps are repeated.
+// clear deletes the blobs of a batch, releases their storage, and records that. After a crash all
+// three steps are repeated.
 func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
 		return err
@@ -62,7 +61,7 @@ func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	return s.Store.Cleared(ctx, b.ID)
 }
 
-// SweepUnknown sets aside blobs of batches without a record, and returns their number (see
+// SweepUnknown sets aside blobs without a batch record and returns their number (see
 // blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Shelf, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
@@ -70,7 +69,7 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	})
 }
 
-// Owner returns the id of the batch that a blob belongs to. ok is false for other blobs.
+// Owner returns the id of the batch that owns a blob. ok is false for other blobs.
 func Owner(blobName string) (id string, ok bool) {
 	if folder := path.Dir(blobName); path.Dir(folder) == blobPrefix {
 		return path.Base(folder), true

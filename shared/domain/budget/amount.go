@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// amountForm matches an amount as people write it. Only costs have decimals, up to nine.
+// amountForm matches an amount as people write it, with up to nine decimals.
 //
 // It is compiled on first use, because few functions need it.
 var amountForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`) })
 
-// ParseAmount reads an amount: a cost in the currency, such as 12.5, and other units as an integer.
+// ParseAmount parses an amount: a cost such as 12.5 in the currency, or an integer for other units.
 func (u Unit) ParseAmount(text string) (int64, error) {
 	if u != Cost {
 		n, err := strconv.ParseInt(text, 10, 64)
@@ -27,12 +27,12 @@ func (u Unit) ParseAmount(text string) (int64, error) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole+(fraction + "000000000")[:9], 10, 64)
 	if !amountForm().MatchString(text) || err != nil || n > MaxLimit {
-		return 0, fmt.Errorf("%.32q is not an amount from 0 to a billion such as 12.50", text)
+		return 0, fmt.Errorf("%.32q is not an amount from 0 to a billion, such as 12.50", text)
 	}
 	return n, nil
 }
 
-// FormatAmount writes an amount as ParseAmount reads it.
+// FormatAmount is the inverse of ParseAmount.
 func (u Unit) FormatAmount(n int64) string {
 	if u == Cost {
 		return usage.Amount(n)

@@ -1,13 +1,13 @@
-// Package budget limits the use of accounts and keys in a day or a month (docs/contract/budgets.md). It
-// imports neither HTTP nor a database; [Store] declares the methods that it needs.
+// Package budget limits the usage of accounts and keys per day or month (docs/contract/budgets.md).
+// It imports neither HTTP nor a database. [Store] declares the methods that it needs.
 //
 // A budget has a counter for each of its windows. A counter is one number, Used: the settled and
-// the reserved amount. No write moves it beyond the limit, so their sum never exceeds the limit,
-// under any concurrency.
+// the reserved amount. No write raises it above the limit, so concurrent calls cannot exceed the
+// limit.
 //
 // There are two ways to take from a counter. A job takes a [Hold] in the transaction that accepts
-// it, and settles it in the transaction that ends it. A process that serves many short calls takes
-// a [Allocation] with a small share and serves calls from it in memory (see Manager).
+// the job, and settles it in the transaction that ends the job. A process that serves many short
+// calls takes a small [Allocation] and serves calls from it in memory (see Manager).
 package budget
 
 import (
@@ -23,34 +23,35 @@ type Unit string
 const (
 	// Cost is in billionths of the catalog's currency.
 	Cost Unit = "cost"
-	// Tokens are prompt and completion tokens.
+	// Tokens counts prompt and completion tokens.
 	Tokens Unit = "tokens"
-	// Jobs are video jobs and image edits.
+	// Jobs counts video jobs and image edits.
 	Jobs Unit = "jobs"
-	// SessionSeconds is the time for which realtime sessions are open.
+	// SessionSeconds counts the seconds for which realtime sessions are open.
 	SessionSeconds Unit = "session_seconds"
 )
 
 func (u Unit) Valid() bool { return u == Cost || u == Tokens || u == Jobs || u == SessionSeconds }
 
-// MaxLimit limits a budget. The sum of two amounts does not overflow.
+// MaxLimit is the largest limit of a budget. The sum of two amounts does not overflow.
 const MaxLimit = 1e18
 
 // ID identifies a budget. An account has at most one budget per ID.
 type ID struct {
 	Account string `json:"account"`
-	// Key is the id of a permanent key, whose client tokens count as well; empty means the whole account.
+	// Key is the id of a permanent key, whose client tokens count, too. Empty means the entire
+	// account.
 	Key    string `json:"key,omitempty"`
 	Period Period `json:"period"`
 	Unit   Unit   `json:"unit"`
 }
 
-// Budget limits a unit in each window of a period.
+// Budget limits the usage of a unit in each window of a period.
 type Budget struct {
 	ID
-	// Limit is in the unit, at most MaxLimit.
+	// Limit is in the unit, from 0 to MaxLimit.
 	Limit int64
-	// WarnURL receives warnings, like the webhook of a job. Empty means no receiver.
+	// WarnURL receives warnings in the same way as the webhook of a job. Empty means no receiver.
 	WarnURL string
 }
 
@@ -59,14 +60,14 @@ func (b Budget) AppliesTo(key string) bool { return b.Key == "" || b.Key == key 
 
 func (b Budget) Counter(at time.Time) Counter { return Counter{b.ID, b.Period.WindowOf(at)} }
 
-// Counter names the count of one window of a budget. It continues when the limit changes, and when
-// the budget is deleted and set again within the window.
+// Counter identifies the count of one window of a budget. It persists when the limit changes, and
+// when the budget is deleted and set again within the window.
 type Counter struct {
 	ID
 	Window Window `json:"window"`
 }
 
-// Amounts is how much a call or job uses of each unit.
+// Amounts is the usage of a call or job in each unit.
 type Amounts struct {
 	// Cost is in billionths of the catalog's currency.
 	Cost, Tokens, Jobs, SessionSeconds int64
@@ -94,14 +95,14 @@ type Claim struct {
 }
 
 // Hold is an amount that one job has taken from a counter. The job's record keeps it until the job
-// ends. A store may count it separately; Counter.Window then has a store-specific name.
+// ends. A store may count it separately. Then Counter.Window is a store-specific name.
 type Hold struct {
 	Counter
 	Amount int64 `json:"amount"`
 }
 
-// Settlement ends a hold: Used stays on the counter, and the rest returns to it. Used counts at
-// most as much as the hold.
+// Settlement ends a hold. Used stays on the counter, up to the amount of the hold, and the rest
+// returns to it.
 type Settlement struct {
 	Hold
 	Used int64
@@ -117,8 +118,8 @@ func Settle(holds []Hold, used Amounts) []Settlement {
 	return settled
 }
 
-// Claims returns the claims for the budgets that apply to a key at a time. It omits budgets whose
-// unit is not used.
+// Claims returns the claims on the budgets that apply to a key at the given time. It omits budgets
+// whose unit is not used.
 func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim {
 	var claims []Claim
 	for _, b := range budgets {
@@ -129,38 +130,39 @@ func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim
 	return claims
 }
 
-// UsedUp returns the error for a call that exceeds a budget (docs/contract/budgets.md#over-a-budget).
+// UsedUp returns the error for a call that exceeds a budget
+// (docs/contract/budgets.md#over-a-budget).
 func UsedUp(c Counter, now time.Time) *fault.Error {
 	scope := "account"
 	if c.Key != "" {
 		scope = "key"
 	}
 	ends := c.Window.Ends()
-	e := fault.New(fault.Exhausted, "The %s's budget of %s for %s has too little left for this call. The next one begins at %s.",
+	e := fault.New(fault.Exhausted, "The remaining %s budget of %s for %s is too small for this call. The next period begins at %s.",
 		scope, c.Unit, c.Window, ends.Format(time.RFC3339))
 	e.RetryAfter = max(ends.Sub(now), time.Second)
 	return e
 }
 
-// Budgets keeps budgets and the use of their counters.
+// Budgets stores budgets and the usage of their counters.
 type Budgets interface {
-	// Budgets returns the budgets of an account and of its keys, in the order of key,
-	// period and unit. It includes every Set that has returned.
+	// Budgets returns the budgets of an account and of its keys, sorted by key, period and unit. It
+	// includes every Set that has returned.
 	Budgets(ctx context.Context, account string) ([]Budget, error)
-	// Set creates a budget, or replaces the one with its ID, together with the audit entry. Setting
-	// an equal budget adds no entry.
+	// Set creates a budget, or replaces the one with its ID, together with the audit entry. If the
+	// budget is unchanged, it adds no entry.
 	Set(ctx context.Context, from audit.Origin, b Budget) error
-	// Delete deletes a budget, together with the audit entry. Its counters stay.
+	// Delete deletes a budget and adds the audit entry. It keeps the counters.
 	//
 	// Errors: fault.NotFound.
 	Delete(ctx context.Context, from audit.Origin, id ID) error
-	// Used returns the settled and reserved amounts of counters, in their order, after ending
-	// expired leases on them.
+	// Used returns the settled and reserved amounts of the counters, in the same order. It first
+	// ends their expired allocations.
 	Used(ctx context.Context, counters []Counter) ([]int64, error)
 }
 
-// Store keeps budgets, their counters and the leases of processes. The suite in budgettest
-// specifies it. The stores of jobs take and settle the holds of jobs.
+// Store stores budgets, their counters and the allocations of processes. The suite in budgettest
+// specifies it. Job stores take and settle the holds of jobs.
 type Store interface {
 	Budgets
 	Allocations

@@ -76,8 +76,8 @@ func TestUsedUp(t *testing.T) {
 	}
 	err := budget.UsedUp(counter, at(t, "2026-02-28T23:00:00Z"))
 	conformance.Fails(t, err, fault.Exhausted)
-	const want = "The key's budget of cost for 2026-02 has too little left for this call. " +
-		"The next one begins at 2026-03-01T00:00:00Z."
+	const want = "The remaining key budget of cost for 2026-02 is too small for this call. " +
+		"The next period begins at 2026-03-01T00:00:00Z."
 	if err.Message != want || err.RetryAfter != time.Hour {
 		t.Errorf("%q, after %s", err.Message, err.RetryAfter)
 	}

@@ -11,46 +11,49 @@ import (
 )
 
 const (
-	// portion limits the spare amount of a share to this fraction of the remaining amount.
+	// portion limits the spare amount of an allocation to this fraction of the remaining amount.
 	portion = 32
-	// ahead is how many calls a share lasts in a process that may be frozen.
+	// ahead is the number of calls for which an allocation lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is how long a refusal is cached, so that callers over a budget do not all ask the store.
+	// refusedFor is the time for which a rejection is cached, so that callers over a budget do not
+	// all ask the store.
 	refusedFor = 500 * time.Millisecond
 )
 
-var errClosed = errors.New("budget: the share is closed")
+var errClosed = errors.New("budget: the allocation is closed")
 
-// share is this process's share of a counter. Calls draw from it in memory. At most one call of the
-// store for it runs at a time.
+// localAllocation is this process's allocation from a counter. Calls draw from it in memory. At
+// most one store call for it runs at a time.
 type localAllocation struct {
 	manager *Manager
 
 	mu sync.Mutex
-	// lease is the store's state at least: after a failed call, Share is the smaller of the two
-	// possible values. Flight is not used.
+	// stored is a lower bound of the store's state: after a failed call, Amount is the smaller of
+	// the two possible values. Flight is not used.
 	stored Allocation
-	// reserved is the amount that running calls have drawn. wanted is the amount that calls wait for.
+	// reserved is the amount drawn by running calls. wanted is the amount for which calls wait.
 	reserved, wanted int64
-	// renewed is when the last successful call of the store started.
+	// renewed is the time at which the last successful store call started.
 	renewed time.Duration
-	// busy is closed when the running call of the store has ended.
+	// busy is closed when the running store call has ended.
 	busy chan struct{}
 	// drawn is the amount drawn since the last tick. growth is the spare amount of the last Take.
 	drawn, growth int64
-	// remaining is the amount left on the counter at the last call. Calls are refused until refusedUntil.
+	// remaining is the amount left on the counter at the last store call. Calls are rejected until
+	// refusedUntil.
 	remaining    int64
 	refusedUntil time.Duration
-	// warned is the highest percentage with a warning.
+	// warned is the highest percentage with a recorded warning.
 	warned int
-	// If begun is set, the store may know the lease. If closed is set, no call may draw from it any more.
+	// begun means that the store may know the allocation. closed means that calls may not draw from
+	// it any more.
 	begun, closed bool
 }
 
-// available is the amount that can be drawn. The lock must be held.
+// available returns the amount that can be drawn. The lock must be held.
 func (s *localAllocation) available() int64 { return s.stored.Amount - s.stored.Spent - s.reserved }
 
-// draw reserves an amount for a call. It asks the store if the share has too little.
+// draw reserves an amount for a call. If the allocation is too small, it asks the store.
 //
 // Errors: fault.Exhausted; errClosed.
 func (s *localAllocation) draw(ctx context.Context, amount, limit int64) error {
@@ -86,7 +89,7 @@ func (s *localAllocation) draw(ctx context.Context, amount, limit int64) error {
 	}
 }
 
-// reserve reserves an amount if the share has it. The lock must be held.
+// reserve reserves an amount if the allocation is large enough. The lock must be held.
 func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
 	if s.available() < amount || s.stored.Amount > 0 && now-s.renewed >= FenceAfter {
 		return false
@@ -96,8 +99,8 @@ func (s *localAllocation) reserve(amount int64, now time.Duration) bool {
 	return true
 }
 
-// waitForOther waits for the running call of the store. If that has not started yet, it may take
-// for this call too. The lock must be held and is released.
+// waitForOther waits for the running store call. The next one may also take the amount for this
+// call. The lock must be held. It is released.
 func (s *localAllocation) waitForOther(ctx context.Context, amount int64) error {
 	busy := s.busy
 	s.wanted += amount
@@ -118,10 +121,10 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// begin starts a call of the store. The lock must be held, and no other call may be running.
+// begin starts a store call. The lock must be held, and no other call may be running.
 func (s *localAllocation) begin() { s.busy, s.begun = make(chan struct{}), true }
 
-// finish ends a call of the store. The lock must be held.
+// finish ends a store call. The lock must be held.
 func (s *localAllocation) finish(began time.Duration, err error) {
 	close(s.busy)
 	s.busy = nil
@@ -133,9 +136,9 @@ func (s *localAllocation) finish(began time.Duration, err error) {
 	}
 }
 
-// told returns the lease as reported to the store. The lock must be held. In a process that is never
-// frozen, the whole allocation counts as in flight, because a killed process does not report its calls'
-// use.
+// reported returns the allocation as reported to the store. The lock must be held. In a process
+// that is never frozen, the complete allocation counts as in flight, because a killed process does
+// not report the usage of its calls.
 func (s *localAllocation) reported() Allocation {
 	l := s.stored
 	l.Flight = MaxLimit
@@ -146,7 +149,8 @@ func (s *localAllocation) reported() Allocation {
 }
 
 // fill takes the missing amount for a call and reserves it. If nothing is missing, it renews the
-// lease. The call of the store must have started. refused reports whether too little remains.
+// allocation. The store call must have been started with begin. refused reports whether too little
+// remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
 	lease, began := s.reported(), s.manager.config.Machine.Now()
@@ -172,7 +176,7 @@ func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn,
 	switch {
 	case err != nil:
 	case refused:
-		s.renewed = renewed // a refusal renews nothing
+		s.renewed = renewed // a rejection does not renew the allocation
 		s.remaining, s.refusedUntil = taken.Remaining, began+refusedFor
 	case missing > 0:
 		s.stored.Amount, s.remaining, s.refusedUntil, s.growth = taken.Amount, taken.Remaining, 0, most-missing
@@ -188,8 +192,8 @@ func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn,
 	return drawn, refused, err
 }
 
-// extra returns the spare amount to take for future calls: twice the last one while calls continue,
-// and little compared to the remaining amount. The lock must be held.
+// extra returns the spare amount to take for future calls. It doubles while calls continue, and
+// stays small compared to the remaining amount. The lock must be held.
 func (s *localAllocation) extra(amount int64) int64 {
 	more := max(2*s.growth, amount)
 	if s.manager.config.MayFreeze {
@@ -198,7 +202,6 @@ func (s *localAllocation) extra(amount int64) int64 {
 	return min(more, s.remaining/portion)
 }
 
-// settle ends the reservation of a call with the used amount.
 func (s *localAllocation) settle(amount, used int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,9 +212,9 @@ func (s *localAllocation) settle(amount, used int64) {
 // put returns a part of a drawn amount.
 func (s *localAllocation) put(amount int64) { s.settle(amount, 0) }
 
-// drawUpTo reserves up to an amount and returns the reserved amount.
+// drawUpTo reserves at most the given amount and returns the reserved amount.
 func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int64 {
-	for range 3 { // others may take the rest
+	for range 3 { // other calls may take the rest first
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
 		if err == nil {
 			return amount
@@ -226,8 +229,8 @@ func (s *localAllocation) drawUpTo(ctx context.Context, amount, limit int64) int
 	return 0
 }
 
-// tell reports how much was spent. If other calls are in flight, the last one reports for all. If the
-// allocation is large compared to the remaining amount, it returns at once.
+// report reports the spent amount to the store. If other calls are in flight, the last one reports
+// for all. If the allocation is large compared to the remaining amount, it is ended immediately.
 func (s *localAllocation) report(ctx context.Context) {
 	s.mu.Lock()
 	if s.busy != nil || s.closed || s.reserved > 0 || s.stored.Amount == 0 {
@@ -252,7 +255,8 @@ func (s *localAllocation) report(ctx context.Context) {
 	}
 }
 
-// tick renews the lease, returns unused amounts, and ends an unused lease.
+// tick renews the allocation, returns unused amounts, and ends an allocation that is no longer
+// used.
 func (s *localAllocation) tick(ctx context.Context) {
 	s.mu.Lock()
 	idle := s.drawn == 0
@@ -278,7 +282,7 @@ func (s *localAllocation) tick(ctx context.Context) {
 	}
 	s.begin()
 	lease := s.reported()
-	s.stored.Amount -= spare // even if the call fails, no call draws it any more
+	s.stored.Amount -= spare // even if the store call fails, it cannot be drawn any more
 	s.growth = 0
 	s.mu.Unlock()
 
@@ -301,7 +305,7 @@ func (s *localAllocation) tick(ctx context.Context) {
 	}
 }
 
-// end closes the share and ends its lease. Reserved amounts stay used.
+// end closes the allocation and ends it in the store. Reserved amounts stay used.
 func (s *localAllocation) end(ctx context.Context) error {
 	s.mu.Lock()
 	for s.busy != nil {
@@ -330,14 +334,14 @@ func (s *localAllocation) end(ctx context.Context) error {
 	return err
 }
 
-// failed logs a call of the store that must be repeated.
+// failed logs a failed store call that will be repeated.
 func (s *localAllocation) failed(ctx context.Context, err error) {
-	s.manager.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget allocation could not be reported; trying again",
+	s.manager.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot report a budget allocation; trying again",
 		slog.String("account", s.stored.Account), slog.String("unit", string(s.stored.Unit)),
 		slog.String("window", string(s.stored.Window)), slog.Any("error", err))
 }
 
-// warn makes the keeper check for a due warning, and remembers its percentage.
+// warn makes the manager check for a due warning and stores its percentage.
 func (s *localAllocation) warn(ctx context.Context, missed int64) {
 	percent := s.manager.warn(ctx, s.stored.Counter, missed)
 	s.mu.Lock()

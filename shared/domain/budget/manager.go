@@ -10,44 +10,44 @@ import (
 )
 
 const (
-	// lookUpAge is how long the budgets of a key are cached: a change applies everywhere within a
-	// minute (docs/contract/budgets.md#what-counts).
+	// lookUpAge is the time for which the budgets of a key are cached, so a change applies
+	// everywhere within a minute (docs/contract/budgets.md#what-counts).
 	lookUpAge = 30 * time.Second
-	// staleAge is how long they are used while the store cannot be read.
-	staleAge = 10 * time.Minute
-	// maxLookUps limits the number of cached keys.
+	// staleAge is the time for which cached budgets are used if the store cannot be read.
+	staleAge   = 10 * time.Minute
 	maxLookUps = 20_000
-	// tickEvery is how often shares are checked for unused amounts to return.
+	// tickEvery is the interval at which allocations are checked for unused amounts to return.
 	tickEvery = time.Second
 	storeTime = 10 * time.Second
-	// drainTime limits how long Run tries to return shares when it stops, every retryEvery.
+	// drainTime limits the time in which Run returns allocations at shutdown. It retries every
+	// retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
 // ManagerConfig configures a Manager. Fields are required unless they say otherwise.
 type ManagerConfig struct {
 	Store Store
-	// Machine is a clock that runs while the process is stopped, and that cannot be set.
+	// Machine is a clock that also runs while the process is suspended. It cannot be set.
 	Machine interface{ Now() time.Duration }
-	// Now is the clock of the windows.
+	// Now is the clock that determines windows.
 	Now func() time.Time
-	// NewID returns a unique id for a lease.
+	// NewID returns a unique id for an allocation.
 	NewID func() string
-	// MayFreeze is true if the process may be frozen or killed without notice between two calls, like a
-	// function. Each call then reports its use when it ends, and unused amounts return when the lease
-	// expires.
+	// MayFreeze is true if the process may be frozen or killed without notice between two calls, as
+	// a function may be. Then each call reports its usage when it ends, and unused amounts return
+	// when the allocation expires.
 	MayFreeze bool
-	// Warn is called when WarnAt and 100 percent of a counter are used, once for each across all
-	// processes. It may be nil. It must not block.
+	// Warn is called once across all processes when WarnAt percent, and when 100 percent of a
+	// counter are used. It may be nil. It must not block.
 	Warn   func(c Counter, percent int)
 	Logger *slog.Logger
 }
 
-// Manager lets the calls of one process draw from budgets with few writes. It takes small shares of
-// counters under leases, and returns unused amounts. Its methods are safe for concurrent use.
+// Manager lets the calls of one process draw from budgets with few writes. It takes small
+// allocations from counters and returns unused amounts. It is safe for concurrent use.
 //
-// Shares are small compared to the remaining amount, so processes together can use up a budget. A
-// call is refused only after asking the store.
+// Allocations are small compared to the remaining amount, so the processes together can use up a
+// budget. A call is rejected only after asking the store.
 type Manager struct {
 	config  ManagerConfig
 	windows atomic.Pointer[windows]
@@ -55,17 +55,17 @@ type Manager struct {
 	mu          sync.RWMutex
 	lookUps     map[caller]*lookUp
 	allocations map[Counter]*localAllocation
-	// closing are shares whose lease could not be ended yet.
+	// closing lists allocations that could not be ended yet.
 	closing []*localAllocation
 }
 
-// caller identifies a cached lookup of budgets.
+// caller is the key of a cached lookup.
 type caller struct{ account, key string }
 
 type lookUp struct {
 	budgets []Budget
 	read    time.Time
-	// reading is true while a goroutine reads them again.
+	// reading is true while a goroutine refreshes the entry.
 	reading atomic.Bool
 }
 
@@ -79,8 +79,8 @@ func NewManager(c ManagerConfig) *Manager {
 }
 
 // Find returns the budgets that apply to the calls of a key, or nil. It reads the store at most
-// twice a minute. While that fails, it uses the last result for up to ten minutes. The caller must
-// not change the slice.
+// twice per minute. If that fails, it uses the last result for up to ten minutes. The caller must
+// not modify the slice.
 func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, error) {
 	who := caller{account, key}
 	m.mu.RLock()
@@ -105,7 +105,7 @@ func (m *Manager) Find(ctx context.Context, account, key string) ([]Budget, erro
 	if age < 0 || age > staleAge {
 		return nil, err
 	}
-	m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "budgets were not read again; the known ones count",
+	m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot refresh budgets; using the cached ones",
 		slog.String("account", account), slog.Duration("age", age), slog.Any("error", err))
 	return known.budgets, nil
 }
@@ -133,8 +133,8 @@ func (m *Manager) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	return found, nil
 }
 
-// Claims returns the holds that a job must take for the budgets of its key. most is the largest
-// possible use.
+// Claims returns the claims that a job must hold on the budgets of its key. most is the maximum
+// usage.
 func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
 	found, err := m.Find(ctx, account, key)
 	if err != nil || len(found) == 0 {
@@ -143,10 +143,10 @@ func (m *Manager) Claims(ctx context.Context, account, key string, most Amounts)
 	return Claims(found, key, most, m.config.Now()), nil
 }
 
-// Reserve reserves the largest possible use of a call from the budgets that Find returned, in the
+// Reserve reserves the maximum usage of a call from the budgets that Find returned, in their
 // current windows. Settle ends the reservation.
 //
-// Errors: fault.Exhausted if a budget has too little left; nothing is reserved after an error.
+// Errors: fault.Exhausted if too little of a budget remains. After an error nothing is reserved.
 func (m *Manager) Reserve(ctx context.Context, found []Budget, most Amounts) (*Reservation, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -201,7 +201,7 @@ func (m *Manager) drop(s *localAllocation) {
 	}
 }
 
-// end ends a share that was removed from shares. If that fails, the next tick tries again.
+// end ends an allocation and removes it. If that fails, the next tick tries again.
 func (m *Manager) end(ctx context.Context, s *localAllocation) {
 	m.drop(s)
 	if err := s.end(ctx); err != nil {
@@ -212,8 +212,8 @@ func (m *Manager) end(ctx context.Context, s *localAllocation) {
 	}
 }
 
-// Run renews leases and returns unused amounts until the context ends. Then it returns everything
-// except for the reservations of running calls, which stay used.
+// Run renews allocations and returns unused amounts until the context ends. Then it returns
+// everything except the reservations of running calls, which stay used.
 func (m *Manager) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -230,7 +230,7 @@ func (m *Manager) Run(ctx context.Context) {
 	}
 }
 
-// all returns all shares and empties the list of closing ones.
+// all returns all allocations and empties the list of closing ones.
 func (m *Manager) all() []*localAllocation {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -242,7 +242,7 @@ func (m *Manager) all() []*localAllocation {
 	return all
 }
 
-// drain ends all leases, and repeats failures.
+// drain ends all allocations and retries failures.
 func (m *Manager) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -259,7 +259,7 @@ func (m *Manager) drain(ctx context.Context) {
 		select {
 		case <-time.After(retryEvery):
 		case <-ctx.Done():
-			m.config.Logger.Error("shares of budgets were not given back before the stop", "shares", left)
+			m.config.Logger.Error("cannot return budget allocations before shutdown", "shares", left)
 			return
 		}
 	}
@@ -279,7 +279,8 @@ type part struct {
 	amount  int64
 }
 
-// Change replaces the reserved amounts, in the original windows. After an error nothing is reserved.
+// Change replaces the reserved amounts, in the original windows. After an error nothing is
+// reserved.
 //
 // Errors: fault.Exhausted.
 func (r *Reservation) Change(ctx context.Context, most Amounts) error {
@@ -310,7 +311,7 @@ func (p *part) change(ctx context.Context, m *Manager, amount int64) error {
 		err := from.draw(ctx, amount-p.amount, p.budget.Limit)
 		if errors.Is(err, errClosed) {
 			m.drop(from)
-			p.from, p.amount = nil, 0 // the store settles the reservation of a dead lease
+			p.from, p.amount = nil, 0 // the store settles the reservation of an expired allocation
 			continue
 		}
 		if err != nil {
@@ -321,8 +322,8 @@ func (p *part) change(ctx context.Context, m *Manager, amount int64) error {
 	return nil
 }
 
-// Settle ends the reservation with the used amounts. Call it once. Use beyond the reservation
-// counts as far as the budget allows.
+// Settle ends the reservation with the used amounts. It must be called once. Usage beyond the
+// reservation counts as far as the budget permits.
 func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	if r == nil {
 		return
@@ -344,7 +345,7 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	}
 }
 
-// excess reserves use beyond the reservation, as far as the budget allows.
+// excess reserves usage beyond the reservation, as far as the budget permits.
 func (p *part) excess(ctx context.Context, m *Manager, more int64) {
 	from := p.from
 	if from == nil {
@@ -354,7 +355,7 @@ func (p *part) excess(ctx context.Context, m *Manager, more int64) {
 	p.amount += from.drawUpTo(ctx, more, p.budget.Limit)
 }
 
-// tell reports the spent amounts to the store at once.
+// report reports the spent amounts to the store immediately.
 func (r *Reservation) report(ctx context.Context, parts []part) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// States returns the current budgets of an account and of its keys, in the order of key, period and unit.
+// States returns the current budgets of an account and of its keys, sorted by key, period and unit.
 func (m *Manager) States(ctx context.Context, account string) ([]State, error) {
 	budgets, err := m.config.Store.Budgets(ctx, account)
 	if err != nil {
@@ -18,14 +18,14 @@ func (m *Manager) States(ctx context.Context, account string) ([]State, error) {
 
 type Setting struct {
 	ID
-	// Limit is in the unit, at most MaxLimit.
+	// Limit is in the unit, from 0 to MaxLimit.
 	Limit int64
-	// WarnURL receives warnings. nil keeps the current URL; empty turns warnings off.
+	// WarnURL receives warnings. nil keeps the current URL. Empty disables warnings.
 	WarnURL *string
 }
 
-// Set creates a budget, or replaces the one with its ID. It applies in this process at once. A
-// lower limit may make a warning due.
+// Set creates a budget, or replaces the one with its ID. The change applies immediately in this
+// process. A lower limit may make a warning due.
 func (m *Manager) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
 	b := Budget{ID: s.ID, Limit: s.Limit}
 	if s.WarnURL != nil {

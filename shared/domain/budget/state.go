@@ -12,10 +12,10 @@ type State struct {
 	Used int64
 }
 
-// Remaining is 0 if a lowered limit is exceeded.
+// Remaining returns the remaining amount, or 0 if a lowered limit is exceeded.
 func (s State) Remaining() int64 { return max(s.Limit-s.Used, 0) }
 
-// StatesOf returns the states of budgets at a time, in their order.
+// StatesOf returns the states of budgets at the given time, in the same order.
 func StatesOf(ctx context.Context, store Budgets, budgets []Budget, at time.Time) ([]State, error) {
 	counters := make([]Counter, len(budgets))
 	for i, b := range budgets {

@@ -14,11 +14,11 @@ const WarnAt = 80
 
 // Warning reports the used percentage of a budget in a window (docs/contract/budgets.md#warnings).
 type Warning struct {
-	// State is the state when the warning was recorded.
+	// State is the state at the time of the warning.
 	State
 	// Percent is WarnAt or 100.
 	Percent int
-	// At is when it was recorded, in milliseconds precision.
+	// At is the time of the warning, with millisecond precision.
 	At time.Time
 }
 
@@ -27,8 +27,8 @@ const (
 	warningDigits = 32
 )
 
-// EventID returns the id of the warning. A counter has one warning of each percentage, so all
-// processes compute the same id.
+// EventID returns the id of the warning. A counter has one warning per percentage, so all processes
+// compute the same id.
 func (w Warning) EventID() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		w.Account, w.Key, string(w.Period), string(w.Unit), string(w.Window), strconv.Itoa(w.Percent),
@@ -38,9 +38,9 @@ func (w Warning) EventID() string {
 
 func IsWarning(id string) bool { return strings.HasPrefix(id, warningPrefix) }
 
-// Warnable returns the percentage of the warning that is due for the use of a limit, or 0. missed
-// is an amount that a call could not take: a budget with too little left for a call counts as fully
-// used once most of it is.
+// Warnable returns the percentage of the warning that is due for the usage of a limit, or 0. missed
+// is an amount that a call could not take. If most of a budget is used and the rest is too small
+// for a call, the budget counts as fully used.
 func Warnable(used, limit, missed int64) (percent int) {
 	switch {
 	case limit == 0 || used < limit-limit/(100/(100-WarnAt)):
@@ -52,20 +52,20 @@ func Warnable(used, limit, missed int64) (percent int) {
 }
 
 type Noted struct {
-	// Warning is the warning that this call recorded. Its Percent is 0 if it recorded nothing.
+	// Warning is the warning that this call recorded. Its Percent is 0 if the call recorded none.
 	Warning Warning
-	// Percent is the highest percentage recorded, by this or an earlier call.
+	// Percent is the highest percentage recorded by this or an earlier call.
 	Percent int
 }
 
-// Warnings records due warnings and keeps the ones with a receiver.
+// Warnings records due warnings, and stores those that have a receiver.
 type Warnings interface {
-	// Warn records the warning that is due for a counter by its budget and current use (Warnable),
-	// unless one of the same or a higher percentage was recorded. If the budget has a WarnURL, the
-	// same commit keeps the warning and makes its first attempt due. A counter whose budget was
-	// deleted has no warnings.
+	// Warn records the warning that is due for a counter according to its budget and current usage
+	// (Warnable), unless one of the same or a higher percentage was recorded. If the budget has a
+	// WarnURL, the same commit stores the warning and makes its first delivery due. A counter whose
+	// budget was deleted has no warnings.
 	Warn(ctx context.Context, c Counter, missed int64, at time.Time) (Noted, error)
-	// Warning returns a warning that was kept for a receiver.
+	// Warning returns a stored warning.
 	//
 	// Errors: fault.NotFound.
 	Warning(ctx context.Context, id string) (Warning, error)
@@ -82,20 +82,20 @@ func (m *Manager) Warn(ctx context.Context, claims []Claim, refused bool) {
 	}
 }
 
-// warn checks for a due warning, and returns the highest recorded percentage, or 0 if unknown. It
+// warn checks for a due warning. It returns the highest recorded percentage, or 0 if unknown. It
 // logs and counts a warning that this call recorded.
 func (m *Manager) warn(ctx context.Context, c Counter, missed int64) (percent int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	noted, err := m.config.Store.Warn(ctx, c, missed, m.config.Now())
 	if err != nil {
-		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a warning of a budget was not noted; trying again",
+		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "cannot record a budget warning; trying again",
 			slog.String("account", c.Account), slog.String("unit", string(c.Unit)),
 			slog.String("window", string(c.Window)), slog.Any("error", err))
 		return 0
 	}
 	if w := noted.Warning; w.Percent > 0 {
-		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget is nearly or all used",
+		m.config.Logger.LogAttrs(ctx, slog.LevelWarn, "budget nearly or fully used",
 			slog.String("account", w.Account), slog.String("key", w.Key), slog.String("unit", string(w.Unit)),
 			slog.String("window", string(w.Window)), slog.Int("percent", w.Percent), slog.Int64("limit", w.Limit))
 		if m.config.Warn != nil {

@@ -2,7 +2,7 @@ package budget
 
 import "time"
 
-// Period is the length of a budget's windows, by the calendar in UTC.
+// Period is the length of a budget's windows, which follow the calendar in UTC.
 type Period string
 
 const (
@@ -19,12 +19,13 @@ func (p Period) WindowOf(t time.Time) Window {
 	return Window(t.UTC().Format(time.DateOnly))
 }
 
-// Window is a day, written 2006-01-02, or a month, written 2006-01, in UTC.
+// Window is a day in the form 2006-01-02, or a month in the form 2006-01, in UTC.
 type Window string
 
 const monthForm = "2006-01"
 
-// Ends returns when the window ends and the next one starts, or the zero time for an invalid window.
+// Ends returns the end of the window, which is the start of the next one. It returns the zero time
+// for an invalid window.
 func (w Window) Ends() time.Time {
 	if begins, err := time.Parse(monthForm, string(w)); err == nil {
 		return begins.AddDate(0, 1, 0)

@@ -10,31 +10,32 @@ import (
 )
 
 const (
-	// freeFailures is how many failures cost nothing, because people mistype.
+	// freeFailures is the number of failures without a delay, because people mistype.
 	freeFailures = 10
-	// forgiveEvery is how long it takes to forget one failure.
+	// forgiveEvery is the time after which one failure is forgotten.
 	forgiveEvery = 30 * time.Second
-	// maxFailures caps the count: more failures cost no more.
+	// maxFailures caps the counted failures, and so the delay.
 	maxFailures = freeFailures + 7
-	// firstDelay is the delay of the first failure beyond the free ones. Each
-	// further one doubles it, up to maxDelay.
+	// firstDelay is the delay of the first failure beyond the free ones. Each further failure
+	// doubles it, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
 	// maxWaitingPerName and maxWaiting limit the concurrent waits of one name and of all names.
-	// More failures are refused without a wait.
+	// Further failures are rejected without a wait.
 	maxWaitingPerName, maxWaiting = 8, 512
-	// maxNames limits the remembered names. The one with the oldest failure is dropped.
+	// maxNames limits the tracked names. If it is exceeded, the name with the oldest failure is
+	// dropped.
 	maxNames = 20_000
 )
 
-// Failures slows down callers who fail, such as by guessing keys. It counts by name, mostly the
-// caller's address. Each failure waits longer than the last; a caller without failures never waits.
-// Create it with NewFailures.
+// Failures slows down callers who fail repeatedly, for example by guessing keys. It counts by name,
+// which is usually the caller's address. Each failure waits longer than the last. A caller without
+// failures never waits. Create it with NewFailures.
 type Failures struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	names map[string]*list.Element
-	// order has the names, the latest failure first.
+	// order lists the entries, the one with the latest failure first.
 	order   *list.List
 	waiting int
 }
@@ -63,9 +64,9 @@ func (f *Failures) Admit(name string) error {
 	return tooManyFailures(f.delay(element.Value.(*failing)))
 }
 
-// Failed counts a failure of the name and returns after its delay, or when the context ends.
+// Failed counts a failure of the name. It returns after the delay, or when the context ends.
 //
-// Errors: fault.Limited with RetryAfter, at once, if too many wait already.
+// Errors: fault.Limited with RetryAfter, without a delay, if too many failures wait already.
 func (f *Failures) Failed(ctx context.Context, name string) error {
 	delay, done, err := f.count(name)
 	if delay == 0 || err != nil {
@@ -81,7 +82,7 @@ func (f *Failures) Failed(ctx context.Context, name string) error {
 	return nil
 }
 
-// count counts a failure, and returns its delay and a function that ends its wait.
+// count counts a failure. It returns the delay and a function that ends the wait.
 func (f *Failures) count(name string) (delay time.Duration, done func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -119,7 +120,7 @@ func (f *Failures) find(name string) *failing {
 	}
 	f.order.MoveToFront(element)
 	one := element.Value.(*failing)
-	// A clock that was set back changes nothing.
+	// A clock that was set back has no effect.
 	if forgiven := int(max(now.Sub(one.since), 0) / forgiveEvery); forgiven > 0 {
 		one.count, one.since = max(one.count-forgiven, 0), now
 	}
@@ -135,7 +136,7 @@ func (f *Failures) delay(one *failing) time.Duration {
 }
 
 func tooManyFailures(delay time.Duration) error {
-	err := fault.New(fault.Limited, "There were too many failed attempts from this address. Try again later.")
+	err := fault.New(fault.Limited, "Too many failed attempts from this address. Try again later.")
 	err.RetryAfter = max(delay, time.Second)
 	return err
 }

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// forgetEvery is how often idle names are dropped.
+// forgetEvery is the interval at which idle names are dropped.
 const forgetEvery = time.Minute
 
-// names holds a value per name, each with its own lock, so that no name waits for another.
+// names holds a value per name. Each value has its own lock, so names do not wait for each other.
 type names[T any] struct {
-	byName sync.Map // of *held[T]
-	// started is when it was created. forgotten is how long after that names were last dropped.
+	byName sync.Map // values are *held[T]
+	// started is the creation time. forgotten is the time from started to the last removal of idle
+	// names.
 	started   time.Time
 	forgotten atomic.Int64
 }
@@ -24,7 +25,7 @@ type held[T any] struct {
 	gone bool
 }
 
-// lock returns the value of the name, locked; the caller unlocks it.
+// lock returns the locked value of the name. The caller must unlock it.
 func (n *names[T]) lock(name string) *held[T] {
 	for {
 		found, ok := n.byName.Load(name)
@@ -40,7 +41,7 @@ func (n *names[T]) lock(name string) *held[T] {
 	}
 }
 
-// forget drops names with an idle value, unless it did so recently. A name in use stays.
+// forget drops names with an idle value, unless it did so recently. It skips locked names.
 func (n *names[T]) forget(now time.Time, idle func(*T) bool) {
 	since, last := now.Sub(n.started), n.forgotten.Load()
 	if since-time.Duration(last) < forgetEvery || !n.forgotten.CompareAndSwap(last, int64(since)) {

@@ -1,8 +1,8 @@
-// Package ratelimit counts the use of accounts and keys against the rates of a tier, such as
+// Package ratelimit counts the usage of accounts and keys against the rates of a tier, such as
 // requests per second with a burst, or tokens per minute (docs/contract/limits.md#tiers).
 //
-// A [Limiter] counts in this process, which is exact on one machine. A service of several processes
-// counts in its record store.
+// A [Limiter] counts in this process, which is exact on a single machine. A service of several
+// processes counts in its record store.
 package ratelimit
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Limiter counts by name, such as "requests/ACCOUNT". Any count takes the same short time and does
+// Limiter counts by name, such as "requests/ACCOUNT". Each count takes the same short time and does
 // not wait for other names.
 type Limiter struct {
 	now   func() time.Time
@@ -26,8 +26,8 @@ func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, names: names[bucket]{started: now()}}
 }
 
-// Take counts n if the rate allows them now, and returns the name's state. A name whose rate
-// changes starts over. The error is always nil; shared implementations may fail.
+// Take counts n if the rate permits them now, and returns the name's state. A name whose rate
+// changes starts over. The error is always nil. Implementations that share state may fail.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		if ahead+cost > r.BurstTime() {
@@ -37,16 +37,16 @@ func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, er
 	}), nil
 }
 
-// Charge counts n that are already used, even if not allowed. The excess is a debt, up to MaxDebt,
-// that later takes wait for. The error is always nil.
+// Charge counts n that were already used, even if they exceed the rate. The excess is a debt of up
+// to MaxDebt, for which later calls of Take wait. The error is always nil.
 func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		return max(ahead, min(ahead+cost, r.MaxAhead())), true
 	}), nil
 }
 
-// count moves a name by the cost of n. move receives how far the name is ahead of now, and returns
-// its new value.
+// count moves a name by the cost of n. move receives the distance of the name from now and returns
+// the new one.
 func (l *Limiter) count(
 	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
 ) State {

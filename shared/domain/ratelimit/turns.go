@@ -10,24 +10,25 @@ import (
 )
 
 const (
-	// answersAtOnce limits lists that are in memory at once, and answersKept the part that one
-	// account leaves to others.
+	// answersAtOnce limits the lists that are in memory at the same time. answersKept is the number
+	// of turns that are reserved for accounts without one.
 	answersAtOnce, answersKept = 32, 16
-	// answerWait is how long a request waits for a list's turn.
+	// answerWait limits the wait for a turn.
 	answerWait = 5 * time.Second
 )
 
-// NewAnswers returns the turns for lists, which take megabytes until their callers have read them.
+// NewAnswers returns the turns for list responses, which take megabytes of memory until their
+// callers have read them.
 func NewAnswers() *Turns { return NewTurns(answersAtOnce, answersKept) }
 
-// Answer builds and writes a list at the account's turn.
+// Answer builds and writes a list response when it is the account's turn.
 //
 // Errors: fault.Limited if the turn does not come within five seconds; errors of write.
 func (t *Turns) Answer(ctx context.Context, account string, write func() error) error {
 	waiting, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	if !t.Take(waiting, account) {
-		over := fault.New(fault.Limited, "Too many lists wait to be read. Read their answers, then try again.")
+		over := fault.New(fault.Limited, "Too many list responses have not been read yet. Read them, then try again.")
 		over.RetryAfter = answerWait
 		return over
 	}
@@ -35,17 +36,18 @@ func (t *Turns) Answer(ctx context.Context, account string, write func() error) 
 	return write()
 }
 
-// Turns limits concurrent calls and shares them among accounts. The next turn goes to the account
-// with the fewest, and among equals to the one served longest ago. Some turns are kept for accounts
-// without any, so that one account's slow calls do not keep others waiting.
+// Turns limits concurrent calls and divides them fairly among accounts. The next turn goes to the
+// account with the fewest turns, and among equals to the one that was served longest ago. Some
+// turns are reserved for accounts without any, so that one account's slow calls do not block
+// others.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept is how many turns only accounts without any may take.
+	// kept is the number of turns that only accounts without any may take.
 	kept    int
 	held    map[string]int
 	waiting []*turn
-	// served is when an account had its last turn, by the count of all turns.
+	// served is the value of count when an account received its last turn.
 	served map[string]uint64
 	count  uint64
 }
@@ -55,13 +57,13 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns allows a number of concurrent calls. Only accounts without a turn may take the last kept
-// ones.
+// NewTurns permits the given number of concurrent calls. Only accounts without a turn may take the
+// last kept ones.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 
-// Take waits for a turn of the account; Release ends it. It returns false if the context ends
+// Take waits for a turn of the account, which Release ends. It returns false if the context ends
 // first.
 func (t *Turns) Take(ctx context.Context, account string) bool {
 	t.mu.Lock()
@@ -80,7 +82,7 @@ func (t *Turns) Take(ctx context.Context, account string) bool {
 		t.waiting = slices.Delete(t.waiting, at, at+1)
 		return false
 	}
-	t.end(account) // it came at the same moment
+	t.end(account) // the turn was given at the same moment
 	return false
 }
 

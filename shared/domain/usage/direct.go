@@ -6,14 +6,14 @@ import (
 )
 
 const (
-	// directAttempts limits the attempts to add a record, and directTime their total time: a caller
-	// waits for it.
+	// directAttempts limits the attempts to add a record. directTime limits their total time,
+	// because a caller waits for them.
 	directAttempts = 3
 	directTime     = 10 * time.Second
 )
 
-// Direct adds each record to the store before it returns, for a process that may be frozen after
-// its answer.
+// Direct adds each record to the store before it returns. It is for a process that may be frozen
+// after its response.
 type Direct struct {
 	store Store
 	newID func() string
@@ -21,7 +21,7 @@ type Direct struct {
 
 func NewDirect(store Store, newID func() string) *Direct { return &Direct{store, newID} }
 
-// Record adds a record under a new id, so that a repeated attempt counts once. After an error the
+// Record adds a record with a new id, so that a repeated attempt counts once. After an error the
 // record may have been added.
 func (d *Direct) Record(ctx context.Context, record Record) (err error) {
 	// The usage counts even if the call is cancelled.

@@ -1,5 +1,5 @@
-// Package usage counts the use of accounts, by day and model: requests, tokens and seconds of realtime
-// sessions (docs/contract/gateway.md#metering: GET /v1/usage). It imports neither HTTP nor a database.
+// Package usage counts the usage of accounts by day and model: requests, tokens and seconds of
+// realtime sessions (docs/contract/gateway.md#metering). It imports neither HTTP nor a database.
 package usage
 
 import (
@@ -9,23 +9,24 @@ import (
 	"time"
 )
 
-// Counts only increase.
 type Counts struct {
-	// Requests counts completions, and realtime sessions at their first record.
+	// Requests is the number of completions and of realtime sessions, which count with their first
+	// record.
 	Requests int64
-	// PromptTokens counts prompt tokens. CachedTokens is the part of them from the upstream's cache.
+	// PromptTokens includes CachedTokens, which came from the upstream's cache.
 	PromptTokens, CachedTokens int64
-	// CompletionTokens counts generated tokens. ReasoningTokens is the part of them spent on reasoning.
+	// CompletionTokens includes ReasoningTokens.
 	CompletionTokens, ReasoningTokens int64
-	// Estimated counts requests whose tokens the gateway counted because the upstream did not report them.
+	// Estimated is the number of requests whose tokens the gateway estimated, because the upstream
+	// did not report them.
 	Estimated      int64
 	SessionSeconds int64
-	// Jobs counts accepted jobs, JobsCompleted jobs with a result.
+	// Jobs is the number of accepted jobs, and JobsCompleted of jobs with a result.
 	Jobs, JobsCompleted int64
-	// Cost is the total cost in billionths of the catalog's currency, as far as prices were set
+	// Cost is the cost of the usage that has a price, in billionths of the catalog's currency
 	// (docs/contract/gateway.md#costs).
 	Cost int64
-	// BatchRequests counts requests of batches. BatchCost is their part of the cost.
+	// BatchRequests and BatchCost are the amounts of Requests and Cost that belong to batches.
 	BatchRequests, BatchCost int64
 }
 
@@ -44,10 +45,11 @@ func (c *Counts) Add(more Counts) {
 	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
-// MaxCost limits the cost of one Counts, in billionths of the currency: a billion. Sums do not overflow.
+// MaxCost caps the cost of one Counts: a billion, in billionths of the currency. Sums do not
+// overflow.
 const MaxCost = 1e18
 
-// Amount formats a cost in billionths as a decimal such as 0.00012.
+// Amount formats a cost in billionths as a decimal number, such as 0.00012.
 func Amount(billionths int64) string {
 	whole := strconv.FormatInt(billionths/1e9, 10)
 	fraction := strings.TrimRight(strconv.FormatInt(1e9+billionths%1e9, 10)[1:], "0")
@@ -57,16 +59,16 @@ func Amount(billionths int64) string {
 	return whole + "." + fraction
 }
 
-// Day is a day in UTC, written 2006-01-02.
+// Day is a day in UTC, in the form 2006-01-02.
 type Day string
 
 func DayOf(t time.Time) Day { return Day(t.UTC().Format(time.DateOnly)) }
 
 type Record struct {
-	// ID is unique, so that a record added twice counts once.
+	// ID is unique, so a record that is added twice counts once.
 	ID      string
 	Account string
-	// Key is the id of the call's permanent key.
+	// Key is the id of the permanent key of the call.
 	Key string
 	// Model is the canonical id of a media model, or the slug of an inference model.
 	Model string
@@ -74,21 +76,21 @@ type Record struct {
 	Counts
 }
 
-// Total is the use of one model by one key on one day.
+// Total is the usage of one model with one key on one day.
 type Total struct {
 	Day   Day
 	Model string
-	// Key is the id of the permanent key. It is empty for old records without a key.
+	// Key is the id of the permanent key. It is empty for old records.
 	Key string
 	Counts
 }
 
-// Store keeps usage. The suite in usagetest specifies it.
+// Store stores usage. The suite in usagetest specifies it.
 type Store interface {
 	// Add adds records. After success all of them survive a crash. After an error any of them may
-	// have been added; adding them again within ten minutes counts none twice.
+	// have been added. Adding them again within ten minutes counts each once.
 	Add(ctx context.Context, records []Record) error
-	// Totals returns an account's use from the first to the last day, both included, in the order
-	// of day, model and key. It includes everything that Add has added.
+	// Totals returns an account's usage for the given days, both inclusive, sorted by day, model
+	// and key. It includes every Add that has returned.
 	Totals(ctx context.Context, account string, first, last Day) ([]Total, error)
 }

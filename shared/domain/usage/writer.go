@@ -8,16 +8,17 @@ import (
 )
 
 const (
-	// WriteEvery is how long records are collected before they are written together. A crash loses
-	// at most the records of that time and of the write.
+	// WriteEvery is the interval at which collected records are written together. A crash loses at
+	// most the records of one interval and of the running write.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups limits unwritten records, in groups of account, key, model and day.
+	// maxGroups limits unwritten records, in groups by account, key, model and day.
 	maxGroups  = 10_000
 	writeBatch = 500
-	// firstRetry and lastRetry are the shortest and the longest wait before a failed write is repeated.
+	// firstRetry and lastRetry are the shortest and the longest delay before a failed write is
+	// retried.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
 	writeTime             = 10 * time.Second
-	// drainTime limits how long Run tries to write the rest when it stops.
+	// drainTime limits the time in which Run writes the remaining records at shutdown.
 	drainTime = 10 * time.Second
 )
 
@@ -28,14 +29,14 @@ type WriterConfig struct {
 	Logger *slog.Logger
 }
 
-// Writer accepts records without making callers wait for the store. It sums the use of a model by a
-// key on a day, so that thousands of calls a second cost a few rows four times a second.
+// Writer accepts records without making callers wait for the store. It sums the usage by account,
+// key, model and day, so thousands of calls per second result in a few rows four times per second.
 //
-// It repeats a failed write under the same ids until it succeeds, which counts nothing twice (see
-// Store). Records collect until then, and at 10,000 groups Record waits.
+// It repeats a failed write with the same ids until it succeeds, which counts nothing twice (see
+// Store). Meanwhile records collect, and Record waits at 10,000 groups.
 //
-// It is for a process that keeps running after a call. A process that may be frozen between calls,
-// such as a function, uses Direct.
+// Writer is for a process that keeps running after a call. A process that may be frozen between
+// calls, such as a function, uses Direct.
 type Writer struct {
 	config WriterConfig
 
@@ -44,8 +45,8 @@ type Writer struct {
 	// drained is closed when the collected records are taken for writing.
 	drained chan struct{}
 
-	// writing holds the records that the last write left. Only the goroutine that has received them
-	// may write.
+	// writing passes on the records that the last write did not complete. Only the goroutine that
+	// has received them may write.
 	writing chan []Record
 }
 
@@ -60,8 +61,8 @@ func NewWriter(c WriterConfig) *Writer {
 	return w
 }
 
-// Record accepts a record. It waits only while too much is unwritten because the store fails or is
-// slow. It ignores the record's id: each call counts.
+// Record accepts a record. It waits only if too many records are unwritten because the store is
+// failing or slow. It ignores the record's id, so each call counts.
 func (w *Writer) Record(ctx context.Context, record Record) error {
 	g := group{record.Account, record.Key, record.Model, record.Day}
 	for {
@@ -86,7 +87,7 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 	}
 }
 
-// Totals returns the store's totals after writing everything recorded until now.
+// Totals returns the store's totals after writing everything that was recorded before the call.
 func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
@@ -94,8 +95,8 @@ func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([
 	return w.config.Store.Totals(ctx, account, first, last)
 }
 
-// Run writes until the context ends, and then writes the rest. Record must not be called after the
-// context has ended.
+// Run writes until the context ends, and then writes the remaining records. Record must not be
+// called after the context has ended.
 func (w *Writer) Run(ctx context.Context) {
 	retry := firstRetry
 	timer := time.NewTimer(WriteEvery)
@@ -118,7 +119,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// drain writes the rest, and retries within drainTime.
+// drain writes the remaining records. It retries for up to drainTime.
 func (w *Writer) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -130,14 +131,14 @@ func (w *Writer) drain(ctx context.Context) {
 		select {
 		case <-time.After(firstRetry):
 		case <-ctx.Done():
-			w.config.Logger.Error("usage is lost: the store did not take it before the stop", "error", err)
+			w.config.Logger.Error("usage is lost: cannot write it before shutdown", "error", err)
 			return
 		}
 	}
 }
 
-// write writes everything recorded until now, once and in order. It keeps failed records for the
-// next call, with their ids.
+// write writes everything that was recorded before the call, in order. It keeps failed records,
+// with their ids, for the next call.
 func (w *Writer) write(ctx context.Context) error {
 	var records []Record
 	select {
@@ -146,8 +147,8 @@ func (w *Writer) write(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { w.writing <- records }()
-	// Records that failed before go first and separately, so that at most one batch of sums is ever
-	// repeated.
+	// Records that failed before are written first and separately, so that at most one batch of
+	// sums is ever repeated.
 	for range 2 {
 		if len(records) == 0 {
 			records = w.take()
@@ -164,8 +165,8 @@ func (w *Writer) write(ctx context.Context) error {
 }
 
 func (w *Writer) add(ctx context.Context, batch []Record) error {
-	// It does not end with the caller: after an abandoned call it would be unknown which records
-	// were written.
+	// The write does not end with the caller. If it did, an abandoned call could leave records in
+	// an unknown state.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	return w.config.Store.Add(ctx, batch)

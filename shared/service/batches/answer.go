@@ -20,27 +20,27 @@ import (
 )
 
 const (
-	// watchEvery is how often a batch in progress is checked for its end. Every keysEvery-th check
-	// also checks its key.
+	// watchEvery is the interval at which a batch in progress is checked for its end. Every
+	// keysEvery-th check also checks its key.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is how long running calls may take after the batch's end unless the rhythm says
-	// otherwise. shortGrace applies if other accounts wait for turns.
+	// grace is the time that running calls may take after the end of the batch if the intervals do
+	// not set another. shortGrace applies if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
-	// maxFailures limits the attempts at a call that a model server fails.
+	// maxFailures limits the attempts at a call that fails at the model server.
 	maxFailures = 3
-	// fullPause is how long a batch pauses while its account's storage is full.
+	// fullPause is the pause of a batch whose account's storage is full.
 	fullPause = 5 * time.Second
 )
 
-// Why a batch makes no more calls.
+// The reasons that a batch makes no more calls.
 var (
-	errExpired   = errors.New("batches: the batch's time is over")
-	errCancelled = errors.New("batches: the batch is cancelled")
-	errRevoked   = errors.New("batches: the batch's key does not work any more")
+	errExpired   = errors.New("batches: the batch has expired")
+	errCancelled = errors.New("batches: the batch was cancelled")
+	errRevoked   = errors.New("batches: the key of the batch is no longer valid")
 )
 
-// answering is the work on a batch's calls.
+// answering is the state of making a batch's calls.
 type answering struct {
 	*Runner
 	batch    batch.Batch
@@ -48,12 +48,12 @@ type answering struct {
 	who      atomic.Pointer[credential.Principal]
 	recorder *recorder
 	pace     *pace
-	// underWay has an element for each running or waiting call.
+	// underWay has one element per running or waiting call.
 	underWay chan struct{}
 }
 
-// answer makes the remaining calls of a batch, until the context staying ends. It ends that itself
-// when its patience is over.
+// answer makes the remaining calls of a batch until the context staying ends. It calls handOver
+// after PauseAfter without a response.
 func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
@@ -95,12 +95,12 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	b := a.batch
 	switch {
 	case errors.Is(cause, errHandedOver):
-		return nil // it continues later
+		return nil // the batch continues later
 	case errors.Is(cause, errCancelled):
-		return nil // the record has it already
+		return nil // already recorded
 	case errors.Is(cause, errRevoked):
 		b.Status, b.CancellingAt = batch.Cancelling, a.now()
-		b.Errors = []batch.Error{{Code: "key_revoked", Message: "The key that made the batch does not work any more."}}
+		b.Errors = []batch.Error{{Code: "key_revoked", Message: "The API key that created the batch is no longer valid."}}
 	case errors.Is(cause, errExpired):
 		b.Status, b.Outcome, b.FinalizingAt = batch.Finalizing, batch.Expired, a.now()
 	default:
@@ -109,15 +109,16 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 	return a.change(ctx, batch.InProgress, b)
 }
 
-// makeCalls makes the calls until the context taking ends. It returns once they have ended and
-// their answers are kept.
+// makeCalls makes the calls until the context taking ends. It returns after they have ended and
+// their responses are stored.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	// It ends with a cause, even if the service stops: calls that are not repeated are billed.
+	// The context ends with a cause even at shutdown, because calls that will not be retried are
+	// billed.
 	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
 	defer context.AfterFunc(taking, func() { a.cutLater(doing, taking, cut) })()
-	// Make no call while the answers have no place.
+	// Make no calls while results cannot be stored.
 	making, stop := context.WithCancel(taking)
 	defer stop()
 	results := make(chan result)
@@ -125,7 +126,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	go func() {
 		err := a.recorder.run(ctx, results)
 		stop()
-		for range results { // results that cannot be stored are made again
+		for range results { // calls whose results cannot be stored are repeated later
 		}
 		kept <- err
 	}()
@@ -134,7 +135,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	return errors.Join(err, <-kept)
 }
 
-// cutLater cuts off the running calls some time after the last one started.
+// cutLater cancels the running calls some time after new calls have stopped.
 func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCauseFunc) {
 	ends := endOf(taking) != ""
 	most := a.config.Grace
@@ -152,7 +153,8 @@ func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCa
 	cut(causeOfCut(taking))
 }
 
-// endOf returns the outcome of a batch that makes no more calls. It is empty if they are made later.
+// endOf returns the outcome of a batch that makes no more calls. It is empty if the calls continue
+// later.
 func endOf(taking context.Context) (outcome batch.Status) {
 	switch cause := context.Cause(taking); {
 	case errors.Is(cause, errExpired):
@@ -163,7 +165,7 @@ func endOf(taking context.Context) (outcome batch.Status) {
 	return ""
 }
 
-// causeOfCut returns the cause for cutting off calls.
+// causeOfCut returns the cause for cancelling calls.
 func causeOfCut(taking context.Context) error {
 	if endOf(taking) != "" {
 		return gateway.ErrGivenUp
@@ -171,7 +173,7 @@ func causeOfCut(taking context.Context) error {
 	return context.Canceled
 }
 
-// causeAtStop returns the cause for cutting off calls when the service stops, because the batch may
+// causeAtStop returns the cause for cancelling calls at shutdown. It reads the batch, which may
 // have been cancelled just before.
 func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
@@ -182,7 +184,8 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed finds the calls in the input, and makes each in a new goroutine. It returns once all have ended.
+// feed finds the calls in the input and makes each in its own goroutine. It returns after all have
+// ended.
 func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {
@@ -217,22 +220,22 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) (
 		calls.Go(func() {
 			made, ok, err := a.call(doing, taking, at)
 			if ok {
-				if made.answer.Cut { // if the end is not known the service stopped at once after a cancel
+				if made.answer.Cut { // an unknown end means a shutdown right after a cancel
 					made.refusal = unanswered(cmp.Or(endOf(taking), batch.Cancelled))
 				}
 				results <- made
 			}
 			if err != nil {
 				stop()
-				unread <- err // each call sends at most one, and then no call starts
+				unread <- err // each call sends at most one error, and no call starts after it
 			}
 			<-a.underWay
 		})
 	}
 }
 
-// call makes one call, and repeats it while it is refused temporarily. It returns false if the call
-// was cut off for good. The line is not in memory while the call waits.
+// call makes one call and repeats it while it is rejected temporarily. It returns false if the call
+// was cancelled and continues later. The line is not in memory while the call waits.
 func (a *answering) call(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	for failures := 0; ; {
 		made, ok, err = a.tryCall(doing, taking, at)
@@ -262,8 +265,9 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call once it may be made. ok is false if it may no longer be made. While the account's
-// storage is full, the call is refused. If it was made, the caller must report its end to the pace.
+// tryCall makes a call when the pace permits it. ok is false if no more calls may be made. While
+// the account's storage is full, it returns a 429. If ok is true, the caller must report the end of
+// the call to the pace.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil
@@ -287,12 +291,12 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 		a.pace.end()
 	}
 	if taking.Err() != nil {
-		err = nil // it is not the blob's
+		err = nil // the error comes from the context, not the blob
 	}
 	return made, ok, err
 }
 
-// watch stops new calls when the batch's time is over, it is cancelled, or its key is revoked.
+// watch stops new calls when the batch expires, is cancelled, or its key is revoked.
 func (a *answering) watch(taking context.Context, stop, handOver context.CancelCauseFunc) {
 	ticker := time.NewTicker(a.config.Watch)
 	defer ticker.Stop()
@@ -313,7 +317,7 @@ func (a *answering) watch(taking context.Context, stop, handOver context.CancelC
 	}
 }
 
-// look makes watch's checks once.
+// check makes the checks of watch once.
 func (a *answering) check(ctx context.Context, stop context.CancelCauseFunc, atKey bool) error {
 	b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID)
 	switch {

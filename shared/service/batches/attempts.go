@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// maxAttempts is how often in a row the process may die during a batch that makes no progress.
-	// Then the batch fails, so that it cannot keep the server from starting.
+	// maxAttempts limits the consecutive crashes of the process while it works on a batch that
+	// makes no progress. Then the batch fails, so that it cannot keep the server from starting.
 	maxAttempts = 5
-	// suspectAfter is the number of deaths after which a batch runs separately from other suspects, so
-	// that it does not kill them too. suspectFor is the time of each such run.
+	// suspectAfter is the number of crashes after which a batch runs separately from other
+	// suspects, so that it does not crash them, too. suspectFor is the duration of such a run.
 	suspectAfter = 2
 	suspectFor   = time.Minute
-	// recordTime limits the record of a clean stop.
+	// recordTime limits writing a record at shutdown.
 	recordTime = 10 * time.Second
 )
 
-// attemptsAt returns how often the process has died during a batch in its current state.
+// attemptsAt returns the number of crashes during a batch in its current state.
 func attemptsAt(b batch.Batch) batch.Attempts {
 	at := batch.Attempts{Status: b.Status, Results: b.Answered + b.Failed}
 	if b.Attempts.Status == at.Status && b.Attempts.Results == at.Results {
@@ -29,29 +29,29 @@ func attemptsAt(b batch.Batch) batch.Attempts {
 	return at
 }
 
-// attempt records that work on a batch starts, before reading it: if the process dies, the record
-// stays. It ends a batch without attempts left.
+// attempt records the start of work on a batch before reading it. If the process crashes, the
+// record remains. It ends a batch that has no attempts left.
 //
-// Errors: fault.Conflict if its status has changed; fault.NotFound.
+// Errors: fault.Conflict if the status has changed; fault.NotFound.
 func (r *Runner) attempt(ctx context.Context, b batch.Batch) error {
 	b.Attempts = attemptsAt(b)
 	if b.Attempts.Count < maxAttempts {
 		b.Attempts.Count++
 		return r.change(ctx, b.Status, b)
 	}
-	r.config.Logger.Error("a batch is ended: the process died whenever it worked on it", "batch", b.ID,
+	r.config.Logger.Error("ending a batch: the process crashed repeatedly while working on it", "batch", b.ID,
 		"account", b.Account, "status", string(b.Status), "attempts", b.Attempts.Count)
-	why := batch.Error{Code: "internal_error", Message: "The service failed several times while it worked on the batch."}
+	why := batch.Error{Code: "internal_error", Message: "The service failed several times while it processed the batch."}
 	if b.Status != batch.InProgress {
 		return r.fail(ctx, b, why)
 	}
-	// Finalize: answered calls were paid for.
+	// Finalize the batch, because completed calls were paid for.
 	b.Status, b.Outcome, b.FinalizingAt = batch.Finalizing, batch.Failed, r.now()
 	b.Errors = []batch.Error{why}
 	return r.change(ctx, batch.InProgress, b)
 }
 
-// stopped removes the record of an attempt after a clean stop.
+// stopped removes the record of an attempt after a clean shutdown.
 func (r *Runner) stopped(ctx context.Context, b batch.Batch) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
@@ -68,13 +68,13 @@ func (r *Runner) stopped(ctx context.Context, b batch.Batch) {
 			continue
 		}
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			r.config.Logger.Error("cannot note that work on a batch has stopped", "batch", b.ID, "error", err)
+			r.config.Logger.Error("cannot record that work on a batch has stopped", "batch", b.ID, "error", err)
 		}
 		return
 	}
 }
 
-// fail ends a batch with an error. It does not name files that were not written.
+// fail ends a batch with an error. It removes the ids of files that were not written.
 func (r *Runner) fail(ctx context.Context, b batch.Batch, why batch.Error) error {
 	from := b.Status
 	for _, id := range []*string{&b.Output, &b.Failures} {

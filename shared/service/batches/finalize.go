@@ -22,7 +22,7 @@ func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
 	if err != nil {
 		return err
 	}
-	// Record the ids first, so that a crash leaves no second file.
+	// Record the ids first, so that a crash does not lead to a second file.
 	if b, err = r.plan(ctx, b, chunks); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	kept := make(chan error, 1)
 	go func() {
 		err := rec.run(ctx, results)
-		for range results { // they are made again
+		for range results { // they are repeated later
 		}
 		kept <- err
 	}()
@@ -84,18 +84,19 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	return errors.Join(err, <-kept)
 }
 
-// unanswered is the result of a call without an answer at this end of its batch.
+// unanswered returns the result of a call that had no response when its batch ended with this
+// outcome.
 func unanswered(outcome batch.Status) *resultError {
 	switch outcome {
 	case batch.Failed:
-		return &resultError{"batch_failed", "This request was not answered before the batch failed."}
+		return &resultError{"batch_failed", "This request was not completed before the batch failed."}
 	case batch.Cancelled:
-		return &resultError{"batch_cancelled", "This request was not answered before the batch was cancelled."}
+		return &resultError{"batch_cancelled", "This request was not completed before the batch was cancelled."}
 	}
-	return &resultError{"batch_expired", "This request was not answered before the batch's time was over."}
+	return &resultError{"batch_expired", "This request was not completed before the batch expired."}
 }
 
-// plan records the ids of the future files.
+// plan records the ids of the result files that will be written.
 func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) (batch.Batch, error) {
 	planned := b
 	for _, c := range chunks {
@@ -122,7 +123,7 @@ func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) 
 	return planned, nil
 }
 
-// writeFile writes the file with the id from chunks, unless it exists.
+// writeFile writes the result file with the id from chunks, unless it exists.
 func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks []batch.Chunk, failures bool) error {
 	if id == "" {
 		return nil
@@ -142,7 +143,8 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	hash := md5.New()
 	source := &joined{ctx: ctx, blobs: r.config.Blobs, chunks: chunks, failures: failures}
 	defer source.close()
-	// The bytes are always the same, so writing them again, after a crash or concurrently, changes nothing.
+	// The bytes are always the same, so writing them again, after a crash or concurrently, is
+	// harmless.
 	var err error
 	if f.Size, err = r.config.Blobs.Put(ctx, f.Blob, io.TeeReader(source, hash)); err != nil {
 		return fmt.Errorf("write the results: %w", err)
@@ -150,13 +152,13 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	f.MD5 = hex.EncodeToString(hash.Sum(nil))
 	// The results were paid for, so write them even if the storage is full.
 	if _, err = r.config.Files.Create(ctx, f, 0); err != nil {
-		// The record may exist; the next attempt checks it.
+		// The record may exist. The next attempt checks that.
 		return fmt.Errorf("record the results: %w", err)
 	}
 	return nil
 }
 
-// joined reads chunks one after another.
+// joined reads the chunks of one kind one after another.
 type joined struct {
 	ctx      context.Context
 	blobs    Blobs

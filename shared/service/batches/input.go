@@ -19,22 +19,21 @@ import (
 )
 
 const (
-	// maxEnvelope limits a line without its body, in bytes.
+	// maxEnvelope limits a line without the call's body, in bytes.
 	maxEnvelope = 16 << 10
 	maxLine     = gateway.MaxBody + maxEnvelope
 	// maxCustomID limits the id of a call, in characters.
 	maxCustomID = 512
 )
 
-// errLineTooLong is returned for a skipped line.
+// errLineTooLong is returned for a line that is skipped.
 var errLineTooLong = errors.New("batches: the line is too long")
 
-// byteOrderMark may start an input.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// place is the place of a line in an input.
+// place is the position of a line in an input.
 type place struct {
-	// line is its number, and call the number of its call, without empty lines.
+	// line is the line number. call is the number of the call, which does not count empty lines.
 	line, call   int
 	offset, size int64
 }
@@ -42,8 +41,7 @@ type place struct {
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// at is the place of the last found line. short has its bytes up to the next one, if it is a
-	// short line.
+	// at is the position of the last found line. If the line is short, short holds its bytes.
 	at    place
 	short []byte
 }
@@ -56,9 +54,9 @@ func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	return &input{blob: blob, reader: bufio.NewReaderSize(blob, shortLine)}, nil
 }
 
-// next finds the next line that is not empty. It never holds long ones in memory.
+// next finds the next non-empty line. It never holds long lines in memory.
 //
-// Errors: io.EOF after the last one; errLineTooLong, after which the next line follows.
+// Errors: io.EOF after the last line; errLineTooLong, after which next may be called again.
 func (in *input) next() (place, error) {
 	for {
 		empty, err := in.skip()
@@ -76,7 +74,7 @@ func (in *input) next() (place, error) {
 	}
 }
 
-// skip goes to the end of a line, and reports whether the line is empty. The last one may lack its
+// skip reads to the end of a line and reports whether the line is empty. The last line may lack its
 // line end.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
@@ -98,7 +96,7 @@ func (in *input) skip() (empty bool, err error) {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
 		case errors.Is(err, io.EOF) && in.at.size > 0:
-			return empty, nil // the next read finds the end again
+			return empty, nil // the next read returns EOF again
 		}
 		return empty, err
 	}
@@ -119,7 +117,7 @@ func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte,
 	return trimmed(text, at), nil
 }
 
-// trimmed returns a line without the bytes around its call.
+// trimmed returns a line without its byte order mark and surrounding white space.
 func trimmed(text []byte, at place) []byte {
 	if at.line == 1 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
@@ -127,8 +125,8 @@ func trimmed(text []byte, at place) []byte {
 	return bytes.TrimSpace(text)
 }
 
-// withFound calls a function with the last found line, which must not be kept. It does not read a
-// short line again.
+// withFound calls use with the last found line, which use must not retain. It does not read a short
+// line again.
 func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
 	if in.short == nil {
 		return r.withLine(ctx, m, b, in.at, use)
@@ -137,7 +135,7 @@ func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *in
 	return nil
 }
 
-// withLine waits for memory and calls a function with a line of a batch's input, which must not be kept.
+// withLine waits for memory and calls use with a line of the input, which use must not retain.
 func (r *Runner) withLine(
 	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
 ) error {
@@ -157,21 +155,22 @@ type call struct {
 	body     []byte
 }
 
-// parsed returns the call of a checked line. Its body is a part of the line.
+// parsed returns the call of a validated line. Its body is a slice of the line.
 func parsed(line []byte) call {
 	object, ok := jsonedit.ParseObject(line)
 	if !ok {
-		return call{} // it was one when it was checked
+		return call{} // unreachable: the line was validated
 	}
 	m, _ := membersOf(object)
 	end := m.body.Index + len(m.body.Raw)
 	return call{customID: strings.Clone(m.customID.Str), body: line[m.body.Index:end:end]}
 }
 
-// members are the members of a line that the service reads.
+// members holds the members of a line that the service reads.
 type members struct{ customID, method, url, body gjson.Result }
 
-// membersOf returns the members of a line. repeated is the name of a duplicate member, which is ambiguous.
+// membersOf returns the members of a line. repeated is the name of a duplicate member, which is
+// ambiguous.
 func membersOf(line gjson.Result) (m members, repeated string) {
 	line.ForEach(func(name, value gjson.Result) bool {
 		var member *gjson.Result
@@ -208,21 +207,21 @@ func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 	flaw := func(code, param, message string) (batch.Error, bool) {
 		return batch.Error{Code: code, Param: param, Message: message}, false
 	}
-	// It refuses deep nesting before the line is parsed.
+	// ParseObject rejects deep nesting before it parses the line.
 	object, isObject := jsonedit.ParseObject(line)
 	if !isObject || !utf8.Valid(line) {
 		return flaw("invalid_json_line", "", notAnObject)
 	}
 	m, repeated := membersOf(object)
 	if repeated != "" {
-		return flaw("invalid_json_line", repeated, "The line has the field twice.")
+		return flaw("invalid_json_line", repeated, "The line has this field twice.")
 	}
 	id := m.customID
 	if !id.Exists() {
 		return flaw("missing_required_parameter", "custom_id", "The line has no custom_id.")
 	}
 	if id.Type != gjson.String || id.Str == "" || utf8.RuneCountInString(id.Str) > maxCustomID {
-		return flaw("invalid_custom_id", "custom_id", "The custom_id is not a text of 1 to 512 characters.")
+		return flaw("invalid_custom_id", "custom_id", "The custom_id must be a string of 1 to 512 characters.")
 	}
 	digest := sha256.Sum256([]byte(id.Str))
 	if _, known := c.seen[[16]byte(digest[:16])]; known {
@@ -230,10 +229,10 @@ func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 	}
 	c.seen[[16]byte(digest[:16])] = struct{}{}
 	if m.method.Str != "POST" {
-		return flaw("invalid_method", "method", "The method is not POST.")
+		return flaw("invalid_method", "method", "The method must be POST.")
 	}
 	if m.url.Str != c.endpoint {
-		return flaw("invalid_url", "url", "The url is not the endpoint of the batch.")
+		return flaw("invalid_url", "url", "The url must be the endpoint of the batch.")
 	}
 	return c.checkBody(m.body, flaw)
 }
@@ -242,30 +241,30 @@ func (c *checker) checkBody(
 	body gjson.Result, flaw func(code, param, message string) (batch.Error, bool),
 ) (batch.Error, bool) {
 	if !body.IsObject() {
-		return flaw("missing_required_parameter", "body", "The line has no body that is an object.")
+		return flaw("missing_required_parameter", "body", "The line must have a body that is an object.")
 	}
 	if len(body.Raw) > gateway.MaxBody {
 		return flaw("line_too_long", "body", tooLongMessage)
 	}
 	if body.Get("stream").Bool() {
-		return flaw("stream_not_allowed", "body.stream", "Calls of a batch are no streams.")
+		return flaw("stream_not_allowed", "body.stream", "Calls of a batch cannot be streamed.")
 	}
 	model := body.Get("model")
 	if model.Type != gjson.String || model.Str == "" {
-		return flaw("missing_required_parameter", "body.model", "The body names no model.")
+		return flaw("missing_required_parameter", "body.model", "The body must name a model.")
 	}
 	if c.model == "" {
-		c.model = strings.Clone(model.Str) // the line's bytes are used again
+		c.model = strings.Clone(model.Str) // the buffer of the line is reused
 	}
 	if c.model != model.Str {
-		return flaw("model_mismatch", "body.model", "The model differs from the first line's.")
+		return flaw("model_mismatch", "body.model", "The model must be the same as in the first line.")
 	}
 	return batch.Error{}, true
 }
 
 var notAnObject = fmt.Sprintf("The line is not a JSON object, or is nested deeper than %d levels.", jsonedit.MaxDepth)
 
-var tooLongMessage = fmt.Sprintf("The body has more than %d bytes.", gateway.MaxBody)
+var tooLongMessage = fmt.Sprintf("The body is larger than %d bytes.", gateway.MaxBody)
 
 func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
 	in, err := r.openInput(ctx, b)

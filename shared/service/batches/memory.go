@@ -8,16 +8,16 @@ import (
 
 const (
 	// callMemory limits the long lines of running calls of all batches. checkMemory limits the
-	// lines that are being checked, which must not wait for slow calls. Both are in bytes; one line
-	// is always allowed. An account has half, or one line.
+	// lines being validated, which must not wait for slow calls. Both are in bytes. A single line
+	// is always permitted. An account may use half, or one line.
 	callMemory, checkMemory = 64 << 20, 32 << 20
-	// shortLine is the longest uncounted line: together, one for each concurrent call takes at most the
-	// memory of long lines. It is also the size of reads of an input.
+	// shortLine is the size of the longest uncounted line. One per concurrent call takes at most as
+	// much memory as the long lines. It is also the read size of an input.
 	shortLine = 64 << 10
 )
 
-// memory limits the long lines of all batches. A line waits if too little is left. The next one
-// belongs to the account that holds the least; among equals, the first to arrive.
+// memory limits the long lines of all batches. A line waits if too little memory is free. The next
+// line belongs to the account that holds the least, and among equals it is the first to arrive.
 type memory struct {
 	total int64
 
@@ -35,8 +35,8 @@ type claim struct {
 
 func newMemory(total int64) *memory { return &memory{total: total, accounts: map[string]int64{}} }
 
-// take waits until a line of the account may be in memory; release ends that. It returns false if
-// the context ends first.
+// take waits until memory for a line of the account is free. Call release afterwards. It returns
+// false if the context ends first.
 func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	if bytes <= shortLine {
 		return ctx.Err() == nil
@@ -55,10 +55,10 @@ func (m *memory) take(ctx context.Context, account string, bytes int64) bool {
 	defer m.mu.Unlock()
 	if at := slices.Index(m.waiting, mine); at >= 0 {
 		m.waiting = slices.Delete(m.waiting, at, at+1)
-		m.handOut() // it may have kept others waiting
+		m.handOut() // this line may have blocked others
 		return false
 	}
-	m.end(account, bytes) // it came at the same moment
+	m.end(account, bytes) // the memory was granted at the same moment
 	return false
 }
 
@@ -79,7 +79,7 @@ func (m *memory) end(account string, bytes int64) {
 	m.handOut()
 }
 
-// handOut admits lines in turn, until one does not fit. That line comes before shorter ones, because it
+// handOut admits lines in turn until one does not fit. That line blocks shorter ones, because it
 // would otherwise wait forever. The lock must be held.
 func (m *memory) handOut() {
 	for {
@@ -87,7 +87,7 @@ func (m *memory) handOut() {
 		for i, one := range m.waiting {
 			held := m.accounts[one.account]
 			if held > 0 && held+one.bytes > m.total/2 {
-				continue // its account has its half
+				continue // its account already uses its half
 			}
 			if next < 0 || held < m.accounts[m.waiting[next].account] {
 				next = i

@@ -7,22 +7,23 @@ import (
 )
 
 const (
-	// leastPause and mostPause limit the pause of a batch after a temporary refusal.
+	// leastPause and mostPause limit the pause of a batch after a temporary rejection.
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
-// pace determines how many calls of a batch run at once: fewer after a temporary refusal, and one more
-// after the same number of answers.
+// pace determines the number of concurrent calls of a batch. It lowers the number after a temporary
+// rejection, and raises it by one after as many responses as the current number.
 type pace struct {
 	most int
 
 	mu      sync.Mutex
 	current int
-	// inFlight counts running calls, answered the answers since current changed.
+	// inFlight is the number of running calls. answered is the number of responses since current
+	// changed.
 	inFlight, answered int
 	// until is the end of the pause.
 	until time.Time
-	// refusedSince is since when every call was refused, or zero.
+	// refusedSince is the time since which every call was rejected, or zero.
 	refusedSince time.Time
 	// changed is closed and replaced when a call ends.
 	changed chan struct{}
@@ -30,7 +31,7 @@ type pace struct {
 
 func newPace(most int) *pace { return &pace{most: most, current: most, changed: make(chan struct{})} }
 
-// begin waits until a call may be made, and returns false if the context ends first. One of the
+// begin waits until a call may be made. It returns false if the context ends first. One of the
 // methods below must end the call.
 func (p *pace) begin(ctx context.Context) bool {
 	for ctx.Err() == nil {
@@ -44,7 +45,7 @@ func (p *pace) begin(ctx context.Context) bool {
 		changed := p.changed
 		p.mu.Unlock()
 		if wait <= 0 {
-			wait = mostPause // something changes before
+			wait = mostPause // a change will end the wait earlier
 		}
 		timer := time.NewTimer(wait)
 		select {
@@ -57,7 +58,7 @@ func (p *pace) begin(ctx context.Context) bool {
 	return false
 }
 
-// end ends a call that says nothing about others.
+// end ends a call whose result does not affect the pace.
 func (p *pace) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +72,7 @@ func (p *pace) ended() {
 	p.changed = make(chan struct{})
 }
 
-// took ends an answered call.
+// took ends a call that received a response.
 func (p *pace) took() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,8 +83,8 @@ func (p *pace) took() {
 	p.ended()
 }
 
-// refused ends a temporarily refused call. The next one starts after a running one has ended, or
-// after the time if none runs.
+// refused ends a temporarily rejected call. The next one starts after a running call has ended, or
+// after the given time if none is running.
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +99,8 @@ func (p *pace) refused(retryAfter time.Duration) {
 	p.ended()
 }
 
-// refusedFor returns how long every call was refused. It is 0 while a running call may still be answered.
+// refusedFor returns the time for which every call was rejected. It returns 0 while a running call
+// may still succeed.
 func (p *pace) refusedFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -17,25 +17,25 @@ import (
 )
 
 const (
-	// keepEvery is how long answers are collected before they are kept together, unless the rhythm
-	// says otherwise.
+	// keepEvery is the interval at which collected results are stored if the intervals do not set
+	// another.
 	keepEvery = 2 * time.Second
-	// keepBytes and keepLines limit the collected answers.
+	// keepBytes and keepLines limit the collected results.
 	keepBytes, keepLines = 1 << 20, 1000
-	// lastKeep limits the last attempt to keep answers when the service stops.
+	// lastKeep limits the last attempt to store results at shutdown.
 	lastKeep = 10 * time.Second
 )
 
 type result struct {
 	number   int
 	customID string
-	// refusal is why the call has no answer. answer may still have its usage; it is nil if the call
-	// was not made.
+	// refusal is the reason that the call has no response. answer may still have its usage. It is
+	// nil if the call was not made.
 	answer  *gateway.BatchResponse
 	refusal *resultError
 }
 
-// resultLine is a result in a file (docs/contract/batches.md#results).
+// resultLine is one line of a result file (docs/contract/batches.md#results).
 type resultLine struct {
 	ID       string          `json:"id"`
 	CustomID string          `json:"custom_id"`
@@ -54,30 +54,30 @@ type resultError struct {
 	Message string `json:"message"`
 }
 
-// keeper keeps the results of a batch in chunks. Only has and space may be used concurrently.
+// recorder stores the results of a batch in chunks. Only has and space may be used concurrently.
 type recorder struct {
 	*Runner
 	batch batch.Batch
-	// name is a part of this keeper's blob names.
+	// name is part of the names of this recorder's blobs.
 	name string
-	// done are the calls that had a result when the keeper was made.
+	// done marks the calls that already had a result when the recorder was created.
 	done   []bool
 	chunks int
-	// answers and failures are the collected results, and used their usage.
+	// answers and failures are the collected results, and used is their usage.
 	answers, failures gathered
 	used              []usage.Record
 	space             *space
-	// limit returns how many bytes the account may store; 0 means no limit.
+	// limit returns the number of bytes that the account may store. 0 means no limit.
 	limit func() int64
 }
 
-// gathered are results that are kept together.
+// gathered is a set of results that are stored together.
 type gathered struct {
 	text  bytes.Buffer
 	lines []int
 }
 
-// newRecorder returns a keeper that knows the results kept earlier.
+// newRecorder returns a recorder that knows the results stored earlier.
 func (r *Runner) newRecorder(ctx context.Context, b batch.Batch) (*recorder, error) {
 	chunks, err := r.config.Store.Chunks(ctx, b.ID)
 	if err != nil {
@@ -99,11 +99,12 @@ func (r *Runner) newRecorder(ctx context.Context, b batch.Batch) (*recorder, err
 	return rec, nil
 }
 
-// has reports whether a call had a result when the keeper was made.
+// has reports whether a call had a result when the recorder was created.
 func (rec *recorder) has(call int) bool { return rec.done[call] }
 
-// run keeps results until the channel closes. It repeats failed writes, and takes no results until they
-// succeed. It returns an error only when the context has ended, or another process works on the batch.
+// run stores results until the channel closes. It retries failed writes, and accepts no results
+// until they succeed. It returns an error only if the context has ended or another process works on
+// the batch.
 func (rec *recorder) run(ctx context.Context, results <-chan result) error {
 	timer := time.NewTimer(rec.config.Keep)
 	timer.Stop()
@@ -148,8 +149,8 @@ func (rec *recorder) add(r result) error {
 		}
 	}
 	err := to.add(line)
-	if err != nil { // the answer is no JSON; to ask for it again would be no better
-		line.Response, line.Error = nil, &resultError{"server_error", "The model server's answer could not be kept."}
+	if err != nil { // the response is not JSON, and a retry would not help
+		line.Response, line.Error = nil, &resultError{"server_error", "The model server's response could not be stored."}
 		to = &rec.failures
 		err = to.add(line)
 	}
@@ -157,14 +158,15 @@ func (rec *recorder) add(r result) error {
 	return err
 }
 
-// add writes a line, or nothing if it fails.
+// add appends a line, or nothing if encoding fails.
 func (g *gathered) add(line resultLine) error {
-	encoder := json.NewEncoder(&g.text) // it writes JSON in one line
+	encoder := json.NewEncoder(&g.text) // each value becomes one line
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(line)
 }
 
-// flush keeps the collected results. It retries until the context has ended, and then makes a last attempt.
+// flush stores the collected results. It retries until the context has ended, and then makes a last
+// attempt.
 //
 // Errors: fault.Conflict if another process works on the batch.
 func (rec *recorder) flush(ctx context.Context) error {
@@ -174,13 +176,13 @@ func (rec *recorder) flush(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil || fault.Is(err, fault.Conflict) {
 			return err
 		}
-		rec.config.Logger.Error("cannot keep answers of a batch; trying again", "batch", rec.batch.ID, "error", err, "again_in", retry)
+		rec.config.Logger.Error("cannot store results of a batch; trying again", "batch", rec.batch.ID, "error", err, "again_in", retry)
 		clock.Wait(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
 }
 
-// save keeps the collected results in a chunk of answers and one of failures.
+// save stores the collected results in one chunk of responses and one of failures.
 func (rec *recorder) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
 	defer cancel()
@@ -212,7 +214,7 @@ func (rec *recorder) save(ctx context.Context) error {
 		if fault.Is(err, fault.Conflict) {
 			err = errors.Join(err, rec.discard(ctx, chunks))
 		}
-		if errors.Is(err, batch.ErrEnded) { // its storage may have been released before
+		if errors.Is(err, batch.ErrEnded) { // its storage may already have been released
 			err = errors.Join(err, rec.config.Storage.Release(ctx, rec.batch))
 		}
 		return err
@@ -223,8 +225,8 @@ func (rec *recorder) save(ctx context.Context) error {
 	return nil
 }
 
-// discard deletes blobs that are not kept. If another process has ended the batch, its blobs may
-// have been deleted before these were written.
+// discard deletes blobs that were not recorded. If another process has ended the batch, its sweep
+// may have run before these blobs were written.
 func (rec *recorder) discard(ctx context.Context, chunks []batch.Chunk) error {
 	var failures []error
 	for _, c := range chunks {

@@ -1,6 +1,6 @@
-// Package batches runs batches: it checks their input, makes their calls through the gateway, after
-// live calls, keeps the answers, and writes the files with the results (docs/contract/batches.md).
-// It continues after a crash: progress is in the store, and each call is answered and billed once.
+// Package batches runs batches: it validates their input, makes their calls through the gateway
+// after live calls, stores the results, and writes the result files (docs/contract/batches.md). It
+// continues after a crash: the store has the progress, and each call is completed and billed once.
 package batches
 
 import (
@@ -23,11 +23,12 @@ import (
 )
 
 const (
-	// DefaultCalls is the default of Calls.
 	DefaultCalls = 16
-	// pollEvery is how often the runner looks for batches without a Wake, and for old data to delete.
+	// pollEvery is the interval at which the runner looks for batches without a Wake, and for old
+	// data to delete.
 	pollEvery = 5 * time.Second
-	// firstRetry and lastRetry are the shortest and the longest wait before failed work is repeated.
+	// firstRetry and lastRetry are the shortest and the longest delay before failed work is
+	// retried.
 	firstRetry, lastRetry = time.Second, 30 * time.Second
 )
 
@@ -42,42 +43,42 @@ type Config struct {
 	Blobs   Blobs
 	// Storage counts results towards the account's storage until the batch has ended.
 	Storage batch.Storage
-	// Keys returns the holders of the batches' keys.
+	// Keys returns the current holders of the batches' keys.
 	Keys interface {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
 	}
 	Gateway Gateway
-	// Free returns how many more bytes of results the disk may take; nil means no limit.
+	// Free returns the number of bytes of results that the disk may still take. nil means no limit.
 	Free func() (int64, error)
-	// Calls limits concurrent calls; 0 means DefaultCalls.
+	// Calls limits concurrent calls. 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
-	// NewID returns a globally unique text for a blob's name.
+	// NewID returns a globally unique id for the name of a blob.
 	NewID func() string
 	Intervals
-	// Settled reports whether the clock can be trusted for the end of a batch. nil means always.
+	// Settled reports whether the clock can be trusted to expire a batch. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
-// Intervals has the intervals of work that costs something each time. Zero fields have the values of
-// one machine.
+// Intervals sets the intervals of work that has a cost each time. Zero fields get the values for a
+// single machine.
 type Intervals struct {
-	// Keep is how long answers are collected before they are kept together. A crash loses them, and
-	// their calls are repeated.
+	// Keep is the interval at which collected results are stored. A crash loses the collected
+	// results, and their calls are repeated.
 	Keep time.Duration
-	// Watch is how often a batch in progress is checked for its end. Every fifth check asks
-	// whether its key works.
+	// Watch is the interval at which a batch in progress is checked for its end. Every fifth check
+	// also checks its key.
 	Watch time.Duration
-	// Grace is how long running calls may take after the last one started, if the batch continues
-	// later. If the batch ends, it is a minute at most.
+	// Grace is the time that running calls may take after new calls have stopped, if the batch
+	// continues later. If the batch ends, it is a minute at most.
 	Grace time.Duration
-	// PauseAfter is how long all calls of a batch may be refused before work on it stops, to continue
-	// later; 0 means forever.
+	// PauseAfter is the time for which all calls of a batch may be rejected before work on it
+	// stops, to continue later. 0 means no limit.
 	PauseAfter time.Duration
 }
 
-// orDefault fills zero fields with the values of one machine.
+// orDefault sets zero fields to the values for a single machine.
 func (i Intervals) orDefault() Intervals {
 	i.Keep, i.Watch, i.Grace = cmp.Or(i.Keep, keepEvery), cmp.Or(i.Watch, watchEvery), cmp.Or(i.Grace, grace)
 	return i
@@ -99,7 +100,7 @@ type Gateway interface {
 	BatchCall(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.BatchResponse
 }
 
-// Runner works on the batches of all accounts. A store needs only one process with a runner.
+// Runner works on the batches of all accounts. Only one process per store may run one.
 type Runner struct {
 	config Config
 	turns  *ratelimit.Turns
@@ -114,7 +115,7 @@ type Runner struct {
 	working sync.WaitGroup
 }
 
-// New returns a runner. Run makes it work.
+// New returns a runner. Call Run to start it.
 func New(c Config) *Runner {
 	if c.Calls == 0 {
 		c.Calls = DefaultCalls
@@ -130,11 +131,11 @@ func New(c Config) *Runner {
 	}
 }
 
-// Wake makes the runner look for work at once.
+// Wake makes the runner look for work immediately.
 func (r *Runner) Wake() {
 	select {
 	case r.wake <- struct{}{}:
-	default: // it is about to
+	default: // a wake-up is already pending
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +149,7 @@ func (r *Runner) woken() <-chan struct{} {
 	return r.changed
 }
 
-// Run works until the context ends. It then abandons running calls, keeps the answers that it has,
+// Run works until the context ends. Then it cancels running calls, stores the results that it has,
 // and returns.
 func (r *Runner) Run(ctx context.Context) {
 	defer r.working.Wait()
@@ -167,7 +168,7 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// look starts work on batches, and clears ended ones.
+// poll starts work on open batches and clears ended ones.
 func (r *Runner) poll(ctx context.Context) error {
 	swept := r.config.Sweeper.Sweep(ctx)
 	open, err := r.config.Store.Open(ctx)
@@ -182,7 +183,7 @@ func (r *Runner) poll(ctx context.Context) error {
 	return swept
 }
 
-// begin starts work on the next open batch, and reports whether it had one and a place for it.
+// begin starts work on the next open batch. It returns false without a batch or a free slot.
 func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	staying, handOver := context.WithCancelCause(ctx)
 	r.mu.Lock()
@@ -203,10 +204,10 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
-// Work works on a batch like Run until the batch has ended, or the time or PauseAfter is over. It
-// then waits for running calls up to Grace, and returns. When the context ends, it abandons them
-// and returns. It is for processes that are started for a batch. The caller must ensure that one
-// process at a time works on a batch.
+// Work works on a batch as Run does, until the batch has ended, stay has passed or PauseAfter
+// applies. Then it waits for running calls for up to Grace and returns. If the context ends, it
+// cancels them and returns. It is for processes that are started for a single batch. The caller
+// must ensure that only one process at a time works on a batch.
 func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	staying, handOver := context.WithCancelCause(ctx)
 	defer handOver(nil)
@@ -214,8 +215,8 @@ func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
 	r.work(ctx, staying, handOver, b)
 }
 
-// work works on a batch until it has ended, or a context ends: staying ends when the batch hands
-// over its place, so that running calls may still end.
+// work works on a batch until it has ended, or a context ends. staying ends when the batch hands
+// over its slot. Then running calls may still complete.
 func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
@@ -224,7 +225,7 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 		}
 	}()
 	for staying.Err() == nil {
-		// It may have been cancelled, or the clock changed.
+		// The batch may have been cancelled, or the clock may have changed.
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
 		if err == nil {
 			if b = current; b.Status.Ended() {
@@ -256,16 +257,16 @@ func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// lose ends a batch whose blobs are gone.
+// lose ends a batch whose blobs are missing.
 func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
-	err := r.fail(ctx, b, batch.Error{Code: "data_lost", Message: "The service has lost data of the batch."})
-	r.config.Logger.Error("data of a batch is not there", "batch", b.ID, "account", b.Account,
+	err := r.fail(ctx, b, batch.Error{Code: "data_lost", Message: "The service lost data of the batch."})
+	r.config.Logger.Error("data of a batch is missing", "batch", b.ID, "account", b.Account,
 		"error", errors.Join(cause, err))
 }
 
 // step moves a batch from its status to the next.
 //
-// Errors: fault.Conflict if its status has changed.
+// Errors: fault.Conflict if the status has changed.
 func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	switch b.Status {
 	case batch.Validating:
@@ -280,13 +281,13 @@ func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCause
 	}
 }
 
-// change records a batch's step from the status.
+// change records a change of a batch whose current status is from.
 func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	if err := r.config.Store.Change(ctx, from, b); err != nil {
 		return err
 	}
 	if b.Status != from {
-		r.config.Logger.Info("a batch was resumed", "batch", b.ID, "account", b.Account, "status", string(b.Status),
+		r.config.Logger.Info("batch status changed", "batch", b.ID, "account", b.Account, "status", string(b.Status),
 			"total", b.Total, "answered", b.Answered, "failed", b.Failed)
 	}
 	return nil
@@ -299,10 +300,10 @@ func (r *Runner) fits(bytes int64) error {
 	}
 	free, err := r.config.Free()
 	if err == nil && free < bytes {
-		err = fault.New(fault.StorageFull, "There is no room left for results on the server's disk.")
+		err = fault.New(fault.StorageFull, "The server's disk is full. It has no space for results.")
 	}
 	return err
 }
 
-// now is the time in the precision of records.
+// now returns the time in the precision of records.
 func (r *Runner) now() time.Time { return r.config.Now().UTC().Truncate(time.Millisecond) }

@@ -370,7 +370,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	w.run()
 	b := w.create("acme", lines(100))
-	w.eventually("a refusal", func() bool { return strings.Contains(w.log.String(), "no room left") })
+	w.eventually("a refusal", func() bool { return strings.Contains(w.log.String(), "disk is full") })
 	if all, _ := w.calls(); all > 20 {
 		t.Errorf("%d calls were made", all)
 	}

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxActive limits the batches that are worked on at once; others wait.
+	// maxActive limits the batches that are worked on concurrently. Others wait.
 	maxActive = 16
-	// slice is how long an account has its only place while others have none.
+	// slice is the time for which an account keeps its only slot while others have none.
 	slice = time.Minute
 )
 
-// errHandedOver stops a batch whose place another account has.
-var errHandedOver = errors.New("batches: another account has the place")
+// errHandedOver stops a batch whose slot goes to another account.
+var errHandedOver = errors.New("batches: the slot was handed over to another account")
 
-// slots are the places of active batches. Accounts have equal shares while others wait. An account
-// hands over its excess places, because a stopped batch continues later.
+// slots holds the slots of active batches. Slots are divided equally among accounts while others
+// wait. An account hands over its excess slots. A stopped batch continues later.
 type slots struct {
 	active map[string]*slot
-	// served is when an account had its last place, by the count of all places.
+	// served is the value of count when an account received its last slot.
 	served map[string]uint64
 	count  uint64
 }
@@ -30,17 +30,17 @@ type slots struct {
 type slot struct {
 	account string
 	begun   time.Time
-	// number is the order in which places were taken.
+	// number is the order in which slots were taken.
 	number  uint64
 	suspect bool
-	// handOver ends the work on the batch; leaving means that it was called.
+	// handOver ends the work on the batch. leaving means that it was called.
 	handOver context.CancelCauseFunc
 	leaving  bool
 }
 
 func newSlots() *slots { return &slots{active: map[string]*slot{}, served: map[string]uint64{}} }
 
-// held returns how many places each account keeps, and how many are being handed over.
+// held returns the number of slots that each account keeps, and the number being handed over.
 func (s *slots) held() (held map[string]int, leaving int) {
 	held = map[string]int{}
 	for _, one := range s.active {
@@ -53,8 +53,8 @@ func (s *slots) held() (held map[string]int, leaving int) {
 	return held, leaving
 }
 
-// next returns the next batch: of the account with the fewest places, and among equals the batch
-// that waited longest for a place.
+// next returns the next batch. It belongs to the account with the fewest slots, and among equals to
+// the account that was served longest ago.
 func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string]bool) (chosen batch.Batch, ok bool) {
 	for _, b := range open {
 		if s.active[b.ID] != nil || besides[b.ID] || suspect(b) && s.suspected() {
@@ -68,7 +68,7 @@ func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string
 	return chosen, ok
 }
 
-// suspect reports whether the process may have died because of the batch.
+// suspect reports whether the batch may have crashed the process.
 func suspect(b batch.Batch) bool { return attemptsAt(b).Count >= suspectAfter }
 
 func (s *slots) suspected() bool {
@@ -80,7 +80,7 @@ func (s *slots) suspected() bool {
 	return false
 }
 
-// take takes a place for the next batch, if both exist.
+// take takes a free slot for the next batch. ok is false if either does not exist.
 func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
 	if len(s.active) >= maxActive {
 		return b, false
@@ -97,7 +97,7 @@ func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b ba
 	return b, true
 }
 
-// rebalance makes batches hand over their places to batches that wait longer than is fair.
+// rebalance makes batches hand over their slots to batches of accounts with too few.
 func (s *slots) rebalance(open []batch.Batch) {
 	held, leaving := s.held()
 	promised := map[string]bool{}
@@ -121,9 +121,9 @@ func (s *slots) rebalance(open []batch.Batch) {
 	s.forget(open)
 }
 
-// richest returns the place to hand over to an account with has places: the last one of the account
-// with the most, if it keeps no fewer. If all accounts have one, an account with none also gets the
-// oldest place after its slice.
+// richest returns the slot to hand over to an account with has slots: the newest slot of the
+// account with the most, unless it would keep fewer. If all accounts have one, an account with none
+// gets the oldest slot after slice.
 func (s *slots) richest(held map[string]int, has int) (from *slot) {
 	for _, one := range s.active {
 		switch {

@@ -11,24 +11,24 @@ import (
 )
 
 const (
-	// stepTime is how long a step starts calls.
+	// stepTime is the time for which a step starts calls.
 	stepTime = 5 * time.Minute
-	// shutdownTime is the remaining time of a step's process when running calls are abandoned: to keep
-	// answers and to record progress.
+	// shutdownTime is the time before a step's deadline at which running calls are cancelled, to
+	// store results and record progress.
 	shutdownTime = 45 * time.Second
-	// firstDelay and lastDelay are the shortest and the longest wait after a step without results.
+	// firstDelay and lastDelay are the shortest and the longest delay after a step without results.
 	firstDelay, lastDelay = 30 * time.Second, 15 * time.Minute
 )
 
-// StepIntervals is the rhythm of a process that works by steps, because each write, read and second costs
-// money there.
+// StepIntervals returns the intervals for processes that work in steps, where each write, read and
+// second costs money.
 func StepIntervals() Intervals {
 	return Intervals{Keep: 10 * time.Second, Watch: 5 * time.Second, Grace: 8 * time.Minute, PauseAfter: time.Minute}
 }
 
-// Steps works on batches in short processes. Each makes one step: it makes calls of one batch for
-// some minutes, keeps their answers, and starts other processes while batches wait. If a process
-// dies, another continues its batch when its claim is over.
+// Steps works on batches in short processes. Each process makes one step: it makes calls of one
+// batch for some minutes, stores the results, and starts other processes while batches wait. If a
+// process dies, another one continues its batch when its claim has expired.
 type Steps struct {
 	Runner  *Runner
 	Claims  batch.Claims
@@ -45,8 +45,8 @@ type Steps struct {
 	Logger *slog.Logger
 }
 
-// Do makes a step of the next batch, if one waits and a place is free. The context's deadline must
-// be the process's.
+// Do makes a step of the next batch, if one waits and fewer than Most are active. The context's
+// deadline must be that of the process.
 func (s *Steps) Do(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -59,7 +59,7 @@ func (s *Steps) Do(ctx context.Context) error {
 		return errors.Join(swept, err)
 	}
 	failures := []error{swept}
-	if more { // there is another, and a place for it
+	if more { // another batch waits and may start
 		failures = append(failures, s.Others.Start(ctx))
 	}
 	working, cancel := context.WithDeadline(ctx, deadline.Add(-shutdownTime))
@@ -73,7 +73,7 @@ func (s *Steps) Do(ctx context.Context) error {
 	return errors.Join(append(failures, err)...)
 }
 
-// claim claims the next batch. It reports whether it got one, and whether more batches wait.
+// claim claims the next batch. ok reports whether it got one, and more whether another may start.
 func (s *Steps) claim(
 	ctx context.Context, holder string, deadline time.Time,
 ) (b batch.Standing, more, ok bool, err error) {
@@ -83,7 +83,7 @@ func (s *Steps) claim(
 		if !waits {
 			break
 		}
-		// Concurrent claims are held too.
+		// Count concurrent claims as held, too.
 		now := s.Now()
 		all[i].HeldUntil = now.Add(time.Until(deadline))
 		b = all[i]
@@ -95,8 +95,9 @@ func (s *Steps) claim(
 	return b, false, false, err
 }
 
-// next returns the index of the next batch: of the account with the fewest active batches, and among equals
-// the batch that has waited longest. waits is false if no batch waits or no place is free.
+// next returns the index of the next batch. It belongs to the account with the fewest active
+// batches, and among equals it is the batch that has waited longest. waits is false if no batch
+// waits or too many are active.
 func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	now, places := s.Now(), s.Most
 	held := map[string]int{}
@@ -119,8 +120,8 @@ func (s *Steps) next(all []batch.Standing) (chosen int, waits bool) {
 	return chosen, waits && places > 0
 }
 
-// release ends the claim of a batch and sets when work on it continues. before is the batch at the
-// start of the step.
+// release ends the claim of a batch and sets when work continues. before is the batch at the start
+// of the step.
 func (s *Steps) release(ctx context.Context, before batch.Standing, holder string) error {
 	b, err := s.Runner.config.Store.Get(ctx, before.Account, before.ID)
 	if fault.Is(err, fault.NotFound) {
@@ -130,13 +131,13 @@ func (s *Steps) release(ctx context.Context, before batch.Standing, holder strin
 		return err
 	}
 	if b.Status.Ended() {
-		return s.Sweeper.Sweep(ctx) // its blobs go at once
+		return s.Sweeper.Sweep(ctx) // delete its blobs immediately
 	}
 	fruitless, delay := 0, time.Duration(0)
 	if b.Status == before.Status && b.Answered+b.Failed == before.Answered+before.Failed {
 		fruitless = before.Fruitless + 1
 		delay = min(firstDelay<<min(fruitless-1, 10), lastDelay)
-		s.Logger.InfoContext(ctx, "no call of a batch was answered", "batch", b.ID, "account", b.Account, "again_in", delay)
+		s.Logger.InfoContext(ctx, "batch made no progress", "batch", b.ID, "account", b.Account, "again_in", delay)
 	}
 	return s.Claims.Release(ctx, b.ID, holder, s.Now().Add(delay), fruitless)
 }

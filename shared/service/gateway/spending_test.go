@@ -88,7 +88,7 @@ func TestOverBudget(t *testing.T) {
 	k, _ := keep(t, store, machine, time.Now)
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{u}, budgets: k})
-	const plainShape = `{"error":{"message":"The account's budget of cost for `
+	const plainShape = `{"error":{"message":"The remaining account budget of cost for `
 	const code = `"type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
 	for _, c := range []struct{ path, body, begins, ends string }{
 		{"/v1/chat/completions", plain, plainShape, code},
@@ -98,7 +98,7 @@ func TestOverBudget(t *testing.T) {
 		{"/v1/embeddings", `{"model":"small","input":"hi"}`, plainShape, code},
 		{"/v1/rerank", `{"model":"small","query":"hi","documents":["a","b"]}`, plainShape, code},
 		{"/v1/messages", `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
-			`{"type":"error","error":{"type":"rate_limit_error","message":"The account's budget of cost for `,
+			`{"type":"error","error":{"type":"rate_limit_error","message":"The remaining account budget of cost for `,
 			`"code":"insufficient_quota"},"request_id":`},
 	} {
 		a := w.post(c.path, c.body)

@@ -1,4 +1,4 @@
-// Package batchtest specifies the behaviour of the stores of batches as tests that every adapter runs.
+// Package batchtest specifies the behaviour of batch stores as tests that every adapter runs.
 package batchtest
 
 import (
@@ -15,23 +15,22 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Store is implemented by an adapter.
 type Store interface {
 	batch.Store
 	batch.Progress
 	batch.Retention
 }
 
-// Harness is an adapter under test, without any records.
+// Harness is an adapter under test. It has no records.
 type Harness struct {
 	Batches Store
-	// Usage is the store that Save adds to.
+	// Usage is the store to which Save adds.
 	Usage usage.Store
 	// Files is the store that counts the blobs of batches.
 	Files file.Store
 }
 
-// Run runs the suite. The function opens an empty store, and closes it with the test.
+// Run runs the suite. open returns an empty store, which it closes when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -41,13 +40,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// test is one statement about the interface; its name is the statement.
+// test is one promise of the interface, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Store
@@ -57,10 +55,10 @@ type suite struct {
 	made  int
 }
 
-// Creation time of the tests' batches.
+// begun is the creation time of all batches.
 var begun = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
 
-// create makes a batch that is the newest of all.
+// create creates a batch that is newer than all others.
 func (s *suite) create(account string) batch.Batch {
 	s.Helper()
 	s.made++
@@ -76,7 +74,7 @@ func (s *suite) create(account string) batch.Batch {
 	return b
 }
 
-// change changes a batch from the status, and returns the stored batch.
+// change changes a batch whose current status is from, and returns the stored batch.
 func (s *suite) change(from batch.Status, b batch.Batch) batch.Batch {
 	s.Helper()
 	if err := s.Change(s.ctx, from, b); err != nil {
@@ -86,7 +84,7 @@ func (s *suite) change(from batch.Status, b batch.Batch) batch.Batch {
 	return b
 }
 
-// end has a batch end at the time.
+// end completes a batch at the given time.
 func (s *suite) end(b batch.Batch, at time.Time) batch.Batch {
 	s.Helper()
 	from := b.Status
@@ -94,7 +92,7 @@ func (s *suite) end(b batch.Batch, at time.Time) batch.Batch {
 	return s.change(from, b)
 }
 
-// is checks the record of a batch.
+// is checks the stored record of a batch.
 func (s *suite) is(want batch.Batch) {
 	s.Helper()
 	got, err := s.Get(s.ctx, want.Account, want.ID)
@@ -103,7 +101,7 @@ func (s *suite) is(want batch.Batch) {
 	}
 }
 
-// are checks a list of batches, given the error of its call.
+// are checks the result of a list call.
 func (s *suite) are(got []batch.Batch, err error, want ...batch.Batch) {
 	s.Helper()
 	if err != nil || len(got) != len(want) {
@@ -116,7 +114,7 @@ func (s *suite) are(got []batch.Batch, err error, want ...batch.Batch) {
 	}
 }
 
-// save keeps chunks with the usage.
+// save stores chunks with their usage.
 func (s *suite) save(id string, used []usage.Record, chunks ...batch.Chunk) {
 	s.Helper()
 	if err := s.Save(s.ctx, id, chunks, used); err != nil {
@@ -124,7 +122,7 @@ func (s *suite) save(id string, used []usage.Record, chunks ...batch.Chunk) {
 	}
 }
 
-// line is the usage of a line.
+// line returns the usage of one line.
 func line(b batch.Batch, number int) usage.Record {
 	return usage.Record{
 		ID: fmt.Sprintf("%s/%d", b.ID, number), Account: b.Account, Key: b.Key, Model: "m", Day: "2026-02-03",
@@ -132,7 +130,7 @@ func line(b batch.Batch, number int) usage.Record {
 	}
 }
 
-// used checks how many requests were counted.
+// used checks the number of counted requests.
 func (s *suite) used(account string, want int64) {
 	s.Helper()
 	totals, err := s.usage.Totals(s.ctx, account, "2026-02-03", "2026-02-03")
@@ -152,7 +150,7 @@ func (s *suite) fails(err error, want fault.Code) {
 	}
 }
 
-// page lists batches after one.
+// page checks a page of the list.
 func (s *suite) page(account, after string, limit int, want ...batch.Batch) {
 	s.Helper()
 	got, err := s.List(s.ctx, account, after, limit)

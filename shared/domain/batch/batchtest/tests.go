@@ -13,8 +13,8 @@ import (
 )
 
 var tests = []test{
-	{"a batch is as it was made", func(s *suite) { s.is(s.create("acme")) }},
-	{"what a batch holds of its account's storage counts until it is cleared and released", func(s *suite) {
+	{"Get returns the created batch", func(s *suite) { s.is(s.create("acme")) }},
+	{"blobs of a batch count towards the account's storage until they are cleared and released", func(s *suite) {
 		b, now := s.create("acme"), begun
 		storage := batch.Storage{Reservations: s.files, Now: func() time.Time { return now }}
 		_, err := storage.Hold(s.ctx, batch.Reservation(b), 101, 100)
@@ -34,7 +34,7 @@ var tests = []test{
 			_, err := s.files.Reserve(s.ctx, r, bytes, bytes, 100, now)
 			return err
 		}
-		hold(1, 60) // by a process that does not know
+		hold(1, 60) // by a process that does not know the reservation
 		hold(90, 90)
 		s.fails(other("a", 11), fault.Limited)
 		if start, ok := s.files.(file.Retention); ok {
@@ -47,7 +47,7 @@ var tests = []test{
 		s.fails(other("a", 11), fault.Limited)
 		b = s.end(b, now)
 		s.fails(other("a", 11), fault.Limited)
-		for range 2 { // after a crash all of it is done again
+		for range 2 { // after a crash all steps are repeated
 			if err := storage.Release(s.ctx, b); err != nil {
 				s.Fatal(err)
 			}
@@ -59,7 +59,7 @@ var tests = []test{
 			s.Error(err)
 		}
 	}},
-	{"another account's batch and one that does not exist are not found", func(s *suite) {
+	{"unknown batches and those of other accounts are not found", func(s *suite) {
 		b := s.create("acme")
 		_, err := s.Get(s.ctx, "other", b.ID)
 		s.fails(err, fault.NotFound)
@@ -69,7 +69,7 @@ var tests = []test{
 		b.Account = "other"
 		s.fails(s.Change(s.ctx, batch.Validating, b), fault.NotFound)
 	}},
-	{"an account has at most so many open batches", func(s *suite) {
+	{"an account cannot exceed its limit of open batches", func(s *suite) {
 		first := s.create("acme")
 		s.create("other")
 		second := first
@@ -80,7 +80,7 @@ var tests = []test{
 			s.Error(err)
 		}
 	}},
-	{"of an account's records the newest are kept, and those of batches that are not cleared", func(s *suite) {
+	{"Create deletes the oldest records of an account, except for batches that are not cleared", func(s *suite) {
 		gone, kept, open := s.create("acme"), s.create("acme"), s.create("acme")
 		other, finished := s.create("other"), s.create("acme")
 		for _, b := range []*batch.Batch{&gone, &kept, &other, &finished} {
@@ -99,7 +99,7 @@ var tests = []test{
 		s.page("acme", "", 10, newest, finished, open, kept)
 		s.page("other", "", 10, other)
 	}},
-	{"lists are of one account, newest first, and go on after a batch", func(s *suite) {
+	{"List pages through one account, newest first", func(s *suite) {
 		one, two, three := s.create("acme"), s.create("acme"), s.create("acme")
 		s.create("other")
 		s.page("acme", "", 10, three, two, one)
@@ -108,7 +108,7 @@ var tests = []test{
 		s.page("acme", one.ID, 2)
 		s.page("nobody", "", 2)
 	}},
-	{"open batches are those of all accounts that have not ended, oldest first", func(s *suite) {
+	{"Open lists the batches of all accounts that have not ended, oldest first", func(s *suite) {
 		one, two, three := s.create("acme"), s.create("other"), s.create("acme")
 		two.Status, two.CancellingAt = batch.Cancelling, begun
 		two = s.change(batch.Validating, two)
@@ -116,7 +116,7 @@ var tests = []test{
 		open, err := s.Open(s.ctx)
 		s.are(open, err, two, three)
 	}},
-	{"a change needs the status, and leaves the counts", func(s *suite) {
+	{"Change requires the current status and keeps the counts", func(s *suite) {
 		b := s.create("acme")
 		next := b
 		next.Status, next.Total, next.Model, next.InProgressAt = batch.InProgress, 3, "m", begun.Add(time.Second)
@@ -129,7 +129,7 @@ var tests = []test{
 		next.Answered = 1
 		s.is(next)
 	}},
-	{"a change needs the record that was read", func(s *suite) {
+	{"Change rejects an outdated revision", func(s *suite) {
 		b := s.create("acme")
 		mine, other := b, b
 		mine.Output, other.Output = "file_1", "file_2"
@@ -137,7 +137,7 @@ var tests = []test{
 		s.fails(s.Change(s.ctx, batch.Validating, other), fault.Conflict)
 		s.is(mine)
 	}},
-	{"of changes at once from one status one succeeds", func(s *suite) {
+	{"only one of several concurrent changes succeeds", func(s *suite) {
 		b := s.create("acme")
 		var group sync.WaitGroup
 		results := make(chan error, 8)
@@ -159,7 +159,7 @@ var tests = []test{
 			s.Errorf("%d changes succeeded", succeeded)
 		}
 	}},
-	{"what is saved counts, with what it used", func(s *suite) {
+	{"saved results and their usage are counted", func(s *suite) {
 		b := s.create("acme")
 		answers := batch.Chunk{Number: 0, Blob: "a", Lines: []int{1, 3}}
 		failures := batch.Chunk{Number: 1, Blob: "b", Failures: true, Lines: []int{2}}
@@ -174,12 +174,12 @@ var tests = []test{
 			s.Errorf("the chunks are %+v, %v", chunks, err)
 		}
 	}},
-	{"what is saved again counts once", func(s *suite) {
+	{"results that are saved twice count once", func(s *suite) {
 		b := s.create("acme")
 		for range 3 {
 			s.save(b.ID, []usage.Record{line(b, 1)}, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		}
-		// Another run has answered the same line again.
+		// Another run has made the call of the same line again.
 		other := []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
 			Counts: usage.Counts{Requests: 1, Cost: 7}}}
 		s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{{Number: 0, Blob: "x", Lines: []int{1, 2}}}, other), fault.Conflict)
@@ -190,7 +190,7 @@ var tests = []test{
 		s.is(b)
 		s.used("acme", 1)
 	}},
-	{"of runs that save at once one is kept", func(s *suite) {
+	{"only one of several concurrent runs saves a line", func(s *suite) {
 		b := s.create("acme")
 		var group sync.WaitGroup
 		results := make(chan error, 4)
@@ -208,13 +208,13 @@ var tests = []test{
 			}
 		}
 		if kept != 1 {
-			s.Errorf("%d runs have kept the line", kept)
+			s.Errorf("%d runs saved the line, want 1", kept)
 		}
 		b.Answered = 1
 		s.is(b)
 		s.used("acme", 1)
 	}},
-	{"a thousand lines are saved with what they used, of two days and models", func(s *suite) {
+	{"a thousand lines of two days and models are saved with their usage", func(s *suite) {
 		b := s.create("acme")
 		chunk := batch.Chunk{Number: 0, Blob: "a"}
 		var used []usage.Record
@@ -235,13 +235,13 @@ var tests = []test{
 			s.Errorf("%d chunks, %v", len(chunks), err)
 		}
 	}},
-	{"nothing is saved of a batch that does not exist", func(s *suite) {
+	{"Save rejects a batch that does not exist", func(s *suite) {
 		err := s.Save(s.ctx, "batch_0", []batch.Chunk{{Number: 0, Blob: "a", Lines: []int{1}}},
 			[]usage.Record{line(batch.Batch{ID: "batch_0", Account: "acme"}, 1)})
 		s.fails(err, fault.NotFound)
 		s.used("acme", 0)
 	}},
-	{"nothing is saved of a batch that has ended, by a run that had not noticed", func(s *suite) {
+	{"Save rejects results of a batch that has ended", func(s *suite) {
 		b := s.create("acme")
 		kept, late := batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}}, batch.Chunk{Number: 1, Blob: "b", Lines: []int{1}}
 		s.save(b.ID, []usage.Record{line(b, 1)}, kept)
@@ -258,7 +258,7 @@ var tests = []test{
 			}
 		}
 	}},
-	{"a batch that has ended is cleared once, and forgotten later", func(s *suite) {
+	{"an ended batch is cleared once and its record deleted later", func(s *suite) {
 		b, open := s.create("acme"), s.create("acme")
 		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		b = s.end(b, begun)

@@ -10,7 +10,7 @@ import (
 )
 
 var leaseTests = []test{
-	{"take as much as remains, between the least and the most", func(s *suite) {
+	{"take as much as remains, from the least to the most", func(s *suite) {
 		one, two := s.lease(today), s.lease(today)
 		s.took(&one, 100, 5, 60, 60)
 		s.used(today, 60)
@@ -20,29 +20,29 @@ var leaseTests = []test{
 		s.took(&one, 101, 1, 60, 1)
 		s.used(today, 101)
 	}},
-	{"take nothing where less than the least remains, and say what does", func(s *suite) {
+	{"take nothing if less than the least remains, and return the remaining amount", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 90, 90, 90)
 		taken, err := s.Take(s.ctx, l, 100, 11, 50)
 		conformance.OK(s, err)
-		conformance.Same(s, "what was taken", taken, budget.Taken{Amount: 90, Remaining: 10})
+		conformance.Same(s, "the result of Take", taken, budget.Taken{Amount: 90, Remaining: 10})
 		taken, err = s.Take(s.ctx, l, 100, 10, 10)
 		conformance.OK(s, err)
-		conformance.Same(s, "what was taken", taken, budget.Taken{Amount: 100})
+		conformance.Same(s, "the result of Take", taken, budget.Taken{Amount: 100})
 		fresh := s.lease(budget.Counter{ID: daily, Window: "2026-02-04"})
 		s.took(&fresh, 100, 101, 200, 0)
 		s.used(fresh.Counter, 0)
 	}},
-	{"take nothing beyond a limit that was lowered", func(s *suite) {
+	{"take nothing beyond a lowered limit", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 80, 80, 80)
 		taken, err := s.Take(s.ctx, l, 50, 1, 1)
 		conformance.OK(s, err)
-		conformance.Same(s, "what was taken", taken, budget.Taken{Amount: 80})
+		conformance.Same(s, "the result of Take", taken, budget.Taken{Amount: 80})
 		s.used(today, 80)
 		s.took(&l, 0, 1, 1, 0)
 	}},
-	{"take each unit once, however many take at once", func(s *suite) {
+	{"never take more than the limit concurrently", func(s *suite) {
 		const takers, limit = 12, 100
 		leases := make([]budget.Allocation, takers)
 		for i := range leases {
@@ -69,7 +69,7 @@ var leaseTests = []test{
 		}
 		s.used(today, limit)
 	}},
-	{"give back what is not used when a lease ends, once", func(s *suite) {
+	{"return the unused amount once when an allocation ends", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
@@ -81,21 +81,21 @@ var leaseTests = []test{
 		conformance.OK(s, s.End(s.ctx, s.lease(today)))
 		s.used(today, 25)
 	}},
-	{"give a part of a share back", func(s *suite) {
+	{"return a part of an allocation", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
 		share, err := s.Return(s.ctx, l, 30)
 		conformance.OK(s, err)
-		conformance.Same(s, "the share", share, int64(30))
+		conformance.Same(s, "the allocation", share, int64(30))
 		s.used(today, 30)
 		l.Amount = share
 		share, err = s.Return(s.ctx, l, 1000)
 		conformance.OK(s, err)
-		conformance.Same(s, "the share", share, int64(20))
+		conformance.Same(s, "the allocation", share, int64(20))
 		s.used(today, 20)
 	}},
-	{"keep all of the share of a dead lease that was told to be in flight", func(s *suite) {
+	{"keep the amount in flight of an expired allocation used", func(s *suite) {
 		l := s.lease(today)
 		l.Flight = budget.MaxLimit
 		s.took(&l, 100, 60, 60, 60)
@@ -103,11 +103,11 @@ var leaseTests = []test{
 		conformance.OK(s, s.Report(s.ctx, l))
 		share, err := s.Return(s.ctx, l, 10)
 		conformance.OK(s, err)
-		conformance.Same(s, "the share", share, int64(50))
+		conformance.Same(s, "the allocation", share, int64(50))
 		s.Pass(budget.EndAfter + moment)
 		s.used(today, 50)
 	}},
-	{"give back all that a lease has, if its owner believes that it has less", func(s *suite) {
+	{"return the complete allocation if its owner believes that it has less", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		less := l
@@ -115,11 +115,11 @@ var leaseTests = []test{
 		conformance.OK(s, s.Report(s.ctx, less))
 		share, err := s.Return(s.ctx, less, 10)
 		conformance.OK(s, err)
-		conformance.Same(s, "the share", share, int64(50))
+		conformance.Same(s, "the allocation", share, int64(50))
 		conformance.OK(s, s.End(s.ctx, less))
 		s.used(today, 5)
 	}},
-	{"keep a lease that is told of", func(s *suite) {
+	{"keep an allocation that is reported regularly", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		for range 10 {
@@ -136,7 +136,7 @@ var leaseTests = []test{
 		s.Pass(budget.EndAfter - moment)
 		s.used(today, share)
 	}},
-	{"end a lease that is not told of, from EndAfter on, by what it has told", func(s *suite) {
+	{"end an allocation that was not reported for EndAfter with its last report", func(s *suite) {
 		l := s.lease(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
@@ -153,7 +153,7 @@ var leaseTests = []test{
 		conformance.OK(s, s.End(s.ctx, l))
 		s.used(today, 25)
 	}},
-	{"take what leases that are over have left", func(s *suite) {
+	{"take unused amounts of expired allocations", func(s *suite) {
 		dead, live := s.lease(today), s.lease(today)
 		s.took(&dead, 100, 70, 70, 70)
 		s.took(&live, 100, 20, 20, 20)
@@ -163,7 +163,7 @@ var leaseTests = []test{
 		s.took(&live, 100, 80, 80, 80)
 		s.used(today, 100)
 	}},
-	{"keep leases on other counters when those on one are ended", func(s *suite) {
+	{"end expired allocations of one counter only", func(s *suite) {
 		other := budget.Counter{ID: daily, Window: "2026-02-04"}
 		dead, live := s.lease(today), s.lease(other)
 		s.took(&dead, 100, 70, 70, 70)
@@ -173,7 +173,7 @@ var leaseTests = []test{
 		conformance.OK(s, s.Report(s.ctx, live))
 		s.used(other, 70)
 	}},
-	{"end a dead lease once, however many look", func(s *suite) {
+	{"end an expired allocation once despite concurrent calls", func(s *suite) {
 		for i := range 4 {
 			l := s.lease(today)
 			s.took(&l, 100, 20, 20, 20)

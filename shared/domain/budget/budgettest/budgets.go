@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// now is when budgets are changed.
+// now is the time at which budgets are changed.
 var now = conformance.Tomorrow()
 
 var budgetTests = []test{
-	{"keep the budgets of each account in the order of key, period and unit", func(s *suite) {
+	{"list the budgets of each account by key, period and unit", func(s *suite) {
 		all := []budget.Budget{
 			{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: 1},
 			{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Tokens}, Limit: 2, WarnURL: hook},
@@ -28,13 +28,13 @@ var budgetTests = []test{
 		s.budgets("acme/2", other)
 		s.budgets("nobody")
 	}},
-	{"replace a budget that is set again", func(s *suite) {
+	{"replace a budget with the same ID", func(s *suite) {
 		for _, b := range []budget.Budget{{ID: daily, Limit: 5}, {ID: daily, Limit: 3, WarnURL: hook}, {ID: daily, Limit: 3}} {
 			conformance.OK(s, s.Set(s.ctx, audit.Operator(now), b))
 			s.budgets("acme", b)
 		}
 	}},
-	{"delete a budget once, and go on counting", func(s *suite) {
+	{"delete a budget once and keep its counters", func(s *suite) {
 		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 5}))
 		l := s.lease(today)
 		s.took(&l, 5, 2, 2, 2)
@@ -43,7 +43,7 @@ var budgetTests = []test{
 		s.budgets("acme")
 		s.used(today, 2)
 	}},
-	{"count each window of each budget apart", func(s *suite) {
+	{"count each window of each budget separately", func(s *suite) {
 		counters := []budget.Counter{
 			today, {ID: daily, Window: "2026-02-04"},
 			{ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Day, Unit: budget.Cost}, Window: today.Window},
@@ -59,6 +59,6 @@ var budgetTests = []test{
 		}
 		got, err := s.Store.Used(s.ctx, append(counters, budget.Counter{ID: daily, Window: "2020-01-01"}))
 		conformance.OK(s, err)
-		conformance.Same(s, "what is used", got, append(want, 0))
+		conformance.Same(s, "the used amounts", got, append(want, 0))
 	}},
 }

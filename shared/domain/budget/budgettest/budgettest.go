@@ -11,15 +11,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite.
 type Harness struct {
-	// Store has no budgets, counters and leases yet.
+	// Store has no budgets, counters and allocations yet.
 	Store budget.Store
-	// Pass lets time pass for the leases.
+	// Pass advances the store's clock for allocations.
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. The function makes a store, which is closed with the test.
+// Run runs the suite. open returns a store, which it closes when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
@@ -28,16 +27,14 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Warnings", warningTests))
 }
 
-// test is one statement about the interface; its name is the statement.
+// test is one promise of the interface, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	budget.Store
@@ -46,41 +43,41 @@ type suite struct {
 	made int
 }
 
-// moment is the smallest difference between times of stores.
+// moment is the precision of times in stores.
 const moment = time.Second
 
-// daily is the budget of most tests: an account's daily cost.
+// daily identifies an account's daily cost budget, which most tests use.
 var daily = budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}
 
-// today is the counter of most tests.
+// today is the counter that most tests use.
 var today = budget.Counter{ID: daily, Window: "2026-02-03"}
 
-// lease returns a new lease on a counter, which has no share yet.
+// lease returns a new allocation from a counter, with the amount 0.
 func (s *suite) lease(c budget.Counter) budget.Allocation {
 	s.made++
 	return budget.Allocation{Counter: c, ID: fmt.Sprint("lease-", s.made)}
 }
 
-// took takes from a lease's counter and adds the result to the lease.
+// took enlarges an allocation, checks the added amount and updates l.
 func (s *suite) took(l *budget.Allocation, limit, least, most, want int64) {
 	s.Helper()
 	taken, err := s.Take(s.ctx, *l, limit, least, most)
 	conformance.OK(s, err)
 	if got := taken.Amount - l.Amount; got != want {
-		s.Fatalf("%d was taken of at least %d and at most %d, want %d", got, least, most, want)
+		s.Fatalf("Take added %d, at least %d and at most %d, want %d", got, least, most, want)
 	}
 	l.Amount = taken.Amount
 }
 
-// used asserts a counter's use.
+// used checks the used amount of a counter.
 func (s *suite) used(c budget.Counter, want int64) {
 	s.Helper()
 	used, err := s.Store.Used(s.ctx, []budget.Counter{c})
 	conformance.OK(s, err)
-	conformance.Same(s, "what is used", used, []int64{want})
+	conformance.Same(s, "the used amounts", used, []int64{want})
 }
 
-// budgets asserts the budgets of an account.
+// budgets checks the budgets of an account.
 func (s *suite) budgets(account string, want ...budget.Budget) {
 	s.Helper()
 	got, err := s.Budgets(s.ctx, account)
@@ -88,8 +85,8 @@ func (s *suite) budgets(account string, want ...budget.Budget) {
 	conformance.SameList(s, "the budgets", got, want)
 }
 
-// UsedSince returns the use of a budget since a time, including the previous window if it has ended in
-// between.
+// UsedSince returns the usage of a budget since a time. It includes the previous window if that has
+// ended since.
 func UsedSince(ctx context.Context, store budget.Store, b budget.Budget, since time.Time) (sum int64, err error) {
 	counters := []budget.Counter{b.Counter(since)}
 	if now := b.Counter(time.Now()); now != counters[0] {

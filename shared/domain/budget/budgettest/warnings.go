@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// hook is the receiver of warnings.
 const hook = "https://example.com/budgets"
 
 // limited sets the limit of the daily budget, with hook as receiver.
@@ -20,7 +19,7 @@ func (s *suite) limited(limit int64) budget.Budget {
 	return b
 }
 
-// warns checks whether a warning is due for today, and asserts its percentage, 0 for no warning.
+// warns checks the percentage of the warning that is due for today. 0 means none.
 func (s *suite) warns(missed int64, want int) budget.Warning {
 	s.Helper()
 	noted, err := s.Warn(s.ctx, today, missed, now)
@@ -30,7 +29,7 @@ func (s *suite) warns(missed int64, want int) budget.Warning {
 }
 
 var warningTests = []test{
-	{"note a warning when it is due, once for each percentage", func(s *suite) {
+	{"record a due warning once per percentage", func(s *suite) {
 		b, l := s.limited(10), s.lease(today)
 		s.warns(0, 0)
 		s.took(&l, 10, 7, 7, 7)
@@ -46,13 +45,13 @@ var warningTests = []test{
 		for _, want := range []budget.Warning{first, last} {
 			got, err := s.Warning(s.ctx, want.EventID())
 			conformance.OK(s, err)
-			conformance.Same(s, "the warning that was kept", got, want)
+			conformance.Same(s, "the stored warning", got, want)
 		}
 		noted, err := s.Warn(s.ctx, today, 0, now)
 		conformance.OK(s, err)
-		conformance.Same(s, "what is noted then", noted, budget.Noted{Percent: 100})
+		conformance.Same(s, "the result of a repeated Warn", noted, budget.Noted{Percent: 100})
 	}},
-	{"note a warning when a limit is lowered, and none again when it is raised", func(s *suite) {
+	{"record a warning when a limit is lowered, and no second one when it is raised", func(s *suite) {
 		l := s.lease(today)
 		s.limited(100)
 		s.took(&l, 100, 50, 50, 50)
@@ -64,7 +63,7 @@ var warningTests = []test{
 		s.limited(55)
 		s.warns(0, 0)
 	}},
-	{"keep a warning for nobody, and note it all the same", func(s *suite) {
+	{"record but do not store a warning without a receiver", func(s *suite) {
 		l := s.lease(today)
 		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 10}))
 		s.took(&l, 10, 10, 10, 10)
@@ -74,7 +73,7 @@ var warningTests = []test{
 		s.limited(10)
 		s.warns(0, 0)
 	}},
-	{"warn of no budget that was deleted, nor of one of nothing", func(s *suite) {
+	{"record no warning for a deleted budget or a limit of 0", func(s *suite) {
 		l := s.lease(today)
 		s.limited(10)
 		s.took(&l, 10, 10, 10, 10)
@@ -83,7 +82,7 @@ var warningTests = []test{
 		s.limited(0)
 		s.warns(1, 0)
 	}},
-	{"let one of many note a warning", func(s *suite) {
+	{"let only one of several processes record a warning", func(s *suite) {
 		l := s.lease(today)
 		s.limited(10)
 		s.took(&l, 10, 8, 8, 8)
@@ -96,18 +95,18 @@ var warningTests = []test{
 		}
 		n := 0
 		for _, one := range noted {
-			conformance.Same(s, "the percentage that is known", one.Percent, 80)
+			conformance.Same(s, "the recorded percentage", one.Percent, 80)
 			n += one.Warning.Percent / 80
 		}
-		conformance.Same(s, "how many have noted it", n, 1)
+		conformance.Same(s, "the number of recorded warnings", n, 1)
 	}},
-	{"warn of the use of each window, and keep what is used", func(s *suite) {
+	{"record warnings per window and keep the used amount", func(s *suite) {
 		l := s.lease(today)
 		s.limited(10)
 		s.took(&l, 10, 9, 9, 9)
 		noted, err := s.Warn(s.ctx, budget.Counter{ID: daily, Window: "2026-02-04"}, 0, now)
 		conformance.OK(s, err)
-		conformance.Same(s, "what is noted", noted, budget.Noted{})
+		conformance.Same(s, "the result of Warn", noted, budget.Noted{})
 		s.warns(0, 80)
 		s.used(today, 9)
 	}},

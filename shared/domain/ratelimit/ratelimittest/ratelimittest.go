@@ -1,5 +1,4 @@
-// Package ratelimittest specifies the behaviour of rate limiters, in this process or elsewhere, as
-// tests that every limiter runs.
+// Package ratelimittest specifies the behaviour of rate limiters as tests that every limiter runs.
 package ratelimittest
 
 import (
@@ -13,7 +12,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Limiter is the tested interface: see ratelimit.Limiter.
 type Limiter interface {
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
@@ -22,12 +20,12 @@ type Limiter interface {
 // Harness is a limiter under test.
 type Harness struct {
 	Limiter Limiter
-	// Pass lets time pass for the limiter. It stops otherwise.
+	// Pass advances the limiter's clock, which otherwise stands still.
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. The function makes a harness that has counted nothing, and
-// closes it with the test.
+// Run runs the suite. open returns a harness without any counts, which it closes when the test
+// ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -36,20 +34,19 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}
 }
 
-// test is one statement about limiters; its name is the statement.
+// test is one promise of limiters, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Harness
 	ctx context.Context
 }
 
-// twice a second, three at once.
+// twice permits two per second, with a burst of three.
 var twice = ratelimit.Rate{PerSecond: 2, Burst: 3}
 
 func (s *suite) take(name string, n int, rate ratelimit.Rate) ratelimit.State {
@@ -66,13 +63,12 @@ func (s *suite) charge(name string, n int, rate ratelimit.Rate) ratelimit.State 
 	return rounded(state)
 }
 
-// rounded returns a state in milliseconds, the promised precision.
+// rounded returns a state in milliseconds, which is the guaranteed precision.
 func rounded(s ratelimit.State) ratelimit.State {
 	s.Reset, s.RetryAfter = s.Reset.Round(time.Millisecond), s.RetryAfter.Round(time.Millisecond)
 	return s
 }
 
-// is checks a state.
 func (s *suite) is(got ratelimit.State, allowed bool, remaining int, reset, retryAfter time.Duration) {
 	s.Helper()
 	if want := (ratelimit.State{Allowed: allowed, Remaining: remaining, Reset: reset, RetryAfter: retryAfter}); got != want {
@@ -83,7 +79,7 @@ func (s *suite) is(got ratelimit.State, allowed bool, remaining int, reset, retr
 const ms = time.Millisecond
 
 var tests = []test{
-	{"a burst is allowed at once, and then one when it is due", func(s *suite) {
+	{"a burst is allowed immediately, and then single counts at the rate", func(s *suite) {
 		s.is(s.take("a", 1, twice), true, 2, 500*ms, 0)
 		s.is(s.take("a", 1, twice), true, 1, 1000*ms, 0)
 		s.is(s.take("a", 1, twice), true, 0, 1500*ms, 500*ms)
@@ -96,7 +92,7 @@ var tests = []test{
 		s.is(s.take("a", 1, twice), true, 0, 1500*ms, 500*ms)
 		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
 	}},
-	{"a burst is whole again after its time, and no more than whole", func(s *suite) {
+	{"a burst refills completely but not beyond its size", func(s *suite) {
 		s.take("a", 3, twice)
 		s.Pass(1500 * ms)
 		s.is(s.take("a", 1, twice), true, 2, 500*ms, 0)
@@ -104,19 +100,19 @@ var tests = []test{
 		s.is(s.take("a", 3, twice), true, 0, 1500*ms, 500*ms)
 		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
 	}},
-	{"several are counted all or none", func(s *suite) {
+	{"a take counts completely or not at all", func(s *suite) {
 		s.is(s.take("a", 2, twice), true, 1, 1000*ms, 0)
 		s.is(s.take("a", 2, twice), false, 1, 1000*ms, 0)
 		s.is(s.take("a", 1, twice), true, 0, 1500*ms, 500*ms)
 	}},
-	{"more than a burst is never allowed, and counts nothing", func(s *suite) {
+	{"more than a burst is never allowed and never counted", func(s *suite) {
 		s.is(s.take("a", 4, twice), false, 3, 0, 0)
 		s.take("a", 1, twice)
 		s.is(s.take("a", 4, twice), false, 2, 500*ms, 0)
 		s.Pass(time.Hour)
 		s.is(s.take("a", 4, twice), false, 3, 0, 0)
 	}},
-	{"a rate that divides no second is kept as well", func(s *suite) {
+	{"a rate that does not divide a second evenly is kept", func(s *suite) {
 		third := ratelimit.Rate{PerSecond: 3, Burst: 3}
 		for i := range 3 {
 			if state := s.take("a", 1, third); !state.Allowed || state.Remaining != 2-i {
@@ -131,25 +127,25 @@ var tests = []test{
 			s.Fatalf("when one is due: %+v", state)
 		}
 	}},
-	{"names are counted apart", func(s *suite) {
+	{"names are counted separately", func(s *suite) {
 		s.take("a", 3, twice)
 		s.is(s.take("b", 1, twice), true, 2, 500*ms, 0)
 		s.is(s.take("a", 1, twice), false, 0, 1500*ms, 500*ms)
 	}},
-	{"no rate is no limit", func(s *suite) {
+	{"a zero rate means no limit", func(s *suite) {
 		for range 3 {
 			s.is(s.take("a", 1000, ratelimit.Rate{}), true, math.MaxInt32, 0, 0)
 			s.is(s.charge("a", 1000, ratelimit.Rate{}), true, math.MaxInt32, 0, 0)
 		}
 	}},
-	{"a burst is at least one", func(s *suite) {
+	{"the burst is at least one", func(s *suite) {
 		s.is(s.take("a", 1, ratelimit.Rate{PerSecond: 1}), true, 0, 1000*ms, 1000*ms)
 	}},
 	{"a name whose rate changes starts over", func(s *suite) {
 		s.take("a", 3, twice)
 		s.is(s.take("a", 1, ratelimit.Rate{PerSecond: 2, Burst: 5}), true, 4, 500*ms, 0)
 	}},
-	{"what is charged is counted, and over the rate a debt", func(s *suite) {
+	{"a charge counts, and its excess becomes a debt", func(s *suite) {
 		minute := ratelimit.PerMinute(60)
 		s.is(s.charge("a", 20, minute), true, 40, 20*time.Second, 0)
 		s.is(s.charge("a", 130, minute), true, 0, 150*time.Second, 91*time.Second)
@@ -159,7 +155,7 @@ var tests = []test{
 		s.Pass(1 * time.Second)
 		s.is(s.take("a", 1, minute), true, 0, 60*time.Second, 1*time.Second)
 	}},
-	{"a debt is bounded, however much is charged", func(s *suite) {
+	{"the debt of one name is limited", func(s *suite) {
 		minute := ratelimit.PerMinute(60)
 		for _, n := range []int{1e15, math.MaxInt, 1, 1e9} {
 			s.is(s.charge("a", n, minute), true, 0, 600*time.Second, 541*time.Second)
@@ -168,7 +164,7 @@ var tests = []test{
 		s.Pass(541 * time.Second)
 		s.is(s.take("a", 1, minute), true, 0, 60*time.Second, 1*time.Second)
 	}},
-	{"a debt that others have made is bounded too", func(s *suite) {
+	{"the debt from many charges is limited", func(s *suite) {
 		minute := ratelimit.PerMinute(60)
 		for range 9 {
 			s.charge("a", 61, minute)
@@ -176,14 +172,14 @@ var tests = []test{
 		s.is(s.charge("a", 60, minute), true, 0, 600*time.Second, 541*time.Second)
 		s.is(s.take("b", 1, minute), true, 59, 1*time.Second, 0)
 	}},
-	{"less than nothing counts nothing", func(s *suite) {
+	{"negative counts have no effect", func(s *suite) {
 		minute := ratelimit.PerMinute(60)
 		s.take("a", 10, minute)
 		s.is(s.charge("a", -1e15, minute), true, 50, 10*time.Second, 0)
 		s.is(s.take("a", -5, minute), true, 50, 10*time.Second, 0)
 		s.is(s.take("a", math.MaxInt, minute), false, 50, 10*time.Second, 0)
 	}},
-	{"of many that take at once as many are allowed as the burst has", func(s *suite) {
+	{"concurrent takes do not exceed the burst", func(s *suite) {
 		allowed := 0
 		for _, err := range conformance.Race(40, func(int) error {
 			state, err := s.Limiter.Take(s.ctx, "a", 1, ratelimit.Rate{PerSecond: 1, Burst: 7})
@@ -202,7 +198,7 @@ var tests = []test{
 			s.Errorf("%d were allowed, want 7", allowed)
 		}
 	}},
-	{"of many that charge at once each counts", func(s *suite) {
+	{"every concurrent charge counts", func(s *suite) {
 		for _, err := range conformance.Race(20, func(int) error {
 			_, err := s.Limiter.Charge(s.ctx, "a", 2, ratelimit.PerMinute(60))
 			return err

@@ -11,8 +11,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run runs the suite. The function makes a store without any usage in it, and
-// closes it with the test.
+// Run runs the suite. open returns an empty store, which it closes when the test ends.
 func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -21,13 +20,12 @@ func Run(t *testing.T, open func(t *testing.T) usage.Store) {
 	}
 }
 
-// test is one statement about the interface; its name is the statement.
+// test is one promise of the interface, which is also its name.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	usage.Store
@@ -35,18 +33,18 @@ type suite struct {
 	made int
 }
 
-// The days of the tests, in order.
+// Days of the tests, in order.
 const (
 	monday    usage.Day = "2026-02-02"
 	tuesday   usage.Day = "2026-02-03"
 	wednesday usage.Day = "2026-02-04"
 )
 
-// call is a completion's usage.
+// call is the usage of one completion.
 var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7,
 	Estimated: 1}
 
-// times returns the counts of n calls.
+// times returns the usage of n completions.
 func times(n int64) usage.Counts {
 	return usage.Counts{
 		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n,
@@ -54,20 +52,19 @@ func times(n int64) usage.Counts {
 	}
 }
 
-// record makes a record of one call, under a new id.
+// record returns a record of one call with a new id.
 func (s *suite) record(account, model string, day usage.Day) usage.Record {
 	s.made++
 	return usage.Record{ID: fmt.Sprint("record-", s.made), Account: account, Key: "key_1", Model: model, Day: day,
 		Counts: call}
 }
 
-// add adds records.
 func (s *suite) add(records ...usage.Record) {
 	s.Helper()
 	conformance.OK(s, s.Add(s.ctx, records))
 }
 
-// totals checks an account's totals of the days.
+// totals checks an account's totals for the given days.
 func (s *suite) totals(account string, first, last usage.Day, want ...usage.Total) {
 	s.Helper()
 	got, err := s.Totals(s.ctx, account, first, last)
@@ -82,7 +79,7 @@ var tests = []test{
 		s.add(s.record("other", "a", monday))
 		s.totals("acme", monday, wednesday)
 	}},
-	{"a record counts in every count", func(s *suite) {
+	{"all fields of a record are counted", func(s *suite) {
 		record := s.record("acme", "a", monday)
 		record.Counts = usage.Counts{
 			Requests: 1, PromptTokens: 2, CachedTokens: 3, CompletionTokens: 4, ReasoningTokens: 5, Estimated: 6,
@@ -91,12 +88,12 @@ var tests = []test{
 		s.add(record)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: record.Counts})
 	}},
-	{"records of a model and a day add up, of one call and of several", func(s *suite) {
+	{"records of the same model and day add up", func(s *suite) {
 		s.add(s.record("acme", "a", monday), s.record("acme", "a", monday))
 		s.add(s.record("acme", "a", monday))
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(3)})
 	}},
-	{"the keys of an account are apart, also where one is a part of another", func(s *suite) {
+	{"keys are counted separately, even if one contains another", func(s *suite) {
 		one, two, three := s.record("acme", "a", monday), s.record("acme", "a", monday), s.record("acme", "a/key_1", monday)
 		one.Key, two.Key, three.Key = "key_2", "key_1/key_2", "key_2"
 		s.add(one, two, three)
@@ -105,7 +102,7 @@ var tests = []test{
 			usage.Total{Day: monday, Model: "a", Key: "key_2", Counts: call},
 			usage.Total{Day: monday, Model: "a/key_1", Key: "key_2", Counts: call})
 	}},
-	{"a cost has no bound that is met", func(s *suite) {
+	{"the sum of the largest costs does not overflow", func(s *suite) {
 		one, two := s.record("acme", "a", monday), s.record("acme", "a", monday)
 		one.Counts, two.Counts = usage.Counts{Cost: usage.MaxCost - 1}, usage.Counts{Cost: usage.MaxCost}
 		s.add(one)
@@ -113,14 +110,14 @@ var tests = []test{
 		got, err := s.Totals(s.ctx, "acme", monday, monday)
 		conformance.OK(s, err)
 		if len(got) != 1 || got[0].Cost < usage.MaxCost {
-			s.Fatalf("two costs of a billion are %+v", got)
+			s.Fatalf("the totals of two costs of a billion are %+v", got)
 		}
 	}},
-	{"accounts are apart, also where one's name begins with another's", func(s *suite) {
+	{"accounts are counted separately, even if one name is a prefix of another", func(s *suite) {
 		s.add(s.record("acme", "a", monday), s.record("acme.co", "a", monday), s.record("acme-2", "a", monday))
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(1)})
 	}},
-	{"totals are in the order of day and model, the days at both ends included", func(s *suite) {
+	{"totals are sorted by day and model and include both days", func(s *suite) {
 		s.add(s.record("acme", "b", wednesday), s.record("acme", "b", monday), s.record("acme", "a/x", tuesday),
 			s.record("acme", "a", tuesday), s.record("acme", "a#x", tuesday))
 		s.totals("acme", monday, wednesday,
@@ -136,28 +133,28 @@ var tests = []test{
 		s.totals("acme", "2026-02-05", "2026-12-31")
 		s.totals("acme", wednesday, monday)
 	}},
-	{"no records are no error", func(s *suite) {
+	{"adding no records succeeds", func(s *suite) {
 		s.add()
 		s.totals("acme", monday, monday)
 	}},
-	{"a record that is added again counts once", func(s *suite) {
+	{"a record that is added twice counts once", func(s *suite) {
 		record := s.record("acme", "a", monday)
 		s.add(record)
 		s.add(record)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(1)})
 	}},
-	{"a record that is added again among others counts once, and the others count", func(s *suite) {
+	{"a repeated record among new ones counts once", func(s *suite) {
 		first, second, third := s.record("acme", "a", monday), s.record("acme", "a", monday), s.record("acme", "a", monday)
 		s.add(first, second)
 		s.add(second, third, first)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(3)})
 	}},
-	{"a record that stands twice in one call counts once", func(s *suite) {
+	{"a duplicate record within one call counts once", func(s *suite) {
 		record := s.record("acme", "a", monday)
 		s.add(record, record)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(1)})
 	}},
-	{"many records in one call all count", func(s *suite) {
+	{"every record of a large call counts", func(s *suite) {
 		const models, each = 30, 20
 		var records []usage.Record
 		for i := range models * each {
@@ -171,13 +168,13 @@ var tests = []test{
 		}
 		s.totals("acme", monday, monday, want...)
 	}},
-	{"a record of a call without tokens counts the call", func(s *suite) {
+	{"a record without tokens counts as a request", func(s *suite) {
 		record := s.record("acme", "a", monday)
 		record.Counts = usage.Counts{Requests: 1}
 		s.add(record)
 		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: usage.Counts{Requests: 1}})
 	}},
-	{"of many that add at once, each counts, and each once", func(s *suite) {
+	{"concurrent records count exactly once", func(s *suite) {
 		const racers = 12
 		shared := s.record("acme", "a", monday)
 		own := make([]usage.Record, racers)
