@@ -303,7 +303,7 @@ func TestKeysOfADeployWithoutAccess(t *testing.T) {
 	}
 	for _, c := range []struct{ region, says string }{
 		{"AWS_REGION=", "no region of AWS is chosen: set AWS_REGION"},
-		{"AWS_REGION=eu-central-1", "there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"},
+		{"AWS_REGION=eu-central-1", "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"},
 	} {
 		ended, err := program.Run(bounded(t), append(nowhere, c.region), "keys", "create", "--stage", "prod", "--account",
 			"acme")

@@ -25,18 +25,18 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// savedSettings are the files of the data folder that belong to its records. Other secrets
-// would invalidate all links and cursors.
+// savedSettings lists the files of the data folder that a backup includes. Without these secrets
+// all links and cursors would become invalid.
 var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, signersName}
 
 // backupCommand saves the data folder, even while a server uses it.
 type backupCommand struct {
 	dataFlag
-	To     string `arg:"" placeholder:"FOLDER" help:"Target: a folder that is not the server's, or s3://BUCKET/PREFIX."`
-	Reread bool   `help:"Check the files of earlier backups there, and replace damaged ones."`
+	To     string `arg:"" placeholder:"FOLDER" help:"Target: a folder outside the data folder, or s3://BUCKET/PREFIX."`
+	Reread bool   `help:"Check the files of earlier backups in the target and replace damaged ones."`
 }
 
-func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
+func (c *backupCommand) Run(ctx context.Context, out *command.Invocation) error {
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -71,22 +71,21 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 		NewID:   rand.Text,
 	}.Save(ctx)
 	if err != nil {
-		return fmt.Errorf("%s has no new backup: %w", c.To, err)
+		return fmt.Errorf("back up to %s: %w", c.To, err)
 	}
 	if out.JSON {
 		return out.Print(report)
 	}
 	if report.Damaged > 0 {
-		fmt.Fprintf(out.Err, "%d parts of earlier backups were damaged, and are replaced if needed.\n", report.Damaged)
+		fmt.Fprintf(out.Err, "%d files of earlier backups were damaged; the needed ones were replaced.\n", report.Damaged)
 	}
-	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %s (%s). %s of it are new.\n", c.To,
+	fmt.Fprintf(out.Out, "Saved to %s in %s: the database (%s) and %s (%s); %s are new.\n", c.To,
 		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
 		english.Plural(int(report.Blobs), "file", ""), humanize.Bytes(uint64(report.Bytes)),
 		humanize.Bytes(uint64(report.Database.Size+report.NewBytes)))
 	return nil
 }
 
-// snapshot writes a checked copy of the database to the path, which must not exist.
 func (c *backupCommand) snapshot(ctx context.Context, into string) error {
 	return sqlite.Snapshot(ctx, c.database(), into)
 }
@@ -103,11 +102,11 @@ func removeLeftWork(data string) {
 
 type restoreCommand struct {
 	dataFlag
-	From  string `arg:"" placeholder:"FOLDER" help:"The backup: a folder, or s3://BUCKET/PREFIX."`
-	Check bool   `help:"Only read all of the backup, and say whether it is whole."`
+	From  string `arg:"" placeholder:"FOLDER" help:"Backup: a folder, or s3://BUCKET/PREFIX."`
+	Check bool   `help:"Only read the backup and check that it is complete."`
 }
 
-func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
+func (c *restoreCommand) Run(ctx context.Context, out *command.Invocation) error {
 	store, err := openBackup(ctx, c.From)
 	if err != nil {
 		return err
@@ -118,17 +117,17 @@ func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
 	}
 	if c.Check {
 		if err := backup.Verify(ctx, store, manifest); err != nil {
-			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces damaged parts", c.From, err)
+			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces damaged files", c.From, err)
 		}
-		return c.tell(out, "The backup of %s is whole: the records (%s) and %s (%s).\n", manifest)
+		return c.tell(out, "The backup of %s is complete: the database (%s) and %s (%s).\n", manifest)
 	}
 	if err := c.restore(ctx, store, manifest); err != nil {
 		return err
 	}
-	return c.tell(out, "Restored as of %s: the records (%s) and %s (%s).\n", manifest)
+	return c.tell(out, "Restored the backup of %s: the database (%s) and %s (%s).\n", manifest)
 }
 
-func (c *restoreCommand) tell(out *command.Session, text string, m backup.Manifest) error {
+func (c *restoreCommand) tell(out *command.Invocation, text string, m backup.Manifest) error {
 	if out.JSON {
 		return out.Print(m)
 	}
@@ -146,7 +145,7 @@ func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m bac
 	}
 	lock, err := lockFolder(c.Data)
 	if err != nil {
-		return fmt.Errorf("a restore is for a server that is stopped: %w", err)
+		return fmt.Errorf("stop the server before a restore: %w", err)
 	}
 	defer lock.release()
 	defer func() { err = errors.Join(err, giveToOwner(c.Data, true)) }()
@@ -158,23 +157,23 @@ func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m bac
 		return err
 	}
 	if err := sqlite.Present(c.database()); err == nil {
-		// A restore that was broken off after its last step.
+		// The previous restore was interrupted after its last step.
 		return os.Remove(restoringFile(c.Data))
 	}
 	_, err = backup.Restore(ctx, store, m, backup.Target{Blobs: blobs, Setting: c.setting, Records: c.place})
 	if err != nil {
-		return fmt.Errorf("the restore is not complete; run it again to continue: %w", err)
+		return fmt.Errorf("the restore is incomplete, run it again to continue: %w", err)
 	}
 	return os.Remove(restoringFile(c.Data))
 }
 
-// begin notes in the data folder that it is being made, so that no server starts with
-// half of it. The folder must hold no service yet, or a part of the same backup.
+// begin marks the data folder as being restored, so that no server starts with an incomplete copy.
+// The folder must be empty or hold an incomplete restore of the same backup.
 func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 	begun, err := os.ReadFile(restoringFile(c.Data))
 	if err == nil {
 		if string(begun) != m.ID {
-			return fmt.Errorf("%s holds part of another backup: empty it, or name another folder by --data", c.Data)
+			return fmt.Errorf("%s holds a part of another backup: empty it, or set --data to another folder", c.Data)
 		}
 		return nil
 	}
@@ -186,7 +185,7 @@ func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 		return err
 	}
 	if blobs || !errors.Is(sqlite.Present(c.database()), integrity.ErrNone) {
-		return fmt.Errorf("%s holds a service already: name an empty folder by --data", c.Data)
+		return fmt.Errorf("%s already holds data: set --data to an empty folder", c.Data)
 	}
 	return durable.Write(restoringFile(c.Data), strings.NewReader(m.ID), nil)
 }
@@ -195,22 +194,22 @@ func (c *restoreCommand) place(ctx context.Context, snapshot io.Reader) error {
 	return sqlite.Place(ctx, c.database(), snapshot)
 }
 
-// setting keeps a file of the backup in the data folder.
+// setting writes a settings file of the backup to the data folder.
 func (c *restoreCommand) setting(_ context.Context, name string, content io.Reader) error {
 	for _, known := range savedSettings {
 		if name == known {
 			return durable.Write(filepath.Join(c.Data, name), content, nil)
 		}
 	}
-	return nil // of a later version of the program, which this one has no use for
+	return nil // written by a later version of the program
 }
 
 const restoringName = "restoring"
 
-// restoringFile is in the data folder while a restore is not complete. It has the id of the backup.
+// restoringFile returns the path of a file that exists while a restore is incomplete. It holds the
+// id of the backup.
 func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
-// checkNotRestoring fails if the data folder is half of a backup.
 func checkNotRestoring(data string) error {
 	_, err := os.Stat(restoringFile(data))
 	switch {
@@ -219,7 +218,7 @@ func checkNotRestoring(data string) error {
 	case err != nil:
 		return err
 	}
-	return fmt.Errorf("%s was not restored to the end: run \"cutroom restore\" again with the same backup", data)
+	return fmt.Errorf("the restore of %s is incomplete: run \"cutroom restore\" again with the same backup", data)
 }
 
 func openBackup(ctx context.Context, name string) (backup.Opener, error) {
@@ -232,8 +231,8 @@ func openBackup(ctx context.Context, name string) (backup.Opener, error) {
 	return diskblob.NewView(name)
 }
 
-// openStore opens a store to write a backup; release closes it. Only one process at a time writes to a
-// folder.
+// openStore opens a store for writing a backup; release closes it. Only one process at a time can
+// write to a folder.
 func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
 	if strings.HasPrefix(name, bucketScheme) {
 		store, err := openBucket(ctx, name)
@@ -244,7 +243,7 @@ func openStore(ctx context.Context, name string) (store backup.Store, release fu
 	}
 	lock, err := lockFolder(name)
 	if err != nil {
-		return nil, nil, fmt.Errorf("another backup is being made: %w", err)
+		return nil, nil, fmt.Errorf("another backup is running: %w", err)
 	}
 	if store, err = diskblob.Open(name); err != nil {
 		lock.release()
@@ -253,13 +252,12 @@ func openStore(ctx context.Context, name string) (store backup.Store, release fu
 	return store, lock.release, nil
 }
 
-// bucketScheme begins the names of backups that are in a bucket.
 const bucketScheme = "s3://"
 
 func openBucket(ctx context.Context, name string) (backup.Store, error) {
 	bucket, prefix, _ := strings.Cut(strings.Trim(strings.TrimPrefix(name, bucketScheme), "/"), "/")
 	if bucket == "" || prefix != "" && blob.CheckName(prefix) != nil {
-		return nil, fmt.Errorf("%s is not s3://BUCKET/PREFIX with a prefix of letters, digits, '/', '.', '_' and '-'", name)
+		return nil, fmt.Errorf("%s must be s3://BUCKET/PREFIX with a prefix of letters, digits, '/', '.', '_' and '-'", name)
 	}
 	settings, err := deployer(ctx)
 	if err != nil {
@@ -268,7 +266,7 @@ func openBucket(ctx context.Context, name string) (backup.Store, error) {
 	return backup.Below(s3blob.New(settings, bucket), prefix), nil
 }
 
-// checkApart fails if a backup is within the data folder, or around it.
+// checkApart returns an error if one of the folders contains the other.
 func checkApart(data, kept string) error {
 	if strings.HasPrefix(kept, bucketScheme) {
 		return nil
@@ -283,7 +281,7 @@ func checkApart(data, kept string) error {
 	return err
 }
 
-// within reports whether a path is a folder or below it.
+// within reports whether path is folder or below it.
 func within(folder, path string) (bool, error) {
 	folder, err := resolved(folder)
 	if err != nil {
@@ -296,7 +294,7 @@ func within(folder, path string) (bool, error) {
 	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../"), nil
 }
 
-// resolved returns an absolute path without links, as far as it exists.
+// resolved returns the absolute path with the symbolic links of its existing part resolved.
 func resolved(path string) (string, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {

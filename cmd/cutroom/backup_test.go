@@ -152,7 +152,7 @@ func TestRefusedBackups(t *testing.T) {
 		{"must be separate folders", []string{"backup", filepath.Dir(data)}},
 		{"such as mine", []string{"backup", other}},
 		{"no backup", []string{"restore", other}},
-		{"there is no file or folder", []string{"restore", filepath.Join(other, "none")}},
+		{"does not exist", []string{"restore", filepath.Join(other, "none")}},
 		{"is in use", []string{"restore", kept}},
 		{"PREFIX", []string{"backup", "s3://"}},
 		{"PREFIX", []string{"backup", "s3://bucket/../up"}},

@@ -20,18 +20,18 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// budgetsCommand manages the budgets of accounts and keys (docs/contract/budgets.md), in the same place
-// as keysCommand. Servers notice a change within a minute.
+// budgetsCommand manages the budgets of accounts and keys (docs/contract/budgets.md), in the data
+// folder or in AWS like keysCommand. Servers notice a change within a minute.
 type budgetsCommand struct {
-	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and of its keys, with their use."`
+	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and its keys, with the amounts used."`
 	Set    budgetsSet    `cmd:"" help:"Set the budget of an account or a key for a day or a month."`
-	Delete budgetsDelete `cmd:"" help:"Delete a budget, which then limits nothing."`
+	Delete budgetsDelete `cmd:"" help:"Delete a budget."`
 }
 
 type budgetFlags struct {
 	keysFlags
 	Account string `required:"" help:"Account (organisation) of the budget."`
-	Key     string `placeholder:"ID" help:"Id of a key, for a budget of only that key; by default it is the account's."`
+	Key     string `placeholder:"ID" help:"Id of a key, for a budget of that key; by default the budget is the account's."`
 	Period  string `required:"" enum:"day,month" help:"Period: day or month, by the calendar in UTC."`
 	Unit    string `default:"cost" enum:"cost,tokens,jobs,session_seconds" help:"Counted unit: ${enum}."`
 }
@@ -42,12 +42,12 @@ func (f budgetFlags) id() budget.ID {
 
 type budgetsSet struct {
 	budgetFlags
-	Limit   string  `required:"" placeholder:"AMOUNT" help:"Amount: cost in the currency of the catalog, such as 12.50, anything else an integer."`
-	WarnURL *string `placeholder:"URL" help:"URL that receives a signed POST when 80 and 100 percent are used, like the webhook of a job: https, of the public internet; empty for no warnings. Without it, the URL of the budget stays."`
+	Limit   string  `required:"" placeholder:"AMOUNT" help:"Amount: for cost in the currency of the catalog, such as 12.50; otherwise an integer."`
+	WarnURL *string `placeholder:"URL" help:"URL that receives a signed POST when 80 and 100 percent are used: a public https URL as for job webhooks, or empty for no warnings. Without this flag the URL does not change."`
 	webhookFlags
 }
 
-func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
+func (c *budgetsSet) Run(ctx context.Context, out *command.Invocation) error {
 	id := c.id()
 	limit, err := id.Unit.ParseAmount(c.Limit)
 	if err != nil {
@@ -71,7 +71,7 @@ func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
 	})
 }
 
-// checkWarnURL fails if the URL shows that messages to it are forbidden.
+// checkWarnURL returns an error if webhooks may not be sent to the URL.
 func (c *budgetsSet) checkWarnURL() error {
 	if c.WarnURL == nil || *c.WarnURL == "" {
 		return nil
@@ -81,7 +81,7 @@ func (c *budgetsSet) checkWarnURL() error {
 		err = targets.CheckURL(*c.WarnURL)
 	}
 	if err == nil && utf8.RuneCountInString(*c.WarnURL) > webhook.MaxURL {
-		err = fmt.Errorf("the URL is longer than %d characters", webhook.MaxURL)
+		err = fmt.Errorf("it is longer than %d characters", webhook.MaxURL)
 	}
 	if err != nil {
 		return fmt.Errorf("--warn-url: %w", err)
@@ -94,7 +94,7 @@ type budgetsList struct {
 	Account string `required:"" help:"Account (organisation) whose budgets to list."`
 }
 
-func (c *budgetsList) Run(ctx context.Context, out *command.Session) error {
+func (c *budgetsList) Run(ctx context.Context, out *command.Invocation) error {
 	return c.withRecords(ctx, func(r managed) error {
 		budgets, err := r.budgets.Budgets(ctx, c.Account)
 		if err != nil {
@@ -110,20 +110,20 @@ func (c *budgetsList) Run(ctx context.Context, out *command.Session) error {
 
 type budgetsDelete struct{ budgetFlags }
 
-func (c *budgetsDelete) Run(ctx context.Context, out *command.Session) error {
+func (c *budgetsDelete) Run(ctx context.Context, out *command.Invocation) error {
 	return c.withRecords(ctx, func(r managed) error {
 		err := r.budgets.Delete(ctx, audit.Operator(time.Now()), c.id())
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("there is no such budget of %s", cmp.Or(c.Key, c.Account))
 		}
 		if err == nil && !out.JSON {
-			fmt.Fprintln(out.Out, "The budget is deleted; it limits nothing any more within a minute.")
+			fmt.Fprintln(out.Out, "The budget is deleted. Servers stop applying it within a minute.")
 		}
 		return err
 	})
 }
 
-// checkKey fails if a budget is of a key that the account does not have.
+// checkKey returns an error if the budget is for a key that the account does not have.
 func (r managed) checkKey(ctx context.Context, id budget.ID) error {
 	if id.Key == "" {
 		return nil
@@ -150,7 +150,7 @@ type budgetView struct {
 	WarnURL   string      `json:"warn_url,omitempty"`
 }
 
-func printBudgets(out *command.Session, states []budget.State) error {
+func printBudgets(out *command.Invocation, states []budget.State) error {
 	table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
 	if !out.JSON {
 		fmt.Fprintln(table, "SCOPE\tPERIOD\tUNIT\tLIMIT\tUSED\tREMAINING\tRESETS\tWARNS")

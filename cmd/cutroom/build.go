@@ -37,8 +37,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// build builds the server in stages. Each needs the earlier ones. Stages that only read settings come
-// first, so that a wrong setting changes nothing.
+// build builds the server in stages, each of which needs the earlier ones. Stages that only read
+// settings run first, so an invalid setting changes nothing on disk.
 func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks) error {
 	var err error
 	if s.traces, err = tracing.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
@@ -72,10 +72,10 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	return s.buildMedia(c, p)
 }
 
-// scratchName is the engines' working folder in the data folder.
+// scratchName is the name of the engines' working folder in the data folder.
 const scratchName = "scratch"
 
-// parts are shared by the stages of a server.
+// parts holds values that the stages share.
 type parts struct {
 	live        *catalog.Live
 	catalogFile catalog.File
@@ -90,11 +90,11 @@ type parts struct {
 
 	// openData sets these.
 	secret []byte
-	// scratch is the engines' working folder; its path is absolute.
+	// scratch is the absolute path of the engines' working folder.
 	scratch string
 	// signer is nil if results are not signed.
 	signer worker.Signer
-	// verifier verifies files, whether results are signed or not.
+	// verifier verifies files, even if results are not signed.
 	verifier *verifying.Reader
 
 	// buildServices sets these.
@@ -107,7 +107,7 @@ type parts struct {
 	failures      *ratelimit.Failures
 }
 
-// newParts reads the settings and finds the tools that they need.
+// newParts reads the settings and finds the tools that they require.
 func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts, error) {
 	p := &parts{}
 	var err error
@@ -166,8 +166,8 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	return err
 }
 
-// openFolder opens the clock, the records and the blobs of the data folder, and
-// empties the folder for engines.
+// openFolder opens the clock, the records and the blobs of the data folder, and empties the
+// engines' working folder.
 func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineClocks, p *parts) (err error) {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	// The server can then start and delete files even on a full disk.
+	// With a reserve the server can start and delete files even on a full disk.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
@@ -191,7 +191,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
-	// The first start has made the blobs.
+	// On the first start the blob folder exists only now.
 	if err := s.lock.lockEntries(c.Data); err != nil {
 		return err
 	}
@@ -203,16 +203,17 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if err := os.MkdirAll(p.scratch, 0o700); err != nil {
 		return err
 	}
-	// It may be a link to a folder that another server has too.
+	// The folder may be a symbolic link to a folder that another server uses.
 	if err := s.lock.lockFolderItself(p.scratch); err != nil {
 		return fmt.Errorf("the folder %s is in use by another server: %w", p.scratch, err)
 	}
-	// In a container nothing else may be writable.
+	// In a container no other folder may be writable.
 	p.tools.Folder = p.scratch
 	return emptyScratch(p.scratch)
 }
 
-// buildServices makes the services on the records: jobs, files, keys, webhooks, and the sweepers.
+// buildServices builds the services that use the records: jobs, files, keys, webhooks and the
+// sweepers.
 func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	now, settled := s.clock.Now, s.clock.Settled
 	machine, err := boottime.Open()
@@ -331,7 +332,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	}
 }
 
-// buildMedia makes the media service: the API, the console and realtime sessions.
+// buildMedia builds the media service: the API, the console and realtime sessions.
 func (s *server) buildMedia(c *devCommand, p *parts) error {
 	pages, err := newConsole(p.catalog, int64(c.MaxUpload), s.gateway.listener.Addr(), c.PublicInferenceURL)
 	if err != nil {

@@ -9,18 +9,17 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// callerFlags name the proxies that are trusted to report a call's origin.
 type callerFlags struct {
-	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses, and blocks such as 10.1.0.0/16, of the proxies in front, whose X-Forwarded-For says where a call comes from, with commas between them (${env})."`
+	TrustedProxies []string `env:"CUTROOM_TRUSTED_PROXIES" help:"Addresses of trusted reverse proxies, separated by commas, or blocks such as 10.1.0.0/16; the client's address is taken from their X-Forwarded-For (${env})."`
 }
 
-// callers finds out the origin of calls.
+// callers finds the client addresses of requests.
 type callers struct {
 	// proxies are the proxies whose X-Forwarded-For is trusted.
 	proxies []netip.Prefix
 }
 
-// newCallers parses the setting: addresses, and blocks of addresses.
+// newCallers parses the setting, a list of addresses and address blocks.
 func newCallers(proxies []string) (callers, error) {
 	var c callers
 	for _, proxy := range proxies {
@@ -38,7 +37,7 @@ func newCallers(proxies []string) (callers, error) {
 	return c, nil
 }
 
-// named puts the caller's address into the context of each request.
+// named puts the client's address into the context of each request.
 func (c callers) named(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))

@@ -8,13 +8,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// checkBlobs compares the blobs with the records while the server serves, as its time grows with their
-// number. It sets aside blobs without a record, mostly of interrupted uploads, and counts missing blobs.
+// checkBlobs compares the blobs with the records. It sets aside blobs without a record, mostly from
+// interrupted uploads, and counts missing blobs. It takes longer the more blobs there are, so it
+// runs while the server serves.
 func (s *server) checkBlobs(ctx context.Context) {
 	defer s.blobs.ForgetNewcomers()
 	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
 	if unknown > 0 {
-		s.logger.Warn("files that no record knows were set aside; cutroom doctor --repair lists them", "blobs", unknown,
+		s.logger.Warn("set aside files without a record; cutroom doctor --repair lists them", "blobs", unknown,
 			"kept_for", s.keepUnknown)
 	}
 	if err != nil && ctx.Err() == nil {
@@ -26,12 +27,12 @@ func (s *server) checkBlobs(ctx context.Context) {
 	case err != nil:
 		s.logger.Error("cannot look for missing files", "error", err)
 	case missing > 0:
-		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup",
+		s.logger.Error("files or results in the database are missing; restore the blobs folder from a backup",
 			"blobs", missing)
 	}
 }
 
-// countMissing counts the blobs that records refer to and that are missing.
+// countMissing returns the number of missing blobs that records refer to.
 func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
 	for name, err := range s.records.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
 		if err != nil {

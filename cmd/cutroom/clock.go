@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machineClocks are the machine's clocks: the wall clock, which can be set, and the
-// time since boot, which cannot.
+// machineClocks holds the machine's clocks: the wall clock, which can be set, and the time since
+// boot, which cannot.
 type machineClocks struct {
 	wall    func() time.Time
 	elapsed func() time.Duration
@@ -25,7 +25,8 @@ func clocksOfMachine() (machineClocks, error) {
 	return machineClocks{time.Now, started.Now, started.Boot()}, nil
 }
 
-// openClock returns the server's clock. It continues from the time of the last stop.
+// openClock returns the server's clock. It continues from the time at which the server last
+// stopped.
 func openClock(f dataFlag, m machineClocks, logger *slog.Logger) (*clock.Clock, error) {
 	return clock.Open(clock.Config{
 		Wall: m.wall, Elapsed: m.elapsed, Boot: m.boot, Path: filepath.Join(f.Data, "clock"), Logger: logger,

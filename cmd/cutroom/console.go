@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// newConsole makes this server's console. Browsers reach the gateway at gatewayURL,
-// or, if that is "", at the gateway's port on the console's host.
+// newConsole builds this server's console. Browsers reach the gateway at gatewayURL. If gatewayURL
+// is empty, they use the console's host with the gateway's port.
 func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr,
 	gatewayURL string) (*console.Console, error) {
 	settings := console.Settings{

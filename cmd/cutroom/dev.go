@@ -28,43 +28,43 @@ type devCommand struct {
 	webhookFlags
 	signingFlags
 	Addr        string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
-	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto is that one, if its port is free and libvpx is there, and off disables it (${env})."`
-	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"IP addresses that clients of live video use in place of this machine's own, with commas between them, or stun:HOST:PORT, a STUN server that is asked for it (${env})."`
-	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, with commas between them (${env})."`
+	RTCAddr     string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto uses 127.0.0.1:8082 if its port is free and libvpx is installed; off disables it (${env})."`
+	RTCPublic   []string     `env:"CUTROOM_RTC_PUBLIC" help:"Public IP addresses for clients of live video, separated by commas, or stun:HOST:PORT to ask a STUN server; by default this machine's addresses (${env})."`
+	RTCTURN     []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers for clients of live video, such as turns:turn.example.com:443?transport=tcp, separated by commas (${env})."`
 	RTCSecret   string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret of the TURN servers, shared with this server, 16 bytes or more (${env})."`
 	DevKey      string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Largest size of an uploaded file (${env})."`
-	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Uploads in progress at once, of all accounts together (${env})."`
-	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default a fiftieth of the disk or 1GiB, whichever is more, but at most a tenth (${env})."`
-	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Edits of videos, and of images, that one account may run at once; 0 is half of the processors, or 1 with an engine server (${env})."`
-	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * allows any (${env})."`
+	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Limit on concurrent uploads of all accounts together (${env})."`
+	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"Disk space that uploads and new records leave free; by default 2 percent of the disk or 1GiB, whichever is more, but at most 10 percent (${env})."`
+	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Video edits, and image edits, that one account may run at the same time; 0 means half of the processors, or 1 with an engine server (${env})."`
+	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, separated by commas; * allows any (${env})."`
 	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"Engine for media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"Engine for live video: preview, or the URL of an engine server; by default the same as --engine (${env})."`
 	EngineKey   string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface, or for a proxy in front of ComfyUI (${env})."`
 	UnknownDays int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days to keep files that were set aside because they have no record (${env})."`
-	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Lowest level that is logged: debug, info (a line for every request), warn or error. On a terminal, successful reads are at debug (${env})."`
+	LogLevel    slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"Lowest level that is logged: debug, info (a line for every request), warn or error; on a terminal, successful reads are logged only at debug (${env})."`
 
-	// readAlong reports that the log is shown to a person.
+	// readAlong reports that a person reads the log.
 	readAlong bool
 }
 
-// Validate refuses settings that would fail later.
+// Validate rejects settings that would fail later.
 func (c *devCommand) Validate() error {
 	if c.Workers < 0 || c.Workers > 256 {
-		return fmt.Errorf("CUTROOM_WORKERS: %d is not 0 to 256", c.Workers)
+		return fmt.Errorf("CUTROOM_WORKERS: %d must be 0 to 256", c.Workers)
 	}
 	if c.UnknownDays < 1 || c.UnknownDays > 3650 {
-		return fmt.Errorf("CUTROOM_UNKNOWN_DAYS: %d is not 1 to 3650", c.UnknownDays)
+		return fmt.Errorf("CUTROOM_UNKNOWN_DAYS: %d must be 1 to 3650", c.UnknownDays)
 	}
 	if c.Uploads < 1 || c.Uploads > 100_000 {
-		return fmt.Errorf("CUTROOM_UPLOADS: %d is not 1 to 100000", c.Uploads)
+		return fmt.Errorf("CUTROOM_UPLOADS: %d must be 1 to 100000", c.Uploads)
 	}
 	if c.BatchCalls < 1 || c.BatchCalls > 1000 {
-		return fmt.Errorf("CUTROOM_BATCH_CALLS: %d is not 1 to 1000", c.BatchCalls)
+		return fmt.Errorf("CUTROOM_BATCH_CALLS: %d must be 1 to 1000", c.BatchCalls)
 	}
 	if c.InferenceMemory < minInferenceMemory {
-		return fmt.Errorf("CUTROOM_INFERENCE_MEMORY: it is less than %s", humanize.IBytes(minInferenceMemory))
+		return fmt.Errorf("CUTROOM_INFERENCE_MEMORY: must be at least %s", humanize.IBytes(minInferenceMemory))
 	}
 	origins, err := setting.Origins(c.Origins)
 	if err != nil {
@@ -75,25 +75,25 @@ func (c *devCommand) Validate() error {
 		return err
 	}
 	if c.Secret != "" && len(c.Secret) < minSecret {
-		return fmt.Errorf("CUTROOM_SECRET: it is shorter than %d bytes", minSecret)
+		return fmt.Errorf("CUTROOM_SECRET: must have at least %d bytes", minSecret)
 	}
 	if c.Data == "" {
-		return fmt.Errorf("CUTROOM_DATA: it is empty")
+		return fmt.Errorf("CUTROOM_DATA: must not be empty")
 	}
 	if c.Addr == "" {
-		return fmt.Errorf("CUTROOM_ADDR: it is empty")
+		return fmt.Errorf("CUTROOM_ADDR: must not be empty")
 	}
 	if c.InferenceAddr == "" {
-		return fmt.Errorf("CUTROOM_INFERENCE_ADDR: it is empty")
+		return fmt.Errorf("CUTROOM_INFERENCE_ADDR: must not be empty")
 	}
 	if _, ok := console.Origin(c.PublicInferenceURL); c.PublicInferenceURL != "" && !ok {
-		return fmt.Errorf("CUTROOM_PUBLIC_INFERENCE_URL: %q is not a URL such as https://llm.example.com",
+		return fmt.Errorf("CUTROOM_PUBLIC_INFERENCE_URL: %q must be a URL such as https://llm.example.com",
 			c.PublicInferenceURL)
 	}
 	return nil
 }
 
-func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
+func (c *devCommand) Run(ctx context.Context, out *command.Invocation) error {
 	httpserver.SpareProcessor()
 	c.readAlong = out.ShowsErr()
 	logger := newLogger(out, c.LogLevel)
@@ -112,22 +112,21 @@ func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
 	if err := server.run(ctx); err != nil || out.JSON {
 		return err
 	}
-	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept; the next start continues them.")
+	fmt.Fprintln(out.Out, "Stopped. Jobs and results are kept, and the next start continues the jobs.")
 	return nil
 }
 
-// keepUnknown returns how long blobs without a record are kept.
 func (c *devCommand) keepUnknown() time.Duration {
 	return time.Duration(c.UnknownDays) * 24 * time.Hour
 }
 
-// workers returns how many jobs of a lane run at once.
+// workers returns the number of jobs that a lane runs at the same time.
 func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
 }
 
-// spare returns the number of extra slots for a lane's jobs, for accounts that use no slot there. It
-// is two, so that two accounts cannot block the others. With engine servers it is 0.
+// spare returns the number of extra slots of a lane for accounts that use no slot of it. There are
+// two, so that two accounts cannot block the others. With engine servers there are none.
 func (c *devCommand) spare() int {
 	if engines.Parse(c.Engine).BuiltIn() {
 		return 2

@@ -15,16 +15,15 @@ import (
 	"time"
 )
 
-// devAccount is the account of the development key.
 const devAccount = "dev"
 
-// ensureDevKey returns a development key that works: the one of the setting, or the one in the data folder,
-// or a new one. A key in the data folder that was revoked is replaced.
+// ensureDevKey returns a working development key: the key from the setting, the key in the data
+// folder or a new key. It replaces a key in the data folder that was revoked.
 func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, now time.Time) (string, error) {
 	if c.DevKey != "" {
 		works, err := ensureKey(ctx, store, c.DevKey, now)
 		if err == nil && !works {
-			err = errors.New("the key was revoked; choose another")
+			err = errors.New("the key was revoked, choose another")
 		}
 		if err != nil {
 			return "", fmt.Errorf("CUTROOM_DEV_KEY: %w", err)
@@ -46,16 +45,15 @@ func ensureDevKey(ctx context.Context, c *devCommand, store credential.Store, no
 		return "", err
 	}
 	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keep the development key: %w", err)
+		return "", fmt.Errorf("write the development key: %w", err)
 	}
 	_, err = ensureKey(ctx, store, secret, now)
 	return secret, err
 }
 
 const (
-	// fewestCharacters is the least length of the random part of a development key
-	// if other machines reach the server, and fewestKinds the least number of
-	// different characters in it. Anything below is a word rather than a key.
+	// If other machines can reach the server, the random part of a development key must have this
+	// many characters, and this many different ones. A shorter key can be guessed.
 	fewestCharacters, fewestKinds = 20, 10
 )
 
@@ -69,24 +67,24 @@ func isWeakKey(secret string) bool {
 	return len(random) < fewestCharacters || len(kinds) < fewestKinds
 }
 
-// warnOfKey warns of a weak key if other machines reach the server.
+// warnOfKey logs a warning if the key is weak and other machines can reach the server.
 func (s *server) warnOfKey(c *devCommand) {
 	isOpen := !isLoopback(s.listener.Addr()) || !isLoopback(s.gateway.listener.Addr())
 	if isOpen && c.DevKey != "" && isWeakKey(c.DevKey) {
 		s.logger.Warn(
-			"CUTROOM_DEV_KEY can be guessed, and other machines reach this server: leave it out, and a strong one is made")
+			"CUTROOM_DEV_KEY can be guessed and other machines can reach this server: unset it to generate a strong key")
 	}
 }
 
-// ensureKey stores a development key if it is not there yet, and reports whether it
-// works: a revoked key stays revoked.
+// ensureKey stores a development key unless it is stored already. works is false if the key was
+// revoked.
 func ensureKey(ctx context.Context, store credential.Store, secret string, now time.Time) (works bool, err error) {
 	key, err := credential.NewKey(secret, devAccount, credential.DevTier, "development key", now)
 	if err != nil {
 		return false, err
 	}
 	key.Admin = true
-	// It is looked up first, because nothing can be written to a full disk.
+	// Look up the key first, because a full disk cannot be written to.
 	known, err := store.FindKey(ctx, key.Hash)
 	if fault.Is(err, fault.NotFound) {
 		if err := store.CreateKey(ctx, audit.Operator(key.CreatedAt), key); !fault.Is(err, fault.Conflict) {
@@ -95,7 +93,7 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 		known, err = store.FindKey(ctx, key.Hash)
 	}
 	if err == nil && known.Account != devAccount {
-		err = fmt.Errorf("the key is the account %s's already; choose another", known.Account)
+		err = fmt.Errorf("the key already belongs to the account %s, choose another", known.Account)
 	}
 	return err == nil && known.Works(now), err
 }

@@ -204,7 +204,7 @@ func TestStartOnAFullDisk(t *testing.T) {
 func TestHealthNoticesAFolderThatIsGone(t *testing.T) {
 	t.Parallel()
 	for name, reason := range map[string]string{"blobs": "Files cannot be written.",
-		"scratch": "Jobs cannot be worked on."} {
+		"scratch": "Jobs cannot be processed."} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			data := t.TempDir()

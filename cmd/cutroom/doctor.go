@@ -9,19 +9,18 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// doctorCommand checks Cutroom's needs on this machine. It has the flags of dev, so that it checks the
-// same things.
+// doctorCommand checks this machine. It has the flags of dev, so it checks with the same settings.
 type doctorCommand struct {
 	Server devCommand `embed:""`
 	repairFlags
 }
 
 func (doctorCommand) Help() string {
-	return "It uses the settings of \"cutroom dev\". Without --repair it changes nothing, and ends with exit code 1 if " +
-		"something fails."
+	return "It uses the settings of \"cutroom dev\". Without --repair it changes nothing. It exits with code 1 if " +
+		"a check fails."
 }
 
-// The states of a finding. A warning concerns something that not everybody needs.
+// States of a finding. A warning concerns something that only some users need.
 const (
 	fine    = "ok"
 	warning = "warn"
@@ -32,26 +31,24 @@ type finding struct {
 	Check  string `json:"check"`
 	State  string `json:"state"`
 	Detail string `json:"detail"`
-	// Mend is the advice, or "".
-	Mend string `json:"mend,omitempty"`
+	Mend   string `json:"mend,omitempty"`
 }
 
 const checkTime = 10 * time.Second
 
 type examination struct {
-	settings *devCommand
-	session  *command.Session
+	settings   *devCommand
+	invocation *command.Invocation
 }
 
 type check func(context.Context, examination) []finding
 
-// checks are in display order.
 var checks = []check{
 	checkFFmpeg, checkLiveVideo, checkSigning, checkData, checkRecords, checkAddresses, checkNetwork, checkSecrets,
 	checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
 }
 
-func (c *doctorCommand) Run(ctx context.Context, s *command.Session) error {
+func (c *doctorCommand) Run(ctx context.Context, s *command.Invocation) error {
 	if c.Repair {
 		return c.repairWith(ctx, s)
 	}
@@ -74,12 +71,12 @@ func (c *doctorCommand) Run(ctx context.Context, s *command.Session) error {
 		}
 	}
 	if failures > 0 {
-		return fmt.Errorf("%d of %d checks have failed", failures, all)
+		return fmt.Errorf("%d of %d checks failed", failures, all)
 	}
 	return nil
 }
 
-func (c *doctorCommand) print(s *command.Session, found finding) error {
+func (c *doctorCommand) print(s *command.Invocation, found finding) error {
 	if s.JSON {
 		return s.Print(found)
 	}

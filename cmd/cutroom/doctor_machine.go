@@ -26,19 +26,19 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	catalog, err := e.settings.catalog()
 	if err != nil {
 		return []finding{{"catalog", failing, err.Error(),
-			"Correct the file, or unset the variable for the built-in catalog."}}
+			"Correct the file, or unset CUTROOM_CATALOG to use the built-in catalog."}}
 	}
 	tools, err := ffmpeg.Find(ctx, catalog.Limits)
 	if err != nil {
 		return []finding{{"ffmpeg", failing, err.Error(),
-			"Put ffmpeg and ffprobe into PATH."}}
+			"Add ffmpeg and ffprobe to PATH."}}
 	}
 	findings := []finding{
 		{Check: "ffmpeg", State: fine, Detail: "ffmpeg and ffprobe are installed and have the needed features"},
-		{Check: "sandbox", State: fine, Detail: "decoders are sandboxed by " + tools.Sandbox().String()},
+		{Check: "sandbox", State: fine, Detail: "decoders are sandboxed with " + tools.Sandbox().String()},
 	}
 	if err := checkHEIC(ctx, e, tools); err != nil {
-		findings = append(findings, finding{"heic", warning, err.Error(), "All else works without it."})
+		findings = append(findings, finding{"heic", warning, err.Error(), "Everything else works without it."})
 	} else {
 		findings = append(findings, finding{Check: "heic", State: fine, Detail: "HEIC and AVIF pictures are decoded by heif-convert"})
 	}
@@ -57,7 +57,7 @@ func checkHEIC(ctx context.Context, e examination, tools *ffmpeg.Tools) (err err
 	return tools.CheckHEIC(ctx)
 }
 
-// checkLiveVideo checks that VP8 can be decoded and encoded, which WebRTC needs.
+// checkLiveVideo checks that VP8, which WebRTC needs, can be decoded and encoded.
 func checkLiveVideo(ctx context.Context, _ examination) []finding {
 	box, err := sandbox.New(ctx)
 	if err != nil {
@@ -65,12 +65,12 @@ func checkLiveVideo(ctx context.Context, _ examination) []finding {
 	}
 	library, err := vp8.Find(ctx, box)
 	if err != nil {
-		return []finding{{"live video", warning, err.Error(), "Without it live video over WebRTC is off; all else works."}}
+		return []finding{{"live video", warning, err.Error(), "Without it live video over WebRTC is off; the rest works."}}
 	}
 	return []finding{{Check: "live video", State: fine, Detail: "VP8 is decoded and encoded by " + library.String()}}
 }
 
-// checkSigning checks that results can be signed, if signing is on. It signs a picture and discards it.
+// checkSigning checks that results can be signed, if signing is on. It signs a test picture.
 func checkSigning(ctx context.Context, e examination) []finding {
 	fail := func(err error) []finding { return []finding{{"signing", failing, err.Error(), ""}} }
 	box, err := sandbox.New(ctx)
@@ -103,17 +103,17 @@ func checkSigning(ctx context.Context, e examination) []finding {
 	found := finding{Check: "signing", State: fine, Detail: fmt.Sprintf("results are signed by %s until %s, with %s",
 		by.Name, by.Until.UTC().Format(time.DateOnly), by.Library)}
 	if by.Expiring {
-		found.State, found.Mend = warning, "Get a new certificate before then: a server does not start without one."
+		found.State, found.Mend = warning, "Renew the certificate before then, or the server will not start."
 	}
 	return []finding{found}
 }
 
-// makeTrialFolder makes a folder for trials, which the caller removes. It uses the server's work
-// folder. Before the first start it uses the data folder, because in a container nothing else may be
-// writable. If neither exists, it uses the system's temporary folder.
+// makeTrialFolder makes a folder for trials, which the caller must remove. It prefers the server's
+// working folder, because in a container no other folder may be writable. Before the first start it
+// uses the data folder, and if that does not exist, the system's temporary folder.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
-	// Absolute, because the programs that are tried run in other folders.
+	// Absolute, because the tested programs run in other folders.
 	data, err := filepath.Abs(data)
 	if err != nil {
 		return "", err
@@ -127,18 +127,18 @@ func makeTrialFolder(data string) (string, error) {
 }
 
 const (
-	// littleRoom is free space, in bytes, that a large upload and its result soon
-	// use up; with noRoom hardly anything can be stored.
-	littleRoom, noRoom = 5 << 30, 256 << 20
+	// Below littleSpace bytes a large upload and its result soon fill the disk. Below noSpace bytes
+	// almost nothing can be stored.
+	littleSpace, noSpace = 5 << 30, 256 << 20
 )
 
 // checkData checks that the data folder is writable and has free space.
 func checkData(_ context.Context, e examination) []finding {
 	folder := e.settings.Data
-	detail := folder + " can be written"
+	detail := folder + " is writable"
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
-		// The server makes it, so its parent is checked.
-		detail = folder + " will be made"
+		// The server will make the folder, so the parent is checked.
+		detail = folder + " will be created"
 		for errors.Is(err, fs.ErrNotExist) && folder != filepath.Dir(folder) {
 			folder = filepath.Dir(folder)
 			_, err = os.Stat(folder)
@@ -148,27 +148,27 @@ func checkData(_ context.Context, e examination) []finding {
 		return []finding{{"data", failing, fmt.Sprintf("%s is not a folder", folder), "Set CUTROOM_DATA to a folder."}}
 	}
 	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
-		return []finding{{"data", failing, fmt.Sprintf("%s cannot be written: %v", folder, err),
-			"Give it to this user, or set CUTROOM_DATA to another folder."}}
+		return []finding{{"data", failing, fmt.Sprintf("%s is not writable: %v", folder, err),
+			"Make it writable for this user, or set CUTROOM_DATA to another folder."}}
 	}
 	findings := []finding{{Check: "data", State: fine, Detail: detail}}
 	var disk unix.Statfs_t
 	if err := unix.Statfs(folder, &disk); err != nil {
 		return append(findings, finding{"disk", warning, fmt.Sprintf("the free space is unknown: %v", err), ""})
 	}
-	room := uint64(disk.Bavail) * uint64(disk.Bsize)
-	found := finding{Check: "disk", State: fine, Detail: humanize.IBytes(room) + " are free"}
-	if room < littleRoom {
-		found.State, found.Mend = warning, "Make room, or set CUTROOM_DATA to a folder on a larger disk."
+	free := uint64(disk.Bavail) * uint64(disk.Bsize)
+	found := finding{Check: "disk", State: fine, Detail: humanize.IBytes(free) + " are free"}
+	if free < littleSpace {
+		found.State, found.Mend = warning, "Free some space, or set CUTROOM_DATA to a folder on a larger disk."
 	}
-	if room < noRoom {
+	if free < noSpace {
 		found.State = failing
 	}
 	return append(findings, found)
 }
 
-// checkRecords checks that the database is sound and belongs to the blobs. It may
-// be checked while a server runs.
+// checkRecords checks that the database is sound and belongs to the blobs, even while a server
+// runs.
 func checkRecords(ctx context.Context, e examination) []finding {
 	if _, err := os.Stat(e.settings.Data); err != nil {
 		return nil // checkData reports this
@@ -182,17 +182,17 @@ func checkRecords(ctx context.Context, e examination) []finding {
 			detail = refused.cause.Error()
 		}
 		return []finding{{"database", failing, detail,
-			"Put the newest copy back, cutroom.db with its cutroom.db-wal, or run cutroom doctor --repair."}}
+			"Restore the newest copy of cutroom.db with its cutroom.db-wal, or run cutroom doctor --repair."}}
 	case err != nil:
 		return []finding{{"database", failing, err.Error(), ""}}
 	case !whole:
 		return []finding{{Check: "database", State: fine,
-			Detail: "the checked part is in order; it is too large for a full check now; each backup checks its copy"}}
+			Detail: "the checked part is sound; the database is too large for a full check, but each backup checks its copy"}}
 	}
-	return []finding{{Check: "database", State: fine, Detail: "it is in order"}}
+	return []finding{{Check: "database", State: fine, Detail: "it is sound"}}
 }
 
-// checkAddresses checks that a server could listen, or does already.
+// checkAddresses checks that the addresses are free, or that a Cutroom server listens there.
 func checkAddresses(ctx context.Context, e examination) []finding {
 	var findings []finding
 	for _, address := range []struct{ setting, address string }{
@@ -204,10 +204,10 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 		case err == nil:
 			listener.Close()
 		case errors.Is(err, unix.EADDRINUSE) && healthy(ctx, address.address):
-			found.Detail = "a Cutroom serves at " + address.address
+			found.Detail = "a Cutroom server listens at " + address.address
 		case errors.Is(err, unix.EADDRINUSE):
 			found.State, found.Detail = failing, address.address+" is in use by another program"
-			found.Mend = "End that program, or set " + address.setting + " to another address."
+			found.Mend = "Stop that program, or set " + address.setting + " to another address."
 		default:
 			found.State, found.Detail = failing, err.Error()
 			found.Mend = "Set " + address.setting + " to an address of this machine, such as 127.0.0.1:8080."
@@ -217,25 +217,26 @@ func checkAddresses(ctx context.Context, e examination) []finding {
 	return findings
 }
 
-// checkNetwork says who can reach the server, and warns of a key that can be guessed.
+// checkNetwork reports whether other machines can reach the server, and warns if they can and the
+// key can be guessed.
 func checkNetwork(_ context.Context, e examination) []finding {
 	for _, address := range []string{e.settings.Addr, e.settings.InferenceAddr} {
 		resolved, err := net.ResolveTCPAddr("tcp", address)
 		if err != nil {
-			return nil // reported before
+			return nil // checkAddresses reports this
 		}
 		if isLoopback(resolved) {
 			continue
 		}
 		if e.settings.DevKey != "" && isWeakKey(e.settings.DevKey) {
-			return []finding{{"network", warning, "other machines reach the server at " + address +
-				", and CUTROOM_DEV_KEY can be guessed", "Leave CUTROOM_DEV_KEY out: a strong one is made and kept."}}
+			return []finding{{"network", warning, "other machines can reach the server at " + address +
+				", and CUTROOM_DEV_KEY can be guessed", "Unset CUTROOM_DEV_KEY; the server then generates a strong key."}}
 		}
 		return []finding{{Check: "network", State: fine,
-			Detail: "other machines reach the server at " + address + ", by plain HTTP: put a proxy with TLS in front"}}
+			Detail: "other machines can reach the server at " + address + " over plain HTTP: put a proxy with TLS in front"}}
 	}
-	return []finding{{Check: "network", State: fine, Detail: "only this machine reaches the server; CUTROOM_ADDR=:8080 " +
-		"and CUTROOM_INFERENCE_ADDR=:8081 open it"}}
+	return []finding{{Check: "network", State: fine, Detail: "only this machine can reach the server; CUTROOM_ADDR=:8080 " +
+		"and CUTROOM_INFERENCE_ADDR=:8081 open it to others"}}
 }
 
 // checkSecrets checks that other users cannot read the keys in the data folder.

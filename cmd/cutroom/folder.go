@@ -10,17 +10,18 @@ import (
 	"syscall"
 )
 
-// An entry of the data folder is one of these.
+// Kinds of entries of the data folder.
 const (
-	// ownFile is a file that is written or truncated in place, or removed.
+	// ownFile is a file that the server writes in place, truncates or removes. It must not be a
+	// link.
 	ownFile = iota
-	// anyFile is a file that may be a link, for example to a secret that is mounted.
+	// anyFile is a file that may be a symbolic link, for example to a mounted secret.
 	anyFile
-	// anyFolder is a folder that may be a link, for example to a larger disk.
+	// anyFolder is a folder that may be a symbolic link, for example to a larger disk.
 	anyFolder
 )
 
-// entries are the names in the data folder that the program uses.
+// entries lists the names in the data folder that the program uses.
 var entries = map[string]int{
 	"lock": ownFile, "reserve": ownFile, "clock": ownFile, restoringName: ownFile,
 	"secret": anyFile, "metrics-key": anyFile, "dev-key": anyFile, signerName: anyFile, signersName: anyFile,
@@ -28,8 +29,8 @@ var entries = map[string]int{
 	"blobs": anyFolder, scratchName: anyFolder,
 }
 
-// checkEntries returns an error if an entry of the data folder is of a kind that the program
-// cannot use, or a link through which it would change a file elsewhere.
+// checkEntries returns an error if an entry of the data folder has the wrong type, or is a link
+// through which the program would change a file elsewhere.
 func checkEntries(data string) error {
 	for name, kind := range entries {
 		path, look := filepath.Join(data, name), os.Stat
@@ -39,7 +40,7 @@ func checkEntries(data string) error {
 		info, err := look(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			if _, err := os.Lstat(path); err == nil {
-				return fmt.Errorf("%s is a link to something that does not exist: make it, or remove the link", path)
+				return fmt.Errorf("%s is a link to a missing file: create the file, or remove the link", path)
 			}
 			continue
 		}
@@ -50,11 +51,11 @@ func checkEntries(data string) error {
 		case kind == anyFolder && !info.IsDir():
 			return fmt.Errorf("%s is not a folder: move it away", path)
 		case kind == ownFile && info.Mode().Type() == fs.ModeSymlink:
-			return fmt.Errorf("%s is a link, and the server would change the file that it leads to: remove the link", path)
+			return fmt.Errorf("%s is a link, and the server would change its target: remove the link", path)
 		case kind != anyFolder && !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a file: move it away", path)
 		}
-		// Another server may open the database by its other name, with another log.
+		// Another server may open the database by its other name, with another write-ahead log.
 		if of, ok := info.Sys().(*syscall.Stat_t); ok && name == "cutroom.db" && of.Nlink > 1 {
 			return fmt.Errorf("%s has %d hard links: replace it by a copy of the file", path, of.Nlink)
 		}
@@ -62,12 +63,12 @@ func checkEntries(data string) error {
 	return nil
 }
 
-// scratchNames matches the names of the folders and files that the server makes in the folder for engines.
+// scratchNames matches the names that the server gives to entries of the engines' working folder.
 var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|picture|cutroom-doctor|\.probe)-[0-9]+$`)
 
-// emptyScratch removes the files of an earlier run from the folder for engines. The folder may be
-// a link to one with files of others, which stay. It is not replaced, because a full disk has no
-// space for a new one.
+// emptyScratch removes the files of an earlier run from the engines' working folder. The folder may
+// be a link to a folder with other files, which stay. The folder is not replaced, because a full
+// disk has no space for a new one.
 func emptyScratch(path string) error {
 	folder, err := os.OpenRoot(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// healthCommand is the health check of a container without another program. It has dev's flags for the
-// server's address.
+// healthCommand is the health check of a container that has no other program for it. It has dev's
+// flags for the server's addresses.
 type healthCommand struct {
 	Addr          string `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API (${env})."`
 	InferenceAddr string `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the gateway (${env})."`

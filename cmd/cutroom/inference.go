@@ -26,32 +26,30 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// catalogEvery is how often the catalog's file is checked for changes.
+// catalogEvery is the interval at which the catalog's file is checked for changes.
 const catalogEvery = 2 * time.Second
 
-// heapBallast is about the least garbage, in bytes, that accumulates before the
-// collector runs. It runs whenever the heap has doubled, and a gateway's heap is so
-// small that it doubles every few hundred calls. A higher GOGC would also let a
-// large heap grow that many times over.
+// heapBallast is about the minimum of garbage, in bytes, that accumulates before the garbage
+// collector runs. The collector runs when the heap has doubled, and a gateway's heap is so small
+// that it doubles every few hundred requests. A higher GOGC would let a large heap grow too much.
 const heapBallast = 16 << 20
 
-// longestBody is how long the body of a completion may take to arrive; a large one has longer (see
-// httpserver.Config). It stays in memory until the request is answered.
+// longestBody limits how long the body of a completion request may take to arrive. Large bodies get
+// more time (see httpserver.Config). The body stays in memory until the response is sent.
 const longestBody = 2 * time.Minute
 
-// minInferenceMemory is the least CUTROOM_INFERENCE_MEMORY: with less, an account
-// could not send the largest request.
+// minInferenceMemory is the minimum of CUTROOM_INFERENCE_MEMORY. With less, an account could not
+// send the largest request.
 const minInferenceMemory = 4 * gateway.MaxBody
 
 type inferenceFlags struct {
 	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
-	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory that the bodies of all requests under way at the inference gateway may hold, half of it for one account at most; 128MiB at least (${env})."`
-	BatchCalls         int          `env:"CUTROOM_BATCH_CALLS" default:"16" help:"Calls of batches that are made at once (${env})."`
-	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL by which browsers reach the gateway, such as https://llm.example.com, for the console; without one it is the gateway's port on the console's host, by http (${env})."`
+	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory for the bodies of all running requests of the inference gateway, at least 128MiB; one account gets at most half of it (${env})."`
+	BatchCalls         int          `env:"CUTROOM_BATCH_CALLS" default:"16" help:"Limit on concurrent requests of batches (${env})."`
+	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL of the gateway for browsers that use the console, such as https://llm.example.com; by default the console's host with the gateway's port, by http (${env})."`
 	MetricsKey         string       `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address, as a Bearer token; made and kept in the data folder if absent (${env})."`
 }
 
-// inference is the gateway's part of the server.
 type inference struct {
 	listener net.Listener
 	http     *httpserver.Server
@@ -59,18 +57,18 @@ type inference struct {
 	writer   *usage.Writer
 	catalog  *catalog.Live
 	metrics  *prometheus.Metrics
-	// file is the file that the catalog follows; its path is "" for the built-in catalog.
+	// file is the watched catalog file; its path is "" for the built-in catalog.
 	file   catalog.File
 	logger *slog.Logger
-	// ballast enlarges the heap by pages that are never touched, so that they take
-	// address space and no memory.
+	// ballast enlarges the heap with pages that are never touched, so they use address space but no
+	// memory.
 	ballast []byte
 }
 
-// inferenceParts are shared by the gateway and the rest of the server.
+// inferenceParts holds values that the gateway shares with the rest of the server.
 type inferenceParts struct {
 	now func() time.Time
-	// ready reports why requests cannot be served.
+	// ready returns an error while requests cannot be served.
 	ready         func(context.Context) error
 	records       *sqlite.DB
 	catalog       *catalog.Live
@@ -86,12 +84,12 @@ type inferenceParts struct {
 	logger        *slog.Logger
 }
 
-// slow delays a caller that tried a wrong key for the metrics.
+// slow delays a client that sent a wrong metrics key.
 func (p inferenceParts) slow(ctx context.Context) {
-	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the answer is the same at once
+	_ = p.failures.Failed(ctx, credential.Caller(ctx)) // the response does not depend on it
 }
 
-// newInference makes the gateway and its listener. On error it leaves nothing open.
+// newInference makes the gateway and its listener. On error it closes everything that it opened.
 func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	listener, err := listen("CUTROOM_INFERENCE_ADDR", c.InferenceAddr)
 	if err != nil {
@@ -131,7 +129,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 
 func (i *inference) url() string { return "http://" + reachable(i.listener.Addr()) }
 
-// chatModel returns the slug of the first model that serves chat completions, if there is one.
+// chatModel returns the slug of the first model that serves chat completions, if one exists.
 func (i *inference) chatModel() (slug string, ok bool) {
 	for _, row := range i.catalog.Catalog().InferenceModels() {
 		if row.Serves(catalog.Chat) {
@@ -141,14 +139,13 @@ func (i *inference) chatModel() (slug string, ok bool) {
 	return "", false
 }
 
-// followCatalog applies changes of the catalog's file until the context ends.
+// followCatalog reloads the catalog's file when it changes, until the context ends.
 func (i *inference) followCatalog(ctx context.Context) {
 	if i.file.Path != "" {
 		i.catalog.Follow(ctx, i.file, catalogEvery, nil, i.logger)
 	}
 }
 
-// close closes newInference's resources.
 func (i *inference) close() {
 	i.listener.Close()
 	i.gateway.Close()
@@ -157,7 +154,7 @@ func (i *inference) close() {
 func (f catalogFlags) liveCatalog() (*catalog.Live, catalog.File, error) {
 	file := catalog.File{Path: f.Catalog, Family: f.Family}
 	if f.Catalog != "" {
-		// It is read first, so that a change in between is noticed later. An error is reported below.
+		// Read the file first, so that a later change is noticed. Load reports the error.
 		file.Source, _ = os.ReadFile(f.Catalog)
 	}
 	known, err := f.catalog()

@@ -32,14 +32,14 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-// keysCommand manages the keys in the data folder, even while a server uses it. With a stage it manages
-// the keys of a deploy in AWS. Servers notice a change within credential.CacheAge.
+// keysCommand manages the keys in the data folder, even while a server uses it. With a stage it
+// manages the keys of a deployment in AWS. Servers notice a change within credential.CacheAge.
 type keysCommand struct {
-	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
+	Create keysCreate `cmd:"" help:"Create a key and print it once."`
 	List   keysList   `cmd:"" aliases:"ls" help:"List keys."`
-	Revoke keysRevoke `cmd:"" help:"Revoke a key for good."`
+	Revoke keysRevoke `cmd:"" help:"Revoke a key permanently."`
 	Export keysExport `cmd:"" help:"Print the hashes, tiers and limits of keys, to import them elsewhere."`
-	Import keysImport `cmd:"" help:"Add the keys that keys export has written."`
+	Import keysImport `cmd:"" help:"Add the keys from a file that keys export wrote."`
 }
 
 type keysCreate struct {
@@ -47,20 +47,20 @@ type keysCreate struct {
 	tiersFlag
 	catalogFlags
 	Account string   `required:"" help:"Account (organisation) that the key belongs to."`
-	Tier    string   `default:"default" help:"Tier of the limits that apply."`
+	Tier    string   `default:"default" help:"Tier that sets the key's limits."`
 	Label   string   `help:"Name of the key."`
-	Admin   bool     `help:"Let the key make and revoke keys of its account, as on the console's page Keys."`
-	Expires string   `placeholder:"WHEN" help:"When the key stops working: after a time such as 90d or 12h, or on a day such as 2027-01-31 (UTC), or at a time such as 2027-01-31T12:00:00Z. Without it, never."`
-	Models  []string `placeholder:"ID" help:"Models that the key may use, by id or alias; without it, all."`
+	Admin   bool     `help:"Let the key create and revoke keys of its account, as on the Keys page of the console."`
+	Expires string   `placeholder:"WHEN" help:"Time at which the key expires: after a duration such as 90d or 12h, on a day such as 2027-01-31 (UTC), or at a time such as 2027-01-31T12:00:00Z; by default never."`
+	Models  []string `placeholder:"ID" help:"Models that the key may use, by id or alias; by default all."`
 	Routes  []string `placeholder:"NAME" help:"Calls that the key may make: ${route_groups}; by default all."`
 }
 
-// limits returns the limits that the flags set. The models of a deploy may differ from the models of this
-// machine, so they are not looked up.
+// limits returns the limits that the flags set. It does not look up the models, because a
+// deployment may have other models than this machine.
 func (c *keysCreate) limits() (credential.Limits, error) {
 	limits := credential.Limits{Models: c.Models}
 	if len(c.Models) > credential.MaxKeyModels {
-		return limits, fmt.Errorf("--models: a key is limited to %d models at most", credential.MaxKeyModels)
+		return limits, fmt.Errorf("--models: a key can name at most %d models", credential.MaxKeyModels)
 	}
 	if len(c.Models) > 0 && c.Stage == "" {
 		known, err := c.catalog()
@@ -75,14 +75,14 @@ func (c *keysCreate) limits() (credential.Limits, error) {
 	}
 	for _, name := range c.Routes {
 		if !slices.Contains(credential.RouteGroups(), credential.RouteGroup(name)) {
-			return limits, fmt.Errorf("--routes: there are %s", routeGroups())
+			return limits, fmt.Errorf("--routes: must be from %s", routeGroups())
 		}
 		limits.Routes = append(limits.Routes, credential.RouteGroup(name))
 	}
 	return limits, nil
 }
 
-// checkLabel returns an error unless a label is within the limits of the API. It may be empty.
+// checkLabel returns an error if a label breaks the limits of the API. It may be empty.
 func checkLabel(label string) error {
 	if utf8.RuneCountInString(label) > credential.MaxLabel || strings.ContainsFunc(label, unicode.IsControl) {
 		return fmt.Errorf("label: invalid %.50q; want at most %d characters, without control characters", label,
@@ -91,7 +91,7 @@ func checkLabel(label string) error {
 	return nil
 }
 
-// routeGroups lists the groups of calls that a key may be limited to.
+// routeGroups lists the groups of routes that a key can be limited to.
 func routeGroups() string {
 	var names []string
 	for _, group := range credential.RouteGroups() {
@@ -121,21 +121,21 @@ func parseExpiry(text string, now time.Time) (time.Time, error) {
 	}
 	switch {
 	case err != nil:
-		return at, fmt.Errorf("--expires: %q is not a time such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", text)
+		return at, fmt.Errorf("--expires: %q must be a time such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", text)
 	case !at.After(now) || at.Year() > 9999:
-		return at, fmt.Errorf("--expires: %s is not in the future, or too far in it", text)
+		return at, fmt.Errorf("--expires: %s is in the past, or too far in the future", text)
 	}
 	return at.UTC().Truncate(time.Millisecond), nil
 }
 
-func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
+func (c *keysCreate) Run(ctx context.Context, out *command.Invocation) error {
 	tiers, err := c.table()
 	if err != nil {
 		return err
 	}
 	if _, ok := tiers[c.Tier]; !ok {
 		names := slices.Sorted(maps.Keys(tiers))
-		return fmt.Errorf("no tier is called %q, but %s; --tiers names another file", c.Tier, strings.Join(names, ", "))
+		return fmt.Errorf("unknown tier %q, known are %s; set --tiers for another file", c.Tier, strings.Join(names, ", "))
 	}
 	secret, key, err := c.draw(time.Now())
 	if err != nil {
@@ -156,13 +156,13 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 			return out.Print(view)
 		}
 		fmt.Fprintln(out.Out, secret)
-		fmt.Fprintf(out.Err, "%s for account %s. Only its hash is kept: this is the one time that the key is shown.\n",
+		fmt.Fprintf(out.Err, "Created %s for account %s. Only its hash is stored: the key is shown only this once.\n",
 			key.ID, key.Account)
 		return nil
 	})
 }
 
-// draw returns a new key that is not stored yet.
+// draw returns a new key without storing it.
 func (c *keysCreate) draw(now time.Time) (secret string, key credential.Key, err error) {
 	limits, err := c.limits()
 	if err != nil {
@@ -185,10 +185,10 @@ func (c *keysCreate) draw(now time.Time) (secret string, key credential.Key, err
 
 type keysList struct {
 	keysFlags
-	Account string `help:"Only this account's."`
+	Account string `help:"List only keys of this account."`
 }
 
-func (c *keysList) Run(ctx context.Context, out *command.Session) error {
+func (c *keysList) Run(ctx context.Context, out *command.Invocation) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		keys, err := store.ListKeys(ctx, c.Account)
 		if err != nil {
@@ -224,14 +224,14 @@ func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 
 type keysRevoke struct {
 	keysFlags
-	ID string `arg:"" help:"Id of the key, as keys list shows it."`
+	ID string `arg:"" help:"Id of the key, as shown by keys list."`
 }
 
-func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
+func (c *keysRevoke) Run(ctx context.Context, out *command.Invocation) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		key, err := store.RevokeKey(ctx, audit.Operator(time.Now().UTC()), c.ID)
 		if fault.Is(err, fault.NotFound) {
-			return fmt.Errorf("no key has the id %s", c.ID)
+			return fmt.Errorf("no key has the id %s; keys list shows the ids", c.ID)
 		}
 		if err != nil {
 			return err
@@ -239,35 +239,33 @@ func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 		if out.JSON {
 			return out.Print(viewOf(key))
 		}
-		fmt.Fprintf(out.Out, "%s of account %s is revoked; it stops working within %s.\n", key.ID, key.Account,
+		fmt.Fprintf(out.Out, "%s of account %s is revoked; servers reject it within %s.\n", key.ID, key.Account,
 			credential.CacheAge)
 		return nil
 	})
 }
 
-// keysFlags choose the place of the keys.
+// keysFlags selects the store of the keys.
 type keysFlags struct {
 	dataFlag
-	Stage string `help:"Stage of a deploy in AWS, to manage its keys; by default the data folder's."`
+	Stage string `help:"Stage of an AWS deployment whose keys to manage; by default the keys of the data folder."`
 }
 
-// deployer returns the AWS configuration of the user. Profiles and single sign-on work as in AWS's own
-// tools.
-//
-// Errors name the missing setting and how to set it.
+// deployer returns the user's AWS configuration. Profiles and single sign-on work as in the AWS
+// command line. Errors name the missing setting and how to set it.
 func deployer(ctx context.Context) (aws.Config, error) {
-	// The SDK's error contains everything that it would log.
+	// The SDK's error contains everything that the SDK would log.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return aws.Config{}, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	if settings.Region == "" {
 		return aws.Config{}, errors.New(
-			"no region of AWS is chosen: set AWS_REGION, or AWS_PROFILE to a profile that has one")
+			"no AWS region is set: set AWS_REGION, or AWS_PROFILE to a profile with a region")
 	}
 	if _, err := settings.Credentials.Retrieve(ctx); err != nil {
 		return aws.Config{}, fmt.Errorf(
-			"there are no credentials of AWS: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%w)", err)
+			"no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (%w)", err)
 	}
 	return settings, nil
 }
@@ -278,12 +276,12 @@ type managed struct {
 	budgets budget.Store
 }
 
-// withStore opens the store of keys for the length of a call.
+// withStore calls use with the store of keys, and closes it afterwards.
 func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
 	return f.withRecords(ctx, func(r managed) error { return use(r.keys) })
 }
 
-// withRecords opens the records that operators manage for the length of a call.
+// withRecords calls use with the records that operators manage, and closes them afterwards.
 func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) error {
 	machine, err := boottime.Open()
 	if err != nil {
@@ -301,7 +299,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 		})
 		var none *types.ResourceNotFoundException
 		if errors.As(err, &none) {
-			return fmt.Errorf("there is no deploy of the stage %q in this account and region (%s)", f.Stage, settings.Region)
+			return fmt.Errorf("no deployment of the stage %q exists in this account and region (%s)", f.Stage, settings.Region)
 		}
 		return err
 	}
@@ -317,7 +315,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	defer opened.Close()
-	// Closing the records removes files, so this comes first.
+	// Change the owner first, because closing the records removes files.
 	if err := giveToOwner(f.Data, false); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

@@ -20,10 +20,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// maxExportedKey is the longest line that keys import reads, in bytes.
+// maxExportedKey limits the length of a line that keys import reads, in bytes.
 const maxExportedKey = 1 << 20
 
-// maxExportedModel is the longest name of a model that a catalog may have, in bytes.
+// maxExportedModel limits the length of a model name, in bytes.
 const maxExportedModel = 128
 
 // exportedKey is a key as keys export prints it: one JSON object per line. It contains the
@@ -42,15 +42,15 @@ type exportedKey struct {
 
 type keysExport struct {
 	keysFlags
-	Account string `help:"Only this account's."`
+	Account string `help:"Export only keys of this account."`
 }
 
 func (keysExport) Help() string {
-	return "Prints one JSON object per key: its hash, account, tier and limits. Revoked and expired keys are left out. " +
-		"Clients keep their keys when another data folder or deploy imports this list."
+	return "Prints one JSON object per key: its hash, account, tier and limits. Revoked and expired keys are omitted. " +
+		"Clients can keep their keys when you import the list into another data folder or deployment."
 }
 
-func (c *keysExport) Run(ctx context.Context, out *command.Session) error {
+func (c *keysExport) Run(ctx context.Context, out *command.Invocation) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		keys, err := store.ListKeys(ctx, c.Account)
 		if err != nil {
@@ -80,12 +80,12 @@ type keysImport struct {
 }
 
 func (keysImport) Help() string {
-	return "Adds the keys that keys export has written. Nothing is added unless every line is valid. Keys that are " +
-		"there already stay unchanged, so the command can be repeated."
+	return "Adds the keys from a file that keys export wrote. It adds no key if a line is invalid. It leaves existing " +
+		"keys unchanged, so you can repeat the command."
 }
 
 // Run checks all keys of the file and then adds them.
-func (c *keysImport) Run(ctx context.Context, out *command.Session) error {
+func (c *keysImport) Run(ctx context.Context, out *command.Invocation) error {
 	keys, err := c.read()
 	if err != nil {
 		return err
@@ -108,16 +108,16 @@ func (c *keysImport) Run(ctx context.Context, out *command.Session) error {
 				err = same(there, key)
 			}
 			if err != nil {
-				return fmt.Errorf("%s: %w; %d keys were added before it", key.ID, err, added)
+				return fmt.Errorf("%s: %w; %d keys were added before the error", key.ID, err, added)
 			}
 		}
-		fmt.Fprintf(out.Err, "Added %d keys. %d were there already.\n", added, len(keys)-added)
+		fmt.Fprintf(out.Err, "Added %d keys. %d existed already.\n", added, len(keys)-added)
 		return nil
 	})
 }
 
-// same returns an error unless an existing key works and has the account, tier and limits of
-// the imported one.
+// same returns an error unless the existing key works and has the account, tier and limits of the
+// imported key.
 func same(there, key credential.Key) error {
 	if there.Account != key.Account || there.Tier != key.Tier || there.Admin != key.Admin ||
 		!there.ExpiresAt.Equal(key.ExpiresAt) || !reflect.DeepEqual(there.Limits, key.Limits) {
@@ -141,7 +141,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	}
 	// The path may name the standard input. Opening any other pipe could block forever.
 	if stdin, err := os.Stdin.Stat(); !info.Mode().IsRegular() && (err != nil || !os.SameFile(info, stdin)) {
-		return nil, fmt.Errorf("%s: not a regular file; name a file that keys export has written, or /dev/stdin", c.File)
+		return nil, fmt.Errorf("%s is not a regular file: name a file that keys export wrote, or /dev/stdin", c.File)
 	}
 	file, err := os.Open(c.File)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	for number := 1; lines.Scan(); number++ {
 		key, err := parseExportedKey(lines.Bytes())
 		if _, known := tiers[key.Tier]; err == nil && !known {
-			err = fmt.Errorf("unknown tier %q; --tiers names a file with other tiers", key.Tier)
+			err = fmt.Errorf("unknown tier %q; set --tiers for a file with other tiers", key.Tier)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: line %d: %w", c.File, number, err)
@@ -167,15 +167,15 @@ func (c *keysImport) read() ([]credential.Key, error) {
 	return keys, nil
 }
 
-// parseExportedKey reads a line that keys export has written.
+// parseExportedKey parses a line that keys export wrote.
 func parseExportedKey(line []byte) (key credential.Key, err error) {
 	var read exportedKey
 	if err := json.Unmarshal(line, &read); err != nil {
-		return key, fmt.Errorf("not a key that keys export has written: %w", err)
+		return key, fmt.Errorf("not a line of keys export: %w", err)
 	}
 	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || copy(key.Hash[:], hash) != len(key.Hash) || len(hash) != len(key.Hash) {
-		return key, errors.New("hash: want 64 hex digits")
+		return key, errors.New("hash: must have 64 hex digits")
 	}
 	if err := credential.CheckAccount(read.Account); err != nil {
 		return key, err
@@ -187,7 +187,7 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 		return key, err
 	}
 	if read.CreatedAt.IsZero() {
-		return key, errors.New("created_at: missing; want a time such as 2027-01-31T12:00:00Z")
+		return key, errors.New("created_at: missing, must be a time such as 2027-01-31T12:00:00Z")
 	}
 	for _, name := range read.Routes {
 		if !slices.Contains(credential.RouteGroups(), name) {
@@ -201,11 +201,11 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 	}, nil
 }
 
-// checkModelNames checks the models of an exported key. They are not looked up, because the
+// checkModelNames checks the model names of an exported key. It does not look them up, because the
 // server may have other models than this machine.
 func checkModelNames(names []string) error {
 	if len(names) > credential.MaxKeyModels {
-		return fmt.Errorf("models: a key has at most %d", credential.MaxKeyModels)
+		return fmt.Errorf("models: must name at most %d models", credential.MaxKeyModels)
 	}
 	for _, name := range names {
 		if name == "" || len(name) > maxExportedModel || strings.ContainsFunc(name, unicode.IsControl) {

@@ -8,14 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listen listens at the address of a setting.
-//
-// Errors name the setting, with advice if the address is in use.
+// listen listens at the address of a setting. Errors name the setting and give advice if the
+// address is in use.
 func listen(setting, address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	if errors.Is(err, unix.EADDRINUSE) {
 		return nil, fmt.Errorf(
-			"%s: %s is in use by another program: end it, or choose another address, such as %[1]s=127.0.0.1:9080", setting,
+			"%s: %s is in use by another program: stop it, or choose another address, such as %[1]s=127.0.0.1:9080", setting,
 			address)
 	}
 	if err != nil {

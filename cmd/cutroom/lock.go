@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// folderLock is held by the one server of a data folder. The operating system releases it when the
-// process ends in any way.
+// folderLock is the lock of a data folder, which only one server can hold. The operating system
+// releases it when the process exits, even after a crash.
 type folderLock struct {
 	file *os.File
-	// folders are locked too: the folder itself, because people delete lock files that
-	// look left over, and the folders of the database, the blobs and the engines, which may be
-	// elsewhere. Folders on file systems that cannot lock them are left out.
+	// folders lists further locked folders: the data folder itself, because people delete lock
+	// files that look left over, and the folders of the database, the blobs and the engines, which
+	// may be elsewhere. Folders on file systems without locks are omitted.
 	folders []*os.File
 }
 
-// lockFolder takes the lock, or fails with the process that has it. It refuses a folder with an entry
-// that the program must not write to (see checkEntries).
+// lockFolder takes the lock. The error names the process that holds it. It rejects a folder with an
+// entry that the program must not write to (see checkEntries).
 func lockFolder(path string) (*folderLock, error) {
 	if err := checkEntries(path); err != nil {
 		return nil, err
@@ -55,8 +55,8 @@ func lockFolder(path string) (*folderLock, error) {
 	return l, nil
 }
 
-// lockEntries locks the real folders of the database and the blobs, if they exist: the data folders of
-// two servers may link to the same place.
+// lockEntries locks the folders of the database and the blobs, if they exist, because links in two
+// data folders may lead to the same place.
 func (l *folderLock) lockEntries(path string) error {
 	for _, name := range []string{"cutroom.db", "blobs"} {
 		target, err := filepath.EvalSymlinks(filepath.Join(path, name))
@@ -70,7 +70,7 @@ func (l *folderLock) lockEntries(path string) error {
 			err = l.lockFolderItself(target)
 		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return fmt.Errorf("%s: the folder %s is in use by another server: give each server another folder",
+			return fmt.Errorf("%s: the folder %s is in use by another server: give each server its own folder",
 				filepath.Join(path, name), target)
 		}
 		if err != nil {
@@ -81,9 +81,7 @@ func (l *folderLock) lockEntries(path string) error {
 }
 
 // lockFolderItself locks the folder if the file system can. It does nothing if this lock already
-// has the folder.
-//
-// Errors: unix.EWOULDBLOCK if another process holds the lock.
+// includes the folder. It returns unix.EWOULDBLOCK if another process holds the lock.
 func (l *folderLock) lockFolderItself(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

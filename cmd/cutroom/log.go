@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// newLogger returns a logger to the session's stderr: with everything for programs,
-// which parse it, and abridged for people, who read along.
-func newLogger(out *command.Session, level slog.Level) *slog.Logger {
+// newLogger returns a logger that writes to stderr: all attributes for programs, and fewer for
+// people on a terminal.
+func newLogger(out *command.Invocation, level slog.Level) *slog.Logger {
 	options := &slog.HandlerOptions{Level: level}
 	if out.ShowsErr() {
 		options.ReplaceAttr = brief

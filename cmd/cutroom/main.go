@@ -1,7 +1,7 @@
-// Command cutroom is Cutroom on one machine, and its tools: `cutroom dev` serves
-// the whole service from one process and one folder, `cutroom keys` manages the
-// permanent keys of accounts, `cutroom doctor` checks the machine and its settings,
-// and the other commands use a service that runs here or elsewhere.
+// Command cutroom is Cutroom on one machine, and its tools: `cutroom dev` serves everything from
+// one process and one folder, `cutroom keys` manages the permanent keys of accounts, `cutroom
+// doctor` checks the machine and its settings, and the other commands use a running server, here or
+// elsewhere.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/platform/signals"
-	_ "cutroom/shared/platform/ulimit" // ends the program before main
+	_ "cutroom/shared/platform/ulimit" // may exit before main
 )
 
 type commandLine struct {
@@ -30,30 +30,30 @@ type commandLine struct {
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
 	Budgets    budgetsCommand     `cmd:"" aliases:"budget" group:"Server" help:"Manage the daily and monthly budgets of accounts and keys."`
-	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check Cutroom's needs on this machine, with advice."`
-	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder of a running server in a folder or a bucket."`
-	Restore    restoreCommand     `cmd:"" group:"Server" help:"Make a data folder from a backup."`
-	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server for its health, for a container's health check."`
-	Completion command.Completion `cmd:"" group:"Server" help:"Print a shell's script for completing commands."`
+	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check this machine and the settings, and give advice."`
+	Backup     backupCommand      `cmd:"" group:"Server" help:"Back up the data folder, even of a running server, to a folder or a bucket."`
+	Restore    restoreCommand     `cmd:"" group:"Server" help:"Restore a data folder from a backup."`
+	Health     healthCommand      `cmd:"" group:"Server" help:"Check that the server is healthy, as a container's health check."`
+	Completion command.Completion `cmd:"" group:"Server" help:"Print a completion script for a shell."`
 }
 
 func main() {
-	// Only net/http writes to it: unsolicited bytes of a server, which may contain a user's completion.
+	// Only net/http writes to this log: unsolicited bytes of a server, which may contain a user's
+	// completion.
 	log.SetOutput(io.Discard)
 	ctx, stop := signals.Context()
-	session := &command.Session{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
-	err := run(ctx, os.Args[1:], session)
+	invocation := &command.Invocation{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Version: version()}
+	err := run(ctx, os.Args[1:], invocation)
 	stop()
 	if err != nil && !errors.Is(err, errHelp) {
-		os.Exit(session.Report(err))
+		os.Exit(invocation.Report(err))
 	}
 }
 
-// built is the version, set by the linker where the program is built without the
-// repository, as for images.
+// built is the version that the linker sets when the program is built without the repository, as
+// for images.
 var built string
 
-// version returns the version that the program was built from, if known.
 func version() string {
 	if built != "" {
 		return built
@@ -70,25 +70,24 @@ func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	})...)
 }
 
-// errHelp means that help was requested and shown.
 var errHelp = errors.New("help was shown")
 
-// run parses the arguments and runs the command until it is done or the context ends.
-func run(ctx context.Context, arguments []string, session *command.Session) error {
+// run parses the arguments and runs the command until it finishes or the context ends.
+func run(ctx context.Context, arguments []string, invocation *command.Invocation) error {
 	var line commandLine
 	helped := false
 	parser, err := newParser(&line,
 		kong.Name("cutroom"),
 		kong.Description("Your own media editing API and inference gateway."),
-		kong.Vars{"version": "cutroom " + session.Version},
-		kong.Writers(session.Out, session.Err),
+		kong.Vars{"version": "cutroom " + invocation.Version},
+		kong.Writers(invocation.Out, invocation.Err),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
 	)
 	if err != nil {
 		return err
 	}
-	if session.Complete(parser) {
+	if invocation.Complete(parser) {
 		return nil
 	}
 	switch {
@@ -99,8 +98,8 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	case arguments[0] == "version":
 		arguments[0] = "--version"
 	}
-	// Set before parsing, so that errors of parsing are JSON too.
-	session.JSON = slices.Contains(arguments, "--json")
+	// Set before parsing, so that parsing errors are JSON too.
+	invocation.JSON = slices.Contains(arguments, "--json")
 	parsed, err := parser.Parse(arguments)
 	if helped {
 		return errHelp
@@ -108,8 +107,8 @@ func run(ctx context.Context, arguments []string, session *command.Session) erro
 	if err != nil {
 		return err
 	}
-	session.Flags = line.Flags
+	invocation.Flags = line.Flags
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	parsed.Bind(session)
+	parsed.Bind(invocation)
 	return parsed.Run()
 }

@@ -8,16 +8,17 @@ import (
 	"syscall"
 )
 
-// giveToOwner gives root's files in the data folder to the folder's owner. A server that runs as its
-// own user could not open files that root made. If everythingBelow is true it covers the whole folder,
+// giveToOwner gives root's files in the data folder to the folder's owner, because a server that
+// runs as another user could not open them. If everythingBelow is true it covers the entire folder,
 // otherwise only the server's own files, such as the database.
 //
-// For others than root, and in root's own folder, it does nothing.
+// It does nothing if the user is not root or the folder belongs to root.
 func giveToOwner(folder string, everythingBelow bool) error {
 	if os.Geteuid() != 0 {
 		return nil
 	}
-	// The server's user may change the folder at the same time; os.Root follows no link out of it.
+	// The server's user may change the folder at the same time; os.Root does not follow links out
+	// of it.
 	root, err := os.OpenRoot(folder)
 	if err != nil {
 		return err
@@ -33,7 +34,7 @@ func giveToOwner(folder string, everythingBelow bool) error {
 	}
 	err = fs.WalkDir(root.FS(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // deleted since
+			return nil // deleted in the meantime
 		}
 		if err != nil || path == "." {
 			return err
@@ -47,13 +48,13 @@ func giveToOwner(folder string, everythingBelow bool) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("give %s to its owner: %w", folder, err)
+		return fmt.Errorf("change the owner of files in %s: %w", folder, err)
 	}
 	return nil
 }
 
-// giveTo gives the owner one entry if it is root's. A file with several hard links is skipped: it may
-// be a file of root from elsewhere.
+// giveTo gives one entry to the owner if it belongs to root. It skips a file with several hard
+// links, because it may be root's file from elsewhere.
 func giveTo(root *os.Root, path string, owner *syscall.Stat_t) error {
 	info, err := root.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -25,12 +25,12 @@ import (
 type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
-	// records hold the sessions of accounts, for counting.
+	// records is the store of sessions, for counting them.
 	records *sqlite.Sessions
 	webrtc  *webrtc.Transport
 }
 
-// sessionParts are shared by sessions and the rest of the server.
+// sessionParts holds values that sessions share with the rest of the server.
 type sessionParts struct {
 	now           func() time.Time
 	records       *sqlite.DB
@@ -48,7 +48,7 @@ type sessionParts struct {
 	logger        *slog.Logger
 }
 
-// newSessions makes the session server, which serves once Run is called.
+// newSessions makes the session server, which serves after Run is called.
 func newSessions(parts sessionParts) (*sessions, error) {
 	uptime, err := boottime.Open()
 	if err != nil {
@@ -66,7 +66,8 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves sessions on their paths and passes everything else to the handler, unclean paths included.
+// beside serves sessions on their paths and passes all other requests, unclean paths included, to
+// the handler.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		pattern := s.server.Pattern(r.URL.Path)
@@ -79,11 +80,11 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 	})
 }
 
-// firstLease is how long a server that starts waits for its lease of sessions.
+// firstLease limits how long a starting server waits for its session lease.
 const firstLease = 5 * time.Second
 
-// await waits until sessions can be opened or the first lease attempt has failed, at most firstLease.
-// Otherwise a client's first readiness check would fail.
+// await waits until sessions can be opened or the first lease attempt has failed, at most
+// firstLease. Without this wait a client's first readiness check would fail.
 func (s *sessions) await(ctx context.Context) {
 	select {
 	case <-s.instance.Tried():
@@ -95,7 +96,7 @@ func (s *sessions) await(ctx context.Context) {
 // ready returns an error while no sessions can be opened.
 func (s *sessions) ready(context.Context) error {
 	if !s.instance.Ready() {
-		return errors.New("no lease of sessions is held")
+		return errors.New("this server holds no session lease")
 	}
 	return nil
 }

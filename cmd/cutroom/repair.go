@@ -28,22 +28,22 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// repairFlags are the flags with which doctor changes something.
+// repairFlags holds the flags with which doctor makes changes.
 type repairFlags struct {
-	Repair bool     `help:"Repair the data folder of a stopped server: accept the existing database, and list files without a record."`
-	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: make the files that no record knows files of the account."`
-	Drop   bool     `help:"With --repair: delete the files that no record knows."`
-	Only   []string `placeholder:"NAME" help:"With --adopt or --drop: just these of the listed files, with commas between them."`
+	Repair bool     `help:"Repair the data folder of a stopped server: accept the existing database and list files without a record."`
+	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: add the files without a record to the account."`
+	Drop   bool     `help:"With --repair: delete the files without a record."`
+	Only   []string `placeholder:"NAME" help:"With --adopt or --drop: only these of the listed files, separated by commas."`
 }
 
 func (f repairFlags) Validate() error {
 	switch {
 	case !f.Repair && (f.Adopt != "" || f.Drop):
-		return errors.New("--adopt and --drop go with --repair")
+		return errors.New("--adopt and --drop need --repair")
 	case f.Adopt != "" && f.Drop:
-		return errors.New("files can be adopted or dropped, not both")
+		return errors.New("--adopt and --drop exclude each other")
 	case len(f.Only) > 0 && f.Adopt == "" && !f.Drop:
-		return errors.New("--only goes with --adopt or --drop")
+		return errors.New("--only needs --adopt or --drop")
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ type repair struct {
 	now  func() time.Time
 }
 
-// checkTimeOfRepair is long enough for any database, whatever its size: a person waits for the repair.
+// checkTimeOfRepair is long enough for any database, because a person waits for the repair.
 func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {
@@ -65,7 +65,7 @@ func (r *repair) run(ctx context.Context) (err error) {
 	}
 	lock, err := lockFolder(r.data.Data)
 	if err != nil {
-		return fmt.Errorf("a repair is for a server that is stopped: %w", err)
+		return fmt.Errorf("stop the server before a repair: %w", err)
 	}
 	defer lock.release()
 	defer func() { err = errors.Join(err, giveToOwner(r.data.Data, true)) }()
@@ -90,17 +90,17 @@ func (r *repair) database(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return r.tell(finding{Check: "database", State: fine,
-			Detail: database + " is in order and complete"})
+			Detail: database + " is sound and complete"})
 	case errors.Is(err, integrity.ErrDamaged), errors.Is(err, integrity.ErrLostMain):
 		kept, err := sqlite.SetAside(database, r.now())
 		if err != nil {
 			return err
 		}
 		return r.tell(finding{"database", warning,
-			"a new database is made; the rest of the old one is kept as " + strings.Join(kept, " and "),
+			"the server will create a new database; the old one was kept as " + strings.Join(kept, " and "),
 			"sqlite3 FILE .recover saves its remaining data."})
 	case errors.As(err, &refused):
-		return r.tell(finding{"database", warning, refused.why() + ": it counts from now on", ""})
+		return r.tell(finding{"database", warning, refused.why() + ": accepted from now on", ""})
 	}
 	return err
 }
@@ -124,7 +124,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 	if missing > 0 {
 		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results in the database are missing",
 			missing),
-			"Put back the blobs folder from a backup; missing files are answered with 404."}); err != nil {
+			"Restore the blobs folder from a backup; requests for missing files get 404."}); err != nil {
 			return err
 		}
 	}
@@ -151,15 +151,15 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return err
 	}
 	if len(left) == 0 {
-		return r.tell(finding{Check: "unknown", State: fine, Detail: "there are no files that the database does not know"})
+		return r.tell(finding{Check: "unknown", State: fine, Detail: "every file has a record in the database"})
 	}
 	return r.tell(finding{"unknown", warning,
-		fmt.Sprintf("%d files that the database does not know are kept aside, and deleted CUTROOM_UNKNOWN_DAYS days later",
+		fmt.Sprintf("%d files without a record are set aside and will be deleted after CUTROOM_UNKNOWN_DAYS days",
 			len(left)),
-		"cutroom doctor --repair --adopt ACCOUNT makes them files of an account, and --drop deletes them now."})
+		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
 }
 
-// keyOfAdopter returns the id of a key of the account that adopts files, or "".
+// keyOfAdopter returns the id of a key of the adopting account, or "".
 func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil
@@ -208,7 +208,7 @@ func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key s
 	if err := s.blobs.PutBackAs(ctx, set, blob); err != nil {
 		return file.File{}, err
 	}
-	// From here on an error leaves a blob that the next start sets aside again.
+	// If a later step fails, the next start sets the blob aside again.
 	f := file.File{
 		Account: r.Adopt, Key: key, Blob: blob, MIME: "application/octet-stream",
 		Filename: "recovered-" + strings.ReplaceAll(path.Base(set.Name), file.SignedSuffix, ""),
@@ -236,7 +236,7 @@ func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key s
 	return service.Create(ctx, f, 0)
 }
 
-func (c *doctorCommand) repairWith(ctx context.Context, s *command.Session) error {
+func (c *doctorCommand) repairWith(ctx context.Context, s *command.Invocation) error {
 	r := &repair{
 		repairFlags: c.repairFlags, data: c.Server.dataFlag, now: time.Now,
 		tell: func(found finding) error { return c.print(s, found) },

@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// minSecret is the least length of a secret in bytes; it cannot be guessed.
+// minSecret is the minimum length of a secret in bytes.
 const minSecret = 16
 
-// ensureSecret returns the secret that seals cursors and signs URLs. A new secret invalidates all
-// earlier ones.
+// ensureSecret returns the secret that encrypts cursors and signs URLs. A new secret invalidates
+// all earlier cursors and URLs.
 func ensureSecret(c *devCommand) ([]byte, error) {
 	secret, err := kept(c.Secret, secretFile(c.Data))
 	return []byte(secret), err
@@ -22,8 +22,8 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
-// signerName is the file of the signing identity in the data folder. signersName holds its certificates
-// and earlier ones (see signing.File).
+// signerName is the file with the signing identity in the data folder. signersName holds its
+// current and earlier certificates (see signing.File).
 const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"
 
 // ensureMetricsKey returns the key that reads /metrics.
@@ -31,11 +31,10 @@ func ensureMetricsKey(c *devCommand) (string, error) {
 	return kept(c.MetricsKey, metricsKeyFile(c.Data))
 }
 
-// metricsKeyFile returns the path of the generated key of /metrics in the data folder.
 func metricsKeyFile(data string) string { return filepath.Join(data, "metrics-key") }
 
-// kept returns the secret of the setting, or else the one in the file, or else a
-// new one, which it writes to the file.
+// kept returns the secret from the setting, from the file, or a new secret that it writes to the
+// file.
 func kept(set, path string) (string, error) {
 	if set != "" {
 		return set, nil
@@ -49,7 +48,7 @@ func kept(set, path string) (string, error) {
 	}
 	secret := rand.Text()
 	if err := os.WriteFile(path, []byte(secret+"\n"), 0o600); err != nil {
-		return "", fmt.Errorf("keep a secret: %w", err)
+		return "", fmt.Errorf("write a secret: %w", err)
 	}
 	return secret, nil
 }

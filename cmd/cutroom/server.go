@@ -25,18 +25,18 @@ import (
 )
 
 const (
-	// lease is how long a worker that hangs keeps a job.
+	// lease limits how long a hanging worker keeps a job.
 	lease = 30 * time.Second
-	// progressEvery is how often progress is recorded; a write is cheap here.
+	// progressEvery is the interval at which progress is recorded; a write is cheap here.
 	progressEvery = 200 * time.Millisecond
-	// previewEvery is how often a preview of a run is stored.
+	// previewEvery is the interval at which a preview of a run is stored.
 	previewEvery = 2 * time.Second
-	// checkEvery is how often a run checks whether its job was cancelled.
+	// checkEvery is the interval at which a run checks whether its job was cancelled.
 	checkEvery = time.Second
-	// shutdownTime is the time for running requests after a stop.
+	// shutdownTime limits how long running requests may take after a shutdown begins.
 	shutdownTime = 10 * time.Second
-	// reserved is the size, in bytes, of the file that is deleted when the disk is full: more than the
-	// write-ahead log and the database need for any delete.
+	// reserved is the size, in bytes, of the file that is deleted when the disk is full. It exceeds
+	// what the database and its write-ahead log need for any delete.
 	reserved = 8 << 20
 )
 
@@ -46,33 +46,33 @@ type server struct {
 	lock   *folderLock
 	storage
 	reserve *reserve.Reserve
-	// clock gives all stored times. Durations are measured with the machine's monotonic clock, which
-	// cannot be set.
-	clock      *clock.Clock
-	checker    *health.Checker
-	listener   net.Listener
-	http       *httpserver.Server
-	worker     *worker.Worker
-	estimating worker.Estimating
-	sweeper    *job.Sweeper
-	files      *file.Sweeper
-	ended      *batch.Sweeper
-	batches    *batches.Runner
-	tokens     *credential.TokenSweeper
-	budgets    *budget.Manager
-	gateway    *inference
-	sessions   *sessions
-	webhooks   webhooks
-	traces     otlp.Traces
-	devKey     string
-	// keepUnknown is how long blobs without a record are kept.
+	// clock provides all stored times. Durations are measured with the machine's monotonic clock,
+	// which cannot be set.
+	clock       *clock.Clock
+	checker     *health.Checker
+	listener    net.Listener
+	http        *httpserver.Server
+	worker      *worker.Worker
+	estimating  worker.Estimating
+	sweeper     *job.Sweeper
+	files       *file.Sweeper
+	ended       *batch.Sweeper
+	batches     *batches.Runner
+	tokens      *credential.TokenSweeper
+	budgets     *budget.Manager
+	gateway     *inference
+	sessions    *sessions
+	webhooks    webhooks
+	traces      otlp.Traces
+	devKey      string
 	keepUnknown time.Duration
-	// stopping ends when the server stops, before its requests do.
+	// stopping is cancelled when the server begins to stop, before its requests end.
 	stopping context.Context
 	stop     context.CancelFunc
 }
 
-// newServer opens the data folder, recovers from a crash, and listens. On error it closes everything again.
+// newServer opens the data folder, recovers from a crash, and listens. On error it closes
+// everything that it opened.
 func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger *slog.Logger) (*server, error) {
 	s := &server{logger: logger, keepUnknown: c.keepUnknown()}
 	s.stopping, s.stop = context.WithCancel(context.WithoutCancel(ctx))
@@ -83,9 +83,9 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 	return s, nil
 }
 
-// recover cleans up after a crash. This process holds the folder's lock, so every lease belongs to a
-// dead worker, every unsettled claim to a dead request, and every reservation to a dead upload. Work
-// that grows with the stored data is left to checkBlobs and to the sweepers, while the server serves.
+// recover cleans up after a crash. This process holds the folder's lock, so every lease belongs to
+// a dead worker, every unsettled claim to a dead request, and every reservation to a dead upload.
+// checkBlobs and the sweepers do the work that grows with the stored data, while the server serves.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err
@@ -104,8 +104,8 @@ func (s *server) recover(ctx context.Context) error {
 	return s.putBackKnown(ctx, s.logger)
 }
 
-// run serves until the context ends, then stops in order: it accepts no new requests, refuses calls
-// that wait for a model server, hands jobs back, and finishes running requests.
+// run serves until the context ends, then stops in order: it accepts no new requests, rejects
+// requests that wait for a model server, hands jobs back, and finishes running requests.
 func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -123,7 +123,7 @@ func (s *server) run(ctx context.Context) error {
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })
 	live.Go(func() { s.batches.Run(background) })
-	// Usage is written, and budgets are settled, until the last request and session have ended.
+	// Usage is written and budgets are settled until the last request and session have ended.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { s.gateway.writer.Run(writing) })
 	running.Go(func() { s.budgets.Run(writing) })
@@ -157,7 +157,6 @@ func (s *server) ready(ctx context.Context) error {
 
 func (s *server) url() string { return "http://" + reachable(s.listener.Addr()) }
 
-// close closes newServer's resources.
 func (s *server) close() {
 	s.stop()
 	if s.listener != nil {
@@ -168,7 +167,7 @@ func (s *server) close() {
 	}
 	if s.sessions != nil {
 		if err := s.sessions.webrtc.Close(); err != nil {
-			s.logger.Error("cannot close the ports of media", "error", err)
+			s.logger.Error("cannot close the ports of live video", "error", err)
 		}
 	}
 	if err := s.storage.close(); err != nil {

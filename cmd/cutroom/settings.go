@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// dataFlag has the settings of every command that uses the data folder.
 type dataFlag struct {
-	Data string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
+	Data string `env:"CUTROOM_DATA" default:".cutroom" help:"Data folder: records, files and keys (${env})."`
 }
 
 func (f dataFlag) database() string { return filepath.Join(f.Data, "cutroom.db") }
@@ -27,9 +26,9 @@ type tiersFlag struct {
 func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
 
 type signingFlags struct {
-	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results say by Content Credentials (C2PA) how they were made: auto, if an engine's models made them, on or off (${env})."`
-	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"The library libc2pa_c for signing; by default the one next to this program, or the system's (${env})."`
-	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the certificates of the signer, in PEM, its own first; made and kept in the data folder if absent (${env})."`
+	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results state in Content Credentials (C2PA) how they were made: auto (only results of an engine with models), on or off (${env})."`
+	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"Library libc2pa_c for signing; by default next to this program or from the system (${env})."`
+	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the signer's certificate chain in PEM, its own certificate first; by default generated and kept in the data folder (${env})."`
 	C2PAKey          string `name:"c2pa-key" env:"CUTROOM_C2PA_KEY" help:"File with the signer's private key, in PEM (${env})."`
 }
 
@@ -46,14 +45,12 @@ func (f catalogFlags) catalog() (*catalog.Catalog, error) {
 	return setting.Catalog(f.Family, f.Catalog)
 }
 
-// enhanceFlags choose the chat model that expands prompts.
 type enhanceFlags struct {
 	EnhanceURL   string `env:"CUTROOM_ENHANCE_URL" help:"Base URL of a chat completions API that expands prompts; off if not set (${env})."`
 	EnhanceModel string `env:"CUTROOM_ENHANCE_MODEL" help:"Model that expands prompts (${env})."`
-	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for it (${env})."`
+	EnhanceKey   string `env:"CUTROOM_ENHANCE_KEY" help:"API key for the prompt model (${env})."`
 }
 
-// enhancer returns the enhancer of prompts, or nil if none is set.
 func (f enhanceFlags) enhancer() (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(f.EnhanceURL, f.EnhanceModel, f.EnhanceKey)
 	if enhancer == nil {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/service/health"
 )
 
-// storage holds the stores of the data folder: records and blobs.
+// storage holds the records and blobs of the data folder.
 type storage struct {
 	records *sqlite.DB
 	blobs   *diskblob.Store
@@ -35,9 +35,9 @@ func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s sto
 	return openBoth(ctx, f, options)
 }
 
-// checkAtStart returns how long the pages of a database are checked before the server serves.
-// A database of more than 32 MiB would delay the start, so its pages are not checked then:
-// each backup checks its copy.
+// checkAtStart returns how long a database is checked before the server serves. The pages of a
+// database of more than 32 MiB are not checked, because that would delay the start. Each backup
+// checks its copy.
 func checkAtStart(bytes int64) time.Duration {
 	if bytes > 32<<20 {
 		return 0
@@ -45,7 +45,7 @@ func checkAtStart(bytes int64) time.Duration {
 	return 10 * time.Second
 }
 
-// openBoth opens records and blobs, without checking that they belong together.
+// openBoth opens records and blobs without checking that they belong together.
 func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
 	if s.blobs, err = diskblob.Open(f.blobFolder()); err != nil {
 		return s, err
@@ -70,7 +70,6 @@ func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storag
 	return s, nil
 }
 
-// close closes openStorage's resources.
 func (s storage) close() error {
 	var err error
 	if s.records != nil {
@@ -82,12 +81,12 @@ func (s storage) close() error {
 	return err
 }
 
-// refusal is the error that records and blobs do not belong together, with advice.
+// refusal is the error for records and blobs that do not belong together, with advice.
 type refusal struct {
 	database string
 	// flaw is the second half of the message, after the path.
 	flaw string
-	// cause is the underlying error; nil if flaw says everything.
+	// cause is the underlying error, or nil.
 	cause error
 }
 
@@ -98,7 +97,7 @@ func (r *refusal) Error() string {
 	if errors.Is(r.cause, integrity.ErrDamaged) {
 		instead = "continue without it (sqlite3 FILE .recover saves its remaining data)"
 	}
-	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, `+
+	text := fmt.Sprintf(`%s. Nothing was changed. Restore the newest copy of cutroom.db with its cutroom.db-wal, `+
 		`or run "cutroom doctor --repair" to %s`, r.why(), instead)
 	if r.cause != nil {
 		text += fmt.Sprintf(" (%v)", r.cause)
@@ -108,11 +107,12 @@ func (r *refusal) Error() string {
 
 func (r *refusal) Unwrap() error { return r.cause }
 
-// checkStorage checks, without changing anything, that the database is sound and not older than the blobs.
-// With a missing or older database, users' files would count as unknown. within limits the duration of the
-// full check, given the database's size. whole reports whether the check finished in that time.
+// checkStorage checks, without changing anything, that the database is sound and not older than the
+// blobs. With a missing or older database, users' files would have no record. within limits the
+// duration of the full check, given the database's size. whole reports whether the check finished
+// in that time.
 //
-// Errors: *refusal, in a *command.DamageError if the database is damaged; others of the file system.
+// Errors: *refusal, in a *command.DamageError if the database is damaged; file system errors.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
 	mark, err := diskblob.ReadMark(f.blobFolder())
 	if err != nil {
@@ -149,9 +149,9 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 	return found.Whole, nil
 }
 
-// checkNotLost fails if the database is missing although there are blobs.
+// checkNotLost returns an error if the database is missing although blobs exist.
 //
-// Errors: *refusal; that the folder was not restored to the end; others of the file system.
+// Errors: *refusal; that a restore is incomplete; file system errors.
 func checkNotLost(ctx context.Context, f dataFlag) error {
 	if err := checkNotRestoring(f.Data); err != nil {
 		return err
@@ -160,18 +160,18 @@ func checkNotLost(ctx context.Context, f dataFlag) error {
 	err := sqlite.Present(database)
 	switch {
 	case errors.Is(err, integrity.ErrLostMain):
-		return &refusal{database: database, flaw: "is missing or empty, though its log is there", cause: err}
+		return &refusal{database: database, flaw: "is missing or empty, although its log exists", cause: err}
 	case !errors.Is(err, integrity.ErrNone):
 		return err
 	}
 	blobs, err := holdsBlobs(ctx, f.blobFolder())
 	if err == nil && blobs {
-		err = &refusal{database: database, flaw: "is missing or empty, though there are files that it should know"}
+		err = &refusal{database: database, flaw: "is missing or empty, although stored files exist"}
 	}
 	return err
 }
 
-// holdsBlobs reports whether a blob folder holds any file or result.
+// holdsBlobs reports whether a blob folder contains a file or result.
 func holdsBlobs(ctx context.Context, root string) (bool, error) {
 	view, err := diskblob.NewView(root)
 	if err != nil {
@@ -180,8 +180,8 @@ func holdsBlobs(ctx context.Context, root string) (bool, error) {
 	return view.Any(ctx)
 }
 
-// putBackKnown puts back blobs that were set aside and that the records know now,
-// for example because a newer copy of the database was restored.
+// putBackKnown puts back blobs that were set aside and have a record again, for example after a
+// newer copy of the database was restored.
 func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 	all, err := s.blobs.ListAside(ctx)
 	if err != nil {
@@ -197,13 +197,13 @@ func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 			continue
 		}
 		if err := s.blobs.PutBack(ctx, set); err != nil {
-			logger.Warn("a blob that is known again was not put back", "blob", set.Name, "error", err)
+			logger.Warn("cannot put back a blob that has a record again", "blob", set.Name, "error", err)
 			continue
 		}
 		back++
 	}
 	if back > 0 {
-		logger.Warn("files that were set aside are known again and were put back", "blobs", back)
+		logger.Warn("put back files that have a record again", "blobs", back)
 	}
 	return nil
 }
@@ -220,8 +220,8 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files().KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside blobs without a record and returns their number. If the lookup of one kind
-// fails, it continues with the others.
+// setAsideUnknown sets aside blobs without a record and returns their number. If one kind fails, it
+// continues with the others.
 func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
 	for _, sweeper := range sweepers {
 		n, failed := sweeper.SweepUnknown(ctx)
@@ -235,15 +235,15 @@ type unknownSweeper interface {
 	SweepUnknown(ctx context.Context) (blobs int, err error)
 }
 
-// asideEvery is the interval of deleting expired blobs among the ones set aside.
+// asideEvery is the interval at which blobs that were set aside are deleted if they have expired.
 const asideEvery = time.Hour
 
-// restoreEvery is how often the server tries to restore the reserve. A write that needed the reserve
-// also tries.
+// restoreEvery is the interval at which the server tries to restore the reserve. A write that
+// needed the reserve also tries.
 const restoreEvery = time.Minute
 
-// watchStorage deletes, until the context ends, blobs that were set aside long enough
-// ago, and restores the reserve.
+// watchStorage restores the reserve and deletes expired blobs that were set aside, until the
+// context ends.
 func (s *server) watchStorage(ctx context.Context) {
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()
@@ -255,7 +255,7 @@ func (s *server) watchStorage(ctx context.Context) {
 			s.logger.Error("cannot delete files that were set aside", "error", err)
 		}
 		if dropped > 0 {
-			s.logger.Warn("files that no record knew were deleted, as their days are over", "blobs", dropped)
+			s.logger.Warn("deleted expired files without a record", "blobs", dropped)
 		}
 		for waiting := true; waiting; {
 			select {
@@ -270,7 +270,7 @@ func (s *server) watchStorage(ctx context.Context) {
 	}
 }
 
-// dropAside deletes blobs that were set aside long enough ago and returns their number.
+// dropAside deletes expired blobs that were set aside and returns their number.
 func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 	if !s.clock.Settled() {
 		return 0, nil
@@ -283,12 +283,11 @@ func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},
 		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Look: s.blobs.Probe},
-		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be worked on.",
+		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be processed.",
 			Look: func(context.Context) error { return probeFolder(scratch) }},
 	)
 }
 
-// probeFolder returns an error if no file can be made in the folder.
 func probeFolder(folder string) error {
 	made, err := os.CreateTemp(folder, ".probe-*")
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 )
 
 type webhookFlags struct {
-	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
+	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and address blocks such as 10.1.0.0/16, outside the public internet that webhooks may use, also over http, separated by commas (${env})."`
 }
 
-// webhooks is the part of the server that notifies receivers of ended jobs and of budget warnings.
+// webhooks notifies receivers of ended jobs and of budget warnings.
 type webhooks struct {
 	targets webhook.Targets
 	secrets webhook.Secrets

@@ -12,20 +12,20 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// announcement contains everything that a program needs to use the server that it started. It names the
-// key's file, because output ends up in logs.
+// announcement contains everything that another program needs to use the server that it started. It
+// has the path of the key's file instead of the key, because output ends up in logs.
 type announcement struct {
 	URL          string `json:"url"`
 	InferenceURL string `json:"inference_url"`
-	// KeyFile is "" if the key is a setting.
+	// KeyFile is "" if the key comes from a setting.
 	KeyFile string `json:"key_file,omitempty"`
-	// MetricsKeyFile is the file of the key of /metrics; "" if the key is a setting.
+	// MetricsKeyFile holds the key of /metrics; "" if the key comes from a setting.
 	MetricsKeyFile string `json:"metrics_key_file,omitempty"`
 	Data           string `json:"data"`
 }
 
-// announce prints where the server is, as text or as one line of JSON.
-func (c *devCommand) announce(out *command.Session, server *server) error {
+// announce prints the server's addresses, as text or as one line of JSON.
+func (c *devCommand) announce(out *command.Invocation, server *server) error {
 	if !out.JSON {
 		return c.welcome(out, server)
 	}
@@ -44,20 +44,20 @@ func (c *devCommand) announce(out *command.Session, server *server) error {
 }
 
 type keyWords struct {
-	// place is the key or its file, for the table.
+	// place is the key, or where to find it, for the table.
 	place string
-	// shell is the key's placeholder within double quotes of a shell command.
+	// shell is the text for the key within double quotes of a shell command.
 	shell string
 }
 
-// tellKey returns the key itself for a terminal, otherwise the name of its file, because other output
-// ends up in logs.
-func (c *devCommand) tellKey(key string, isPerson bool) (keyWords, error) {
+// wordsForKey returns the key itself for a terminal, and otherwise the name of its file, because
+// other output ends up in logs.
+func (c *devCommand) wordsForKey(key string, isPerson bool) (keyWords, error) {
 	switch {
 	case isPerson:
 		return keyWords{key, key}, nil
 	case c.DevKey != "":
-		return keyWords{"as CUTROOM_DEV_KEY says", "$CUTROOM_DEV_KEY"}, nil
+		return keyWords{"from CUTROOM_DEV_KEY", "$CUTROOM_DEV_KEY"}, nil
 	}
 	path, err := filepath.Abs(command.DevKeyFile(c.Data))
 	if err != nil {
@@ -67,8 +67,8 @@ func (c *devCommand) tellKey(key string, isPerson bool) (keyWords, error) {
 }
 
 // welcome prints the commands for a first edit and a first chat.
-func (c *devCommand) welcome(out *command.Session, server *server) error {
-	key, err := c.tellKey(server.devKey, out.ShowsOut())
+func (c *devCommand) welcome(out *command.Invocation, server *server) error {
+	key, err := c.wordsForKey(server.devKey, out.ShowsOut())
 	if err != nil {
 		return err
 	}
@@ -89,11 +89,11 @@ Cutroom is ready. %[5]s
 	known := server.gateway.catalog.Catalog()
 	welcomeToEdit(out.Out, server, known, key)
 	welcomeToChat(out.Out, server, key)
-	fmt.Fprint(out.Out, "\nCtrl-C stops it.\n\n")
+	fmt.Fprint(out.Out, "\nPress Ctrl-C to stop.\n\n")
 	return nil
 }
 
-// welcomeToEdit prints a first edit, if there is a model for it.
+// welcomeToEdit prints commands for a first edit, if a model for it exists.
 func welcomeToEdit(out io.Writer, server *server, known *catalog.Catalog, key keyWords) {
 	m, ok := clipModel(known)
 	if !ok {
@@ -109,8 +109,8 @@ Edit a sample clip, check the job's progress, and download the result when the j
 `, server.url(), m.ID, key.shell)
 }
 
-// clipModel returns the model for the welcome's edit of the sample clip: one that needs only a video
-// and a prompt, preferably for editing.
+// clipModel returns the model for the welcome's edit of the sample clip: a model that needs only a
+// video and a prompt, preferably an editing model.
 func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
 	var found *catalog.Model
 	for _, m := range known.Models() {
@@ -127,7 +127,7 @@ func clipModel(known *catalog.Catalog) (*catalog.Model, bool) {
 	return found, found != nil
 }
 
-// welcomeToChat prints a first chat, if there is a model for it.
+// welcomeToChat prints a command for a first chat, if a model for it exists.
 func welcomeToChat(out io.Writer, server *server, key keyWords) {
 	slug, ok := server.gateway.chatModel()
 	if !ok {
@@ -142,7 +142,7 @@ Chat, through the inference gateway:
 
 func (c *devCommand) metricsWords() string {
 	if c.MetricsKey != "" {
-		return "that CUTROOM_METRICS_KEY says"
+		return "from CUTROOM_METRICS_KEY"
 	}
 	return "in " + metricsKeyFile(c.Data)
 }
@@ -150,14 +150,13 @@ func (c *devCommand) metricsWords() string {
 func networkWords(addresses ...net.Addr) string {
 	for _, address := range addresses {
 		if !isLoopback(address) {
-			return "other machines reach it at " + address.String() +
-				", by plain HTTP: put a proxy with TLS in front"
+			return "other machines can reach it at " + address.String() +
+				" over plain HTTP: put a proxy with TLS in front"
 		}
 	}
-	return "only this machine reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it"
+	return "only this machine can reach it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it"
 }
 
-// isLoopback reports whether only this machine can reach a listener.
 func isLoopback(address net.Addr) bool {
 	tcp, ok := address.(*net.TCPAddr)
 	return ok && tcp.IP.IsLoopback()
@@ -171,7 +170,7 @@ func (c *devCommand) engineWords() string {
 	return "The engine is the server at " + strings.Join(choice.Servers, ",") + "."
 }
 
-// reachable returns a listener's address for clients on this machine.
+// reachable returns the address at which clients on this machine reach a listener.
 func reachable(addr net.Addr) string {
 	host, port, err := net.SplitHostPort(addr.String())
 	if err != nil {

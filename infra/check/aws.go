@@ -39,7 +39,7 @@ func find(ctx context.Context, settings aws.Config, stage string) (deploy, error
 	stacks, err := cloudformation.NewFromConfig(settings).DescribeStacks(ctx,
 		&cloudformation.DescribeStacksInput{StackName: aws.String("cutroom-" + stage)})
 	if isCode(err, "ValidationError") || err == nil && len(stacks.Stacks) == 0 {
-		return deploy{}, fmt.Errorf("there is no deploy of the stage %q in the region %s", stage, settings.Region)
+		return deploy{}, fmt.Errorf("no deployment of the stage %q exists in the region %s", stage, settings.Region)
 	}
 	if err != nil {
 		return deploy{}, fmt.Errorf("find the deploy: %w", err)

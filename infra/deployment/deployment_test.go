@@ -298,7 +298,7 @@ func testKeys(t *testing.T, d *deployed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("there is no deploy of the stage %q", "missing"); missing.ExitCode == 0 ||
+	if want := fmt.Sprintf("no deployment of the stage %q exists", "missing"); missing.ExitCode == 0 ||
 		!strings.Contains(missing.Stderr, want) {
 		t.Errorf("keys of no deploy: exit code %d, %q", missing.ExitCode, missing.Stderr)
 	}

@@ -41,7 +41,7 @@ within() {
 	done
 }
 
-within 3000 grep -q 'Ctrl-C stops it' "$log"
+within 3000 grep -q 'Press Ctrl-C to stop' "$log"
 tr -d '\r' <"$log" >"$folder/said"
 sed "1d; s/ck_[A-Za-z0-9_-]*/ck_…/g" "$folder/said"
 

@@ -21,7 +21,7 @@ func TestDevForPeople(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
 	server := s.open("dev")
-	server.waitFor("Ctrl-C stops it.", 1)
+	server.waitFor("Press Ctrl-C to stop.", 1)
 	_, rest, _ := strings.Cut(server.screen.String(), "Media API")
 	caller := at(t, strings.Fields(rest)[0], "")
 	caller.works("quota")
@@ -35,7 +35,7 @@ func TestDevForPeople(t *testing.T) {
 	if code := server.wait(); code != 0 {
 		t.Errorf("it ended with %d", code)
 	}
-	_, log, _ := strings.Cut(server.screen.String(), "Ctrl-C stops it.")
+	_, log, _ := strings.Cut(server.screen.String(), "Press Ctrl-C to stop.")
 	line := regexp.MustCompile(`(?m)^.*msg=request.*$`).FindString(log)
 	want := regexp.MustCompile(
 		`^time=\d\d:\d\d:\d\d msg=request .*method=POST route=/v1/files status=200 .*duration=[\d.]+(µ|m)?s\r$`)
@@ -71,13 +71,13 @@ func TestDevInTheWorkingDirectory(t *testing.T) {
 	}
 	for _, start := range []string{"first", "second"} {
 		server := s.open("dev")
-		server.waitFor("Ctrl-C stops it.", 1)
+		server.waitFor("Press Ctrl-C to stop.", 1)
 		server.press("\x03")
 		if code := server.wait(); code != 0 {
 			t.Fatalf("the %s start ended with %d", start, code)
 		}
 	}
-	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is in order") {
+	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is sound") {
 		t.Errorf("doctor says %s", told.stdout)
 	}
 	signs()

@@ -188,7 +188,7 @@ func jobs(t *testing.T, s shell) {
 		list[0]["job_id"] != long {
 		t.Errorf("the failed jobs are %v", list)
 	}
-	if tries := s.works("jobs", "deliveries", id); !strings.HasPrefix(tries, "TRY") || strings.Contains(tries, "\n") {
+	if tries := s.works("jobs", "deliveries", id); !strings.HasPrefix(tries, "ATTEMPT") || strings.Contains(tries, "\n") {
 		t.Errorf("the webhook's log of a job without one is:\n%s", tries)
 	}
 	if list := s.documents("jobs", "--status", "cancelled", "-m", "gen-vton-3.5"); len(list) != 1 ||
@@ -424,7 +424,7 @@ func doctor(t *testing.T, s shell) {
 	if got.code != 1 || !strings.Contains(got.stderr, "4 of") {
 		t.Errorf("%+v", got)
 	}
-	for _, line := range []string{"fail  ffmpeg", "fail  signing", "fail  engine", "a Cutroom serves at", "fail  key", "cutroom login"} {
+	for _, line := range []string{"fail  ffmpeg", "fail  signing", "fail  engine", "a Cutroom server listens at", "fail  key", "cutroom login"} {
 		if !strings.Contains(got.stdout, line) {
 			t.Errorf("it does not say %q:\n%s", line, got.stdout)
 		}

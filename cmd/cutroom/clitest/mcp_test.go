@@ -269,7 +269,7 @@ func agentsFolder(t *testing.T, s shell) {
 	for path, words := range map[string]string{
 		"../made.png": "outside", "up/made.png": "symbolic link", "out.png": "symbolic link",
 		filepath.Join(s.folder, "made.png"): "outside",
-		"made.mp4":                          "ends with .png", "Makefile": "ends with .png", "look.png": "there already",
+		"made.mp4":                          "ends with .png", "Makefile": "ends with .png", "look.png": "exists already",
 		"none/made.png": "no such file",
 	} {
 		a.refuses("fetch", map[string]any{"job_id": id, "path": path}, words)

@@ -71,7 +71,7 @@ func TestExitCodes(t *testing.T) {
 		"works":                   {s, []string{"files", "rm", "file_gone"}, 0, ""},
 		"a server's bug":          {s, []string{"usage"}, 1, "req-7"},
 		"another program":         {s, []string{"models"}, 1, "is the URL right"},
-		"what is not there":       {s, []string{"files", "put", "nothing.mp4"}, 1, ": there is no file or folder nothing.mp4\n"},
+		"what is not there":       {s, []string{"files", "put", "nothing.mp4"}, 1, ": the file or folder nothing.mp4 does not exist\n"},
 		"a wrong form":            {s, []string{"edit", "clip.mp4", "-p", "x"}, 1, "seed: Input should be less; the input cannot be edited: It is no video.\n"},
 		"an upstream that left":   {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
 		"a pipe, not a file":      {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is not a regular file"},

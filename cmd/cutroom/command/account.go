@@ -12,7 +12,7 @@ import (
 
 type Quota struct{}
 
-func (Quota) Run(ctx context.Context, s *Session) error {
+func (Quota) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		quota, err := service.Quota(ctx)
 		if err != nil {
@@ -30,13 +30,13 @@ func (Quota) Run(ctx context.Context, s *Session) error {
 type Usage struct {
 	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
 	To   string   `placeholder:"DAY" help:"Last day."`
-	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"Fields of a row, in their order, with commas between them: ${enum}. Default: day and model."`
+	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"Fields of a row in their order, separated by commas: ${enum}. Default: day and model."`
 	CSV  bool     `name:"csv" help:"Print a table for other programs, with all columns (RFC 4180)."`
 }
 
-func (c *Usage) Run(ctx context.Context, s *Session) error {
+func (c *Usage) Run(ctx context.Context, s *Invocation) error {
 	if c.CSV && s.JSON {
-		return &UsageError{"--csv: a table is no JSON"}
+		return &UsageError{"--csv cannot be used with --json"}
 	}
 	query := client.UsageQuery{From: c.From, To: c.To, GroupBy: c.By}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
@@ -72,8 +72,7 @@ func (c *Usage) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// printUsageTable prints usage as the service's own table.
-func (s *Session) printUsageTable(ctx context.Context, service *client.Client, query client.UsageQuery) error {
+func (s *Invocation) printUsageTable(ctx context.Context, service *client.Client, query client.UsageQuery) error {
 	table, err := service.UsageTable(ctx, query)
 	if err != nil {
 		return err
@@ -87,12 +86,12 @@ func (s *Session) printUsageTable(ctx context.Context, service *client.Client, q
 }
 
 type Token struct {
-	Expires int      `placeholder:"SECONDS" help:"How long it lives, 1 to 3600; without it, 60."`
-	Model   []string `short:"m" predictor:"model" placeholder:"MODEL" help:"A model that it may use, by id or alias; may be said again. Without it, all."`
-	Origin  []string `placeholder:"ORIGIN" help:"An origin that it may be used from, such as https://app.example.com; may be said again. Without it, any."`
+	Expires int      `placeholder:"SECONDS" help:"Lifetime, 1 to 3600; default: 60."`
+	Model   []string `short:"m" predictor:"model" placeholder:"MODEL" help:"A model that the token may use, by id or alias; repeatable. Default: all models."`
+	Origin  []string `placeholder:"ORIGIN" help:"An origin that the token may be used from, such as https://app.example.com; repeatable. Default: any."`
 }
 
-func (c *Token) Run(ctx context.Context, s *Session) error {
+func (c *Token) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		token, err := service.CreateToken(ctx, client.TokenRequest{ExpiresIn: c.Expires, AllowedModels: c.Model,
 			AllowedOrigins: c.Origin})
@@ -125,7 +124,7 @@ type modelView struct {
 	MaxOutputLength int           `json:"max_output_length,omitempty"`
 }
 
-func (Models) Run(ctx context.Context, s *Session) error {
+func (Models) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		media, err := service.MediaModels(ctx)
 		if err != nil {

@@ -17,8 +17,8 @@ import (
 // skipped is the state of a batch item whose result already exists.
 const skipped = "skipped"
 
-// batch edits inputs, several at once, and prints the outcome of each. It continues after a failure
-// unless all others would fail too.
+// batch edits several inputs concurrently and prints the outcome of each. It continues after a
+// failure unless all other inputs would fail too.
 //
 // Errors: [*BatchError]; the error that ended it early.
 func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, atOnce int) error {
@@ -31,7 +31,7 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	display := e.session.newDisplay(false)
+	display := e.invocation.newDisplay(false)
 	results := make([]result, len(inputs))
 	var printing sync.Mutex
 	var running errgroup.Group
@@ -49,14 +49,14 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 				done.Error = explain(err)
 			}
 			switch ExitCode(err) {
-			case denied, unreachable: // all others would fail the same way
+			case denied, unreachable: // all other inputs would fail in the same way
 				stop(err)
 			}
 			printing.Lock()
 			defer printing.Unlock()
 			results[i] = done
-			if e.session.JSON {
-				return e.session.Print(done)
+			if e.invocation.JSON {
+				return e.invocation.Print(done)
 			}
 			return nil
 		})
@@ -72,7 +72,7 @@ func (e *editor) batch(ctx context.Context, edit client.Edit, inputs []string, a
 	return failures(results)
 }
 
-// failures returns a [*BatchError] if a result is a failure, otherwise nil.
+// failures returns a [*BatchError] if a result is a failure.
 func failures(results []result) error {
 	count := 0
 	for _, done := range results {
@@ -89,8 +89,8 @@ func failures(results []result) error {
 // target is the model of a batch item and its result's path.
 type target struct{ model, path string }
 
-// outputs returns where the results go. Inputs that differ only in their folder or
-// extension get distinct names.
+// outputs returns the models and result paths. Inputs with the same base name get distinct result
+// names.
 func (e *editor) outputs(ctx context.Context, edit client.Edit, inputs []string) ([]target, error) {
 	models := map[bool]string{}
 	outputs := make([]target, len(inputs))
@@ -136,12 +136,12 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 	return e.edit(ctx, edit, input, to.path, tracker)
 }
 
-// summary prints the table of a batch. A notice that all results share is printed once.
+// summary prints the table of a batch. A notice that all results share is printed only once.
 func (e *editor) summary(results []result) error {
-	if e.session.JSON {
+	if e.invocation.JSON {
 		return nil // each was printed as it ended
 	}
-	list := e.session.newList("INPUT", "STATUS", "JOB", "RESULT")
+	list := e.invocation.newList("INPUT", "STATUS", "JOB", "RESULT")
 	for _, done := range results {
 		if err := list.add(done, done.Input, done.Status, first(done.JobID, "-"),
 			first(done.Error, done.Output)); err != nil {
@@ -151,13 +151,13 @@ func (e *editor) summary(results []result) error {
 	if err := list.end(); err != nil {
 		return err
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, done := range results {
-		if key := done.Engine + strings.Join(done.Understood, ",") + done.Notice; !told[key] {
-			told[key] = true
-			e.tell(done)
+		if key := done.Engine + strings.Join(done.Understood, ",") + done.Notice; !reported[key] {
+			reported[key] = true
+			e.report(done)
 		}
 	}
-	e.tellCost(results)
+	e.reportCost(results)
 	return nil
 }

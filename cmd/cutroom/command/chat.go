@@ -11,17 +11,17 @@ import (
 )
 
 type Chat struct {
-	Text        []string `arg:"" optional:"" help:"Message. Without it stdin is read, and on a terminal the chat continues in turns."`
-	Model       string   `short:"m" placeholder:"MODEL" help:"Model of the inference gateway; without it the first that chats."`
+	Text        []string `arg:"" optional:"" help:"Message. Default: read from stdin; on a terminal, chat in turns."`
+	Model       string   `short:"m" placeholder:"MODEL" help:"Model of the inference gateway. Default: the first chat model."`
 	System      string   `placeholder:"TEXT" help:"System prompt for the model."`
-	MaxTokens   int      `placeholder:"N" help:"How long an answer may be, in tokens."`
-	Temperature *float64 `placeholder:"T" help:"How freely the model answers, 0 to 2."`
+	MaxTokens   int      `placeholder:"N" help:"Maximum length of a reply in tokens."`
+	Temperature *float64 `placeholder:"T" help:"Sampling temperature, 0 to 2."`
 }
 
 // maxPrompt limits a prompt from stdin, in bytes. No model accepts more.
 const maxPrompt = 16 << 20
 
-func (c *Chat) Run(ctx context.Context, s *Session) error {
+func (c *Chat) Run(ctx context.Context, s *Invocation) error {
 	text := strings.Join(c.Text, " ")
 	if text == "" {
 		if s.isTerminal(s.In) && s.isTerminal(s.Out) && !s.JSON {
@@ -32,7 +32,7 @@ func (c *Chat) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		if text = strings.TrimSpace(string(read)); text == "" {
-			return &UsageError{"there is nothing to say: give a text, or send one to stdin"}
+			return &UsageError{"no message: pass a text, or send it to stdin"}
 		}
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
@@ -53,7 +53,6 @@ func (c *Chat) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// begin returns a chat with at most a system message.
 func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, error) {
 	chat := client.Chat{Model: c.Model, MaxTokens: c.MaxTokens, Temperature: c.Temperature}
 	if c.System != "" {
@@ -72,12 +71,12 @@ func (c *Chat) begin(ctx context.Context, service *client.Client) (client.Chat, 
 			return chat, nil
 		}
 	}
-	return chat, errors.New("the gateway has no model that chats: add one to the catalog")
+	return chat, errors.New("the gateway has no chat model: add one to the catalog")
 }
 
-// answer prints an answer as it arrives and returns it with its tokens. If the
-// stream breaks, it returns the part that arrived.
-func (s *Session) answer(ctx context.Context, service *client.Client,
+// answer prints a reply as it arrives and returns it with the token counts. If the stream breaks,
+// it returns the part that arrived.
+func (s *Invocation) answer(ctx context.Context, service *client.Client,
 	chat client.Chat) (string, client.ChatUsage, error) {
 	var said strings.Builder
 	clean := func(text string) string { return text }
@@ -95,7 +94,7 @@ func (s *Session) answer(ctx context.Context, service *client.Client,
 	return said.String(), usage, err
 }
 
-// harmless removes control characters that would act on a terminal from a model's text.
+// harmless removes terminal control characters from a model's text.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {

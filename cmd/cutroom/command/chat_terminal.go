@@ -14,24 +14,23 @@ import (
 	"cutroom/shared/client"
 )
 
-const chatHelp = `/reset        forget the conversation
-/model MODEL  continue with another model; without MODEL, list them
+const chatHelp = `/reset        clear the conversation
+/model MODEL  switch to another model; without MODEL, list the models
 /exit         end, like Ctrl-D
-Ctrl-C stops an answer.`
+Ctrl-C stops a reply.`
 
-func (c *Chat) converse(ctx context.Context, s *Session) error {
+func (c *Chat) converse(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		chat, err := c.begin(ctx, service)
 		if err != nil {
 			return err
 		}
-		// Here Ctrl-C stops an answer; only while a line is read does it end the
-		// program. Elsewhere it ends the context.
+		// In a chat Ctrl-C stops a reply. It ends the program only while a line is read.
 		signal.Reset(os.Interrupt)
 		interrupts := make(chan os.Signal, 1)
 		signal.Notify(interrupts, os.Interrupt)
 		defer signal.Stop(interrupts)
-		t := &talk{session: s, client: service, chat: chat, told: len(chat.Messages), interrupts: interrupts}
+		t := &talk{invocation: s, client: service, chat: chat, kept: len(chat.Messages), interrupts: interrupts}
 		fmt.Fprintf(s.Out, "Chat with %s; /help lists the commands.\n", printable(chat.Model))
 		lines := newLineReader(s.In.(*os.File), s.Out)
 		for {
@@ -53,35 +52,34 @@ func (c *Chat) converse(ctx context.Context, s *Session) error {
 }
 
 type talk struct {
-	session *Session
-	client  *client.Client
-	chat    client.Chat
-	// told is the number of messages from before the first turn.
-	told       int
+	invocation *Invocation
+	client     *client.Client
+	chat       client.Chat
+	// kept is the number of messages that a reset keeps.
+	kept       int
 	interrupts <-chan os.Signal
 }
 
-// turn carries out a line. An error ends the conversation only if every later turn
-// would meet it too.
+// turn carries out a line. It returns an error only if every later turn would fail too.
 func (t *talk) turn(ctx context.Context, line string) error {
 	command, argument, _ := strings.Cut(line, " ")
 	switch {
 	case line == "":
 		return nil
 	case command == "/help":
-		fmt.Fprintln(t.session.Out, chatHelp)
+		fmt.Fprintln(t.invocation.Out, chatHelp)
 		return nil
 	case command == "/reset":
-		t.chat.Messages = t.chat.Messages[:t.told]
-		fmt.Fprintln(t.session.Out, "Forgotten.")
+		t.chat.Messages = t.chat.Messages[:t.kept]
+		fmt.Fprintln(t.invocation.Out, "Forgotten.")
 		return nil
 	case command == "/model":
-		return t.tell(t.chooseModel(ctx, strings.TrimSpace(argument)))
+		return t.report(t.chooseModel(ctx, strings.TrimSpace(argument)))
 	case strings.HasPrefix(line, "/"):
-		fmt.Fprintf(t.session.Out, "There is no %s.\n%s\n", printable(command), chatHelp)
+		fmt.Fprintf(t.invocation.Out, "Unknown command %s.\n%s\n", printable(command), chatHelp)
 		return nil
 	}
-	return t.tell(t.say(ctx, line))
+	return t.report(t.say(ctx, line))
 }
 
 func (t *talk) say(ctx context.Context, line string) error {
@@ -97,20 +95,20 @@ func (t *talk) say(ctx context.Context, line string) error {
 		case <-ended:
 		}
 	}()
-	answer, usage, err := t.session.answer(answering, t.client, t.chat)
+	answer, usage, err := t.invocation.answer(answering, t.client, t.chat)
 	close(ended)
 	stopped := answering.Err() != nil && ctx.Err() == nil
 	if answer == "" || err != nil && !stopped {
-		t.chat.Messages = t.chat.Messages[:before] // the line may be said again
+		t.chat.Messages = t.chat.Messages[:before] // the line can be sent again
 	} else {
 		t.chat.Messages = append(t.chat.Messages, client.Message{Role: "assistant", Content: answer})
 	}
 	switch {
 	case stopped:
-		fmt.Fprintln(t.session.Out, "(stopped)")
+		fmt.Fprintln(t.invocation.Out, "(stopped)")
 		return nil
 	case err == nil && usage.TotalTokens > 0:
-		fmt.Fprintf(t.session.Out, "(%d tokens)\n", usage.TotalTokens)
+		fmt.Fprintf(t.invocation.Out, "(%d tokens)\n", usage.TotalTokens)
 	}
 	return err
 }
@@ -125,25 +123,25 @@ func (t *talk) chooseModel(ctx context.Context, name string) error {
 			continue
 		}
 		if name == "" {
-			fmt.Fprintln(t.session.Out, printable(model.ID))
+			fmt.Fprintln(t.invocation.Out, printable(model.ID))
 		} else if model.ID == name {
 			t.chat.Model = name
-			fmt.Fprintf(t.session.Out, "Chat with %s.\n", printable(name))
+			fmt.Fprintf(t.invocation.Out, "Chat with %s.\n", printable(name))
 			return nil
 		}
 	}
 	if name != "" {
-		fmt.Fprintf(t.session.Out, "No chat model is called %s.\n", printable(name))
+		fmt.Fprintf(t.invocation.Out, "There is no chat model %s.\n", printable(name))
 	}
 	return nil
 }
 
-// tell prints an error. It returns the error if it ends the conversation.
-func (t *talk) tell(err error) error {
+// report prints an error, except errors that end the conversation, which it returns.
+func (t *talk) report(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err
 	}
-	t.session.Report(err)
+	t.invocation.Report(err)
 	return nil
 }
 
@@ -156,18 +154,18 @@ func newLineReader(input *os.File, output io.Writer) *lineReader {
 	return &lineReader{input, term.NewTerminal(readWriter{input, output}, "> ")}
 }
 
-// read returns the next line; several lines that are pasted at once count as one. The terminal is in
-// raw mode until read returns, and is then restored. If the context ends first, the last read of the
-// terminal stays blocked until the program ends.
+// read returns the next line. Several lines that are pasted together count as one. The terminal is
+// in raw mode until read returns. If the context ends first, the last read of the terminal stays
+// blocked until the program ends.
 //
-// Errors: io.EOF for Ctrl-C and Ctrl-D; the context's.
+// Errors: io.EOF for Ctrl-C and Ctrl-D; the context's error.
 func (l *lineReader) read(ctx context.Context) (string, error) {
 	descriptor := int(l.input.Fd())
 	state, err := term.MakeRaw(descriptor)
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(descriptor, state) }() // it is the terminal's own state
+	defer func() { _ = term.Restore(descriptor, state) }() // restores the original state
 	if width, height, err := term.GetSize(descriptor); err == nil && width > 0 {
 		_ = l.terminal.SetSize(width, height) // an odd size is shown oddly, no more
 	}

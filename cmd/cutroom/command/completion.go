@@ -8,7 +8,6 @@ import (
 	"github.com/posener/complete"
 )
 
-// Completion prints the completion script for a shell.
 type Completion struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
 }
@@ -25,9 +24,10 @@ func (c *Completion) Run(ctx *kong.Context) error {
 	return (&kongcompletion.Completion{Shell: c.Shell, Code: true}).Run(ctx)
 }
 
-// Complete answers a shell that asks for completions, and reports whether it did. Model names come from
-// the local catalog, because asking a server each time would be slow.
-func (s *Session) Complete(parser *kong.Kong) bool {
+// Complete responds to a completion request of a shell, and reports whether there was one. Model
+// names come from the local catalog, because a request to a server for each completion would be
+// slow.
+func (s *Invocation) Complete(parser *kong.Kong) bool {
 	if s.Getenv("COMP_LINE") == "" {
 		return false
 	}
@@ -40,7 +40,7 @@ func (s *Session) Complete(parser *kong.Kong) bool {
 	return true
 }
 
-func (s *Session) modelNames(line complete.Args) []string {
+func (s *Invocation) modelNames(line complete.Args) []string {
 	known, err := s.catalog()
 	if err != nil {
 		return nil

@@ -14,16 +14,16 @@ import (
 )
 
 type order struct {
-	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model to use, by id or alias; without it the latest of its kind."`
-	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it a random seed is used."`
+	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model to use, by id or alias; by default the latest of its kind."`
+	Seed    string `placeholder:"N" help:"The same request with the same seed gives the same result: 0 to 4294967295. Default: random."`
 	Enhance bool   `default:"true" negatable:"" help:"Let the service enhance the prompt."`
-	Webhook string `placeholder:"URL" help:"URL for a message of the job's end."`
+	Webhook string `placeholder:"URL" help:"URL that is called when the job ends."`
 	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Path of the result; - is stdout. ${beside}"`
 	Force   bool   `short:"f" help:"Replace an existing file."`
-	Detach  bool   `help:"Do not wait for the job: print its id."`
+	Detach  bool   `help:"Do not wait for the job; print its id."`
 }
 
-// fields returns the form fields that the flags set. Defaults are left to the service.
+// fields returns the form fields that the flags set. The service applies the defaults.
 func (o order) fields(prompt string) (map[string]string, error) {
 	fields := map[string]string{}
 	if prompt != "" {
@@ -31,7 +31,7 @@ func (o order) fields(prompt string) (map[string]string, error) {
 	}
 	if o.Seed != "" {
 		if _, err := strconv.ParseUint(o.Seed, 10, 32); err != nil {
-			return nil, &UsageError{fmt.Sprintf("--seed: %q is not a whole number from 0 to 4294967295", o.Seed)}
+			return nil, &UsageError{fmt.Sprintf("--seed: %q must be an integer from 0 to 4294967295", o.Seed)}
 		}
 		fields["seed"] = o.Seed
 	}
@@ -51,21 +51,21 @@ type Edit struct {
 	Reference  string   `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
 	Resolution string   `placeholder:"720p" help:"Size of the result, one of the model's sizes."`
 	SelfAnchor bool     `default:"true" negatable:"" help:"Let the first edited frame anchor the later ones, if the model can."`
-	Jobs       int      `default:"4" placeholder:"N" help:"How many edits of a batch run at once."`
+	Jobs       int      `default:"4" placeholder:"N" help:"Number of concurrent edits of a batch."`
 }
 
 func (Edit) Help() string {
-	return "Several inputs, or a folder, are a batch: -o names the folder of the results. A batch continues after a " +
-		"failure, and skips existing results, so that repeating the command does the rest."
+	return "Several inputs or a folder form a batch, and -o names the folder for the results. A batch continues after a " +
+		"failure, and skips existing results, so you can repeat the command to complete it."
 }
 
-func (c *Edit) Run(ctx context.Context, s *Session) error {
+func (c *Edit) Run(ctx context.Context, s *Invocation) error {
 	return c.run(ctx, s, "")
 }
 
-// run edits with the model that is named, or else with the latest of the kind; if
-// the kind is "" too, the input decides it.
-func (c *Edit) run(ctx context.Context, s *Session, kind catalog.Kind) error {
+// run edits with the named model, or with the latest model of the kind. If the kind is "" too, it
+// depends on the input.
+func (c *Edit) run(ctx context.Context, s *Invocation, kind catalog.Kind) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (c *Edit) run(ctx context.Context, s *Session, kind catalog.Kind) error {
 		return err
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		e := &editor{session: s, client: service, order: c.order}
+		e := &editor{invocation: s, client: service, order: c.order}
 		if batch {
 			return e.batch(ctx, edit, inputs, c.Jobs)
 		}
@@ -107,9 +107,9 @@ func (c *Edit) run(ctx context.Context, s *Session, kind catalog.Kind) error {
 	})
 }
 
-// mediaKinds are the extensions of the files that a folder is searched for.
+// videoKinds and imageKinds list the file extensions that count as media in an input folder.
 var (
-	// Not .ts: in a folder it is more often source code than a video.
+	// Without .ts, because in a folder it is more often source code than a video.
 	videoKinds = []string{".mp4", ".m4v", ".mov", ".3gp", ".webm", ".mkv", ".avi", ".ogv", ".flv", ".gif"}
 	imageKinds = []string{".png", ".jpg", ".jpeg", ".webp", ".avif", ".bmp", ".tif", ".tiff", ".heic", ".heif"}
 )
@@ -122,14 +122,14 @@ func isVideo(name string) bool {
 	return slices.Contains(videoKinds, strings.ToLower(filepath.Ext(name)))
 }
 
-// inputs returns the inputs, with folders replaced by the media in them, and
-// reports whether they are a batch.
+// inputs returns the inputs, with folders replaced by the media files in them, and reports whether
+// they are a batch.
 func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 	batch = len(c.Inputs) > 1
 	for _, input := range c.Inputs {
 		info, err := os.Stat(input)
 		if err != nil || !info.IsDir() {
-			inputs = append(inputs, input) // an unreadable one is reported at its turn
+			inputs = append(inputs, input) // an unreadable input is reported later
 			continue
 		}
 		batch = true
@@ -144,20 +144,20 @@ func (c *Edit) inputs() (inputs []string, batch bool, err error) {
 		}
 		if sameFolder(input, c.Output) {
 			return nil, false, &UsageError{
-				fmt.Sprintf("-o: the results cannot go to %s itself, where the inputs are; name another folder", input),
+				fmt.Sprintf("-o: the results cannot go to the input folder %s; name another folder", input),
 			}
 		}
 	}
 	switch {
 	case !batch:
 	case c.Output == "" || c.Output == "-":
-		return nil, false, &UsageError{"-o: say which folder the results of a batch go to"}
+		return nil, false, &UsageError{"-o: name a folder for the results of the batch"}
 	case len(inputs) == 0:
 		return nil, false, &UsageError{fmt.Sprintf("%s contains no video or image", strings.Join(c.Inputs, ", "))}
 	case c.Detach:
-		return nil, false, &UsageError{"--detach is for one input"}
+		return nil, false, &UsageError{"--detach works with only one input"}
 	case c.Jobs < 1:
-		return nil, false, &UsageError{"--jobs: at least one job is under way"}
+		return nil, false, &UsageError{"--jobs must be at least 1"}
 	}
 	return inputs, batch, nil
 }
@@ -168,7 +168,7 @@ func sameFolder(a, b string) bool {
 	return errA == nil && errB == nil && os.SameFile(first, second)
 }
 
-// source returns an input by its path or the id of a stored file.
+// source returns an input from its path or the id of a stored file.
 func source(input string) (client.Source, error) {
 	file, err := client.File(input)
 	if err != nil && isFileID(input) {
@@ -177,7 +177,7 @@ func source(input string) (client.Source, error) {
 	return file, err
 }
 
-// isFileID reports whether a text has the form of a stored file's id.
+// isFileID reports whether text has the form of the id of a stored file.
 func isFileID(text string) bool {
 	rest, found := strings.CutPrefix(text, "file_")
 	return found && rest != "" && !strings.ContainsAny(rest, `./\`)
@@ -191,13 +191,13 @@ type Image struct {
 	Resolution string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
 }
 
-func (c *Image) Run(ctx context.Context, s *Session) error {
+func (c *Image) Run(ctx context.Context, s *Invocation) error {
 	edit := Edit{
 		order: c.order, Inputs: []string{c.Input}, Prompt: c.Prompt, Reference: c.Reference, Resolution: c.Resolution,
 		SelfAnchor: true, Jobs: 1,
 	}
 	if info, err := os.Stat(c.Input); err == nil && info.IsDir() {
-		return &UsageError{"image takes one image; \"cutroom edit\" takes a folder"}
+		return &UsageError{"image takes one image; use \"cutroom edit\" for a folder"}
 	}
 	return edit.run(ctx, s, catalog.Image)
 }
@@ -209,7 +209,7 @@ type T2V struct {
 	Orientation string `placeholder:"landscape" help:"Longer side: landscape or portrait."`
 }
 
-func (c *T2V) Run(ctx context.Context, s *Session) error {
+func (c *T2V) Run(ctx context.Context, s *Invocation) error {
 	fields, err := c.fields(c.Prompt)
 	if err != nil {
 		return err
@@ -226,7 +226,7 @@ func (c *T2V) Run(ctx context.Context, s *Session) error {
 		}
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		e := &editor{session: s, client: service, order: c.order}
+		e := &editor{invocation: s, client: service, order: c.order}
 		return e.single(ctx, client.Edit{Model: model, Fields: fields}, "")
 	})
 }

@@ -14,16 +14,15 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// editor carries out edits, from the upload to the result on disk.
+// editor runs edits, from the upload to the result on disk.
 type editor struct {
-	session *Session
-	client  *client.Client
-	order   order
+	invocation *Invocation
+	client     *client.Client
+	order      order
 }
 
 type result struct {
-	Input string `json:"input,omitempty"`
-	// Output is the path of the result, or "".
+	Input  string `json:"input,omitempty"`
 	Output string `json:"output,omitempty"`
 	Status string `json:"status"`
 	JobID  string `json:"job_id,omitempty"`
@@ -63,7 +62,7 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 			return err
 		}
 	}
-	display := e.session.newDisplay(true)
+	display := e.invocation.newDisplay(true)
 	tracker := display.track(first(filepath.Base(output), edit.Model))
 	done, err := e.edit(ctx, edit, input, output, tracker)
 	tracker.end(err)
@@ -71,23 +70,23 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	if err != nil {
 		return err
 	}
-	e.tell(done)
-	e.tellCost([]result{done})
+	e.report(done)
+	e.reportCost([]result{done})
 	switch {
-	case e.session.JSON && output == "-" && !e.order.Detach:
-		return nil // stdout has the result
-	case e.session.JSON:
-		return e.session.Print(done)
+	case e.invocation.JSON && output == "-" && !e.order.Detach:
+		return nil // the result went to stdout
+	case e.invocation.JSON:
+		return e.invocation.Print(done)
 	case e.order.Detach:
-		return e.session.printLine(done.JobID)
+		return e.invocation.printLine(done.JobID)
 	case output != "-":
-		return e.session.printPath(output)
+		return e.invocation.printPath(output)
 	}
 	return nil
 }
 
-// resolve chooses a model if none is named, and replaces its name by the canonical
-// id, which is part of results' names.
+// resolve chooses a model if none is named, and sets the model's canonical id, which is part of the
+// results' names.
 func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (client.Edit, error) {
 	if edit.Model == "" {
 		kind := catalog.Edit
@@ -95,7 +94,7 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 			kind = catalog.Image
 		}
 		var err error
-		if edit.Model, err = e.session.latest(kind); err != nil {
+		if edit.Model, err = e.invocation.latest(kind); err != nil {
 			return edit, err
 		}
 	}
@@ -104,18 +103,18 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 		return edit, err
 	}
 	if !modelForm.MatchString(id) {
-		return edit, fmt.Errorf("the server says that the model %s is %q, which is not the id of a model", edit.Model, id)
+		return edit, fmt.Errorf("the server returned the invalid id %[2]q for the model %[1]s", edit.Model, id)
 	}
 	edit.Model = id
 	return edit, nil
 }
 
-// modelForm matches canonical ids (docs/contract/media.md#models). They become part of file names, so
-// whatever a server answers, they must not lead to another folder.
+// modelForm matches canonical ids (docs/contract/media.md#models). They become part of file names,
+// so an id from a server must not lead to another folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// The default path of a result is in its input's folder, under the name that the service
-// uses. If the prompt is empty, that name would equal the input's.
+// beside returns the default path of a result. It is in the input's folder and has the name that
+// the service would use. If the prompt is empty, that name would equal the input's.
 func beside(input string, edit client.Edit) string {
 	folder, prompt := "", edit.Fields["prompt"]
 	if input != "" && !isFileID(input) {
@@ -143,7 +142,7 @@ func resultName(input, model string) string {
 	kind := kindOf(input)
 	stem := strings.TrimSuffix(input, filepath.Ext(input))
 	if input == model || isFileID(input) {
-		stem = input // not a file name: a dot begins no extension
+		stem = input // not a file name, so a dot does not start an extension
 	}
 	if stem == model {
 		return stem + kind
@@ -151,7 +150,7 @@ func resultName(input, model string) string {
 	return stem + "." + model + kind
 }
 
-// free fails if the file exists and must not be replaced.
+// free returns an error if the file exists and must not be replaced.
 func (e *editor) free(output string) error {
 	if output == "-" || e.order.Force {
 		return nil
@@ -173,12 +172,12 @@ func (e *editor) edit(ctx context.Context, edit client.Edit, input, output strin
 		return done, nil
 	}
 	if tracker.display.bars == nil {
-		e.session.note("%s is the job %s", first(input, edit.Model), job.ID)
+		e.invocation.note("%s is the job %s", first(input, edit.Model), job.ID)
 	}
 	return e.await(ctx, done, output, tracker)
 }
 
-// await waits for a job and fetches its result.
+// await waits for a job and downloads its result.
 func (e *editor) await(ctx context.Context, done result, output string, tracker *tracker) (result, error) {
 	job, err := e.client.AwaitJob(ctx, done.JobID, tracker.editing)
 	if errors.Is(err, context.Canceled) {
@@ -200,18 +199,18 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// tell prints on stderr which parts of the prompt the engine followed, and its notice.
-func (e *editor) tell(done result) {
+// report prints on stderr which parts of the prompt the engine followed, and its notice.
+func (e *editor) report(done result) {
 	if len(done.Understood) > 0 {
-		e.session.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))
+		e.invocation.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))
 	}
 	if done.Notice != "" {
-		e.session.note("%s", done.Notice)
+		e.invocation.note("%s", done.Notice)
 	}
 }
 
-// tellCost prints on stderr the total cost of edits, if known.
-func (e *editor) tellCost(results []result) {
+// reportCost prints the total cost of edits on stderr, if known.
+func (e *editor) reportCost(results []result) {
 	sum, currency := 0.0, ""
 	for _, done := range results {
 		if done.Cost != nil {
@@ -219,14 +218,14 @@ func (e *editor) tellCost(results []result) {
 		}
 	}
 	if currency != "" {
-		e.session.note("the cost is about %.6g %s, by the service's prices", sum, currency)
+		e.invocation.note("the cost is about %.6g %s at the service's prices", sum, currency)
 	}
 }
 
 // fetch writes a job's result to a path, in the format of its extension, or to stdout.
 func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker) error {
 	if output == "-" {
-		return e.client.CopyContent(ctx, id, e.session.Out, tracker.downloading)
+		return e.client.CopyContent(ctx, id, e.invocation.Out, tracker.downloading)
 	}
 	fetch := func(path string) error { return e.client.Download(ctx, id, path, tracker.downloading) }
 	if arguments, ok := converted[strings.ToLower(filepath.Ext(output))]; ok {
@@ -235,24 +234,25 @@ func (e *editor) fetch(ctx context.Context, id, output string, tracker *tracker)
 	return downloadError(id, output, fetch(output))
 }
 
-// download shows the progress of a download to the path of -o and prints that path; --json prints told.
-func (e *editor) download(told any, fetch func(*tracker) error) error {
+// download shows the progress of a download to the path of -o and prints that path; with --json it
+// prints document.
+func (e *editor) download(document any, fetch func(*tracker) error) error {
 	output := e.order.Output
 	if err := e.free(output); err != nil {
 		return err
 	}
-	display := e.session.newDisplay(true)
+	display := e.invocation.newDisplay(true)
 	tracker := display.track(filepath.Base(output))
 	err := fetch(tracker)
 	tracker.end(err)
 	display.end()
 	switch {
-	case err != nil || output == "-": // stdout has the result
+	case err != nil || output == "-": // the result went to stdout
 		return err
-	case e.session.JSON:
-		return e.session.Print(told)
+	case e.invocation.JSON:
+		return e.invocation.Print(document)
 	}
-	return e.session.printPath(output)
+	return e.invocation.printPath(output)
 }
 
 // downloadError explains how to resume an interrupted download.
@@ -265,5 +265,5 @@ func downloadError(id, output string, err error) error {
 	if err == nil || errors.As(err, &refusal) || errors.As(err, &trouble) {
 		return err
 	}
-	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" resumes it", err, id, output)
+	return fmt.Errorf("%w; \"cutroom jobs download %s -o %s\" resumes the download", err, id, output)
 }

@@ -7,19 +7,19 @@ import (
 	"cutroom/shared/client"
 )
 
-// Files are the commands on stored files. The default is to list them.
+// Files has the commands for stored files. The default command lists them.
 type Files struct {
 	List FilesList `cmd:"" name:"ls" aliases:"list" default:"withargs" help:"List stored files, newest first."`
-	Put  FilesPut  `cmd:"" help:"Store files, and print their ids."`
-	Get  FilesGet  `cmd:"" help:"Show a stored file's reference, or fetch its bytes."`
+	Put  FilesPut  `cmd:"" help:"Store files and print their ids."`
+	Get  FilesGet  `cmd:"" help:"Show a stored file's reference, or download the file."`
 	Rm   FilesRm   `cmd:"" help:"Delete stored files."`
 }
 
 type FilesList struct {
-	Limit int `default:"100" placeholder:"N" help:"How many at most (${default})."`
+	Limit int `default:"100" placeholder:"N" help:"Maximum number (${default})."`
 }
 
-func (c *FilesList) Run(ctx context.Context, s *Session) error {
+func (c *FilesList) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		list := s.newList("FILE", "NAME", "TYPE", "SIZE", "EXPIRES")
 		for file, err := range service.Files(ctx, c.Limit) {
@@ -37,10 +37,10 @@ func (c *FilesList) Run(ctx context.Context, s *Session) error {
 
 type FilesPut struct {
 	Paths []string `arg:"" predictor:"file" help:"Files to store."`
-	TTL   string   `name:"ttl" placeholder:"SECONDS" help:"How long they are kept, 60 to 2592000, or persistent; without it a day."`
+	TTL   string   `name:"ttl" placeholder:"SECONDS" help:"Time to keep the files, 60 to 2592000, or persistent. Default: a day."`
 }
 
-func (c *FilesPut) Run(ctx context.Context, s *Session) error {
+func (c *FilesPut) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		for _, path := range c.Paths {
 			if err := c.put(ctx, s, service, path); err != nil {
@@ -51,7 +51,7 @@ func (c *FilesPut) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, path string) error {
+func (c *FilesPut) put(ctx context.Context, s *Invocation, service *client.Client, path string) error {
 	file, err := client.File(path)
 	if err != nil {
 		return err
@@ -72,11 +72,11 @@ func (c *FilesPut) put(ctx context.Context, s *Session, service *client.Client, 
 
 type FilesGet struct {
 	ID     string `arg:"" help:"Id of the file."`
-	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where its bytes go; - is stdout."`
+	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Path for the content; - is stdout."`
 	Force  bool   `short:"f" help:"Replace an existing file."`
 }
 
-func (c *FilesGet) Run(ctx context.Context, s *Session) error {
+func (c *FilesGet) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		if c.Output != "" {
 			return c.fetch(ctx, s, service)
@@ -101,8 +101,8 @@ func (c *FilesGet) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-func (c *FilesGet) fetch(ctx context.Context, s *Session, service *client.Client) error {
-	e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
+func (c *FilesGet) fetch(ctx context.Context, s *Invocation, service *client.Client) error {
+	e := &editor{invocation: s, client: service, order: order{Output: c.Output, Force: c.Force}}
 	return e.download(map[string]string{"id": c.ID, "output": c.Output}, func(tracker *tracker) error {
 		if c.Output == "-" {
 			return service.CopyFile(ctx, c.ID, s.Out, tracker.downloading)
@@ -115,7 +115,7 @@ type FilesRm struct {
 	IDs []string `arg:"" name:"id" help:"Ids of the files."`
 }
 
-func (c *FilesRm) Run(ctx context.Context, s *Session) error {
+func (c *FilesRm) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		for _, id := range c.IDs {
 			if err := service.DeleteFile(ctx, id); err != nil {

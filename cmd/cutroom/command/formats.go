@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/client"
 )
 
-// converted has ffmpeg's arguments for the formats that the service does not return. Its own
-// are PNG for images and MP4 for videos.
+// converted has ffmpeg's arguments for the formats that the service does not return. The service
+// returns PNG images and MP4 videos.
 var converted = map[string][]string{
 	".jpg":  {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
 	".jpeg": {"-q:v", "2", "-c:v", "mjpeg", "-f", "image2pipe"},
@@ -21,11 +21,11 @@ var converted = map[string][]string{
 	".gif":  {"-vf", "split[a][b];[a]palettegen[p];[b][p]paletteuse", "-f", "gif"},
 }
 
-// pngHead begins every PNG.
+// pngHead is the signature of a PNG file.
 const pngHead = "\x89PNG\r\n\x1a\n"
 
-// checkFormat fails if no result can be written with the path's extension. own is the extension
-// of the service's result, or "" if it is unknown.
+// checkFormat returns an error if the result cannot be written with the path's extension. own is
+// the extension of the service's result, or "" if it is unknown.
 func checkFormat(output, own string) error {
 	extension := strings.ToLower(filepath.Ext(output))
 	_, known := converted[extension]
@@ -39,15 +39,15 @@ func checkFormat(output, own string) error {
 		if own == ".mp4" {
 			formats = ".mp4, .webp or .gif"
 		}
-		return &UsageError{fmt.Sprintf("-o %s: the result can be written as %s", output, formats)}
+		return &UsageError{fmt.Sprintf("-o %s: the extension must be %s", output, formats)}
 	}
 	if _, err := exec.LookPath("ffmpeg"); err != nil {
-		return fmt.Errorf("-o %s: writing %s needs the program ffmpeg", output, extension)
+		return fmt.Errorf("-o %s: writing %s needs ffmpeg, which is not installed", output, extension)
 	}
 	return nil
 }
 
-// convert downloads a job's result by fetch and writes it to output in the format of its
+// convert downloads a job's result with fetch and writes it to output in the format of its
 // extension.
 func convert(ctx context.Context, id, output string, arguments []string, fetch func(path string) error) error {
 	original := client.Partial(output, id) + ".original"
@@ -57,7 +57,7 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	defer os.Remove(original)
 	made := client.Partial(output, id) + strings.ToLower(filepath.Ext(output))
 	defer os.Remove(made)
-	// The formats of the service, and no other: a playlist could name local files.
+	// Only the formats of the service are allowed: a playlist could name local files.
 	first, err := head(original)
 	if err != nil {
 		return err
@@ -66,7 +66,7 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	if first == pngHead {
 		format = "png_pipe"
 	} else if strings.HasPrefix(strings.ToLower(filepath.Ext(output)), ".jp") {
-		return &UsageError{fmt.Sprintf("-o %s: a video can be written as .mp4, .webp or .gif", output)}
+		return &UsageError{fmt.Sprintf("-o %s: the extension of a video must be .mp4, .webp or .gif", output)}
 	}
 	arguments = append([]string{
 		"-nostdin", "-v", "error", "-y", "-protocol_whitelist", "file", "-f", format, "-i", "file:" + original,
@@ -77,7 +77,7 @@ func convert(ctx context.Context, id, output string, arguments []string, fetch f
 	return os.Rename(made, output)
 }
 
-// head returns the first bytes of a file, as many as pngHead has.
+// head returns the first bytes of a file, enough to compare with pngHead.
 func head(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {

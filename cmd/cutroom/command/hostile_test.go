@@ -37,7 +37,7 @@ func runWith(t *testing.T, settings map[string]string, url string, arguments ...
 	var shown bytes.Buffer
 	environment := map[string]string{"CUTROOM_URL": url, "CUTROOM_INFERENCE_URL": url, "CUTROOM_API_KEY": "ck_development"}
 	maps.Copy(environment, settings)
-	session := &command.Session{
+	session := &command.Invocation{
 		Flags: line.Flags, In: strings.NewReader(""), Out: &shown, Err: &shown, Version: "test",
 		Getenv: func(name string) string { return environment[name] },
 	}

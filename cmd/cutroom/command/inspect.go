@@ -13,22 +13,21 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// Inspect verifies the Content Credentials of a file.
 type Inspect struct {
 	File    string `arg:"" type:"existingfile" help:"Picture or video."`
 	Trust   string `type:"existingfile" placeholder:"FILE" help:"Certificates in PEM of the authorities to trust."`
-	Library string `env:"CUTROOM_C2PA_LIBRARY" placeholder:"FILE" help:"The library libc2pa_c; by default the one next to this program, or the system's (${env})."`
+	Library string `env:"CUTROOM_C2PA_LIBRARY" placeholder:"FILE" help:"Library libc2pa_c; by default next to this program or from the system (${env})."`
 }
 
 func (Inspect) Help() string {
-	return "It works only on this machine and asks no server. The exit code is 0 if the file is unchanged since it was signed, " +
-		"and 1 if it has no credentials, was changed, or its credentials cannot be trusted."
+	return "It runs on this machine without a server. The exit code is 0 if the file is unchanged since it was signed, " +
+		"and 1 if it has no Content Credentials, was changed, or the credentials cannot be trusted."
 }
 
-// errInvalid means that a file's credentials do not hold. They were printed.
+// errInvalid reports invalid Content Credentials, which have been printed already.
 var errInvalid = errors.New("the Content Credentials are not valid")
 
-func (c *Inspect) Run(ctx context.Context, s *Session) error {
+func (c *Inspect) Run(ctx context.Context, s *Invocation) error {
 	anchors := ""
 	if c.Trust != "" {
 		text, err := os.ReadFile(c.Trust)
@@ -43,7 +42,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	if info, err := os.Stat(c.File); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
-		return &UsageError{c.File + " is not a regular file. Save its content to a file, and inspect that."}
+		return &UsageError{c.File + "  is not a regular file. Save its content to a file and inspect that file."}
 	}
 	file, err := os.Open(c.File)
 	if err != nil {
@@ -63,7 +62,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	case errors.Is(err, c2palib.ErrNone):
 		return errors.New("the file has no Content Credentials")
 	case errors.Is(err, c2palib.ErrLost):
-		return errors.New("the file cannot be read: its reader crashed, or took too much memory or time")
+		return errors.New("cannot read the file: the reader crashed, or exceeded its memory or time limit")
 	case err != nil:
 		return err
 	}
@@ -78,7 +77,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	return err
 }
 
-func (s *Session) showReport(report origin.Report) error {
+func (s *Invocation) showReport(report origin.Report) error {
 	list := s.newList("CREDENTIALS", report.State)
 	rows := recordRows(report.Record)
 	for _, problem := range report.Problems {
@@ -104,7 +103,7 @@ func (s *Session) showReport(report origin.Report) error {
 	return list.end()
 }
 
-// recordRows describe a signer's claims, followed by the claims of the inputs' signers.
+// recordRows describes a signer's claims, followed by the claims of the inputs' signers.
 func recordRows(record origin.Record) [][]string {
 	var rows [][]string
 	for _, action := range record.Actions {

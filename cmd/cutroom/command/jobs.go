@@ -16,27 +16,27 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Jobs are the commands on jobs. The default is to list them.
+// Jobs has the commands for jobs. The default command lists them.
 type Jobs struct {
 	List     JobsList     `cmd:"" aliases:"ls" default:"withargs" help:"List jobs, newest first."`
-	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job: its request, and its outcome."`
-	Watch    JobsWatch    `cmd:"" help:"Wait for a job's end, and fetch the result."`
+	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job's request and outcome."`
+	Watch    JobsWatch    `cmd:"" help:"Wait for a job to end and download the result."`
 	Cancel   JobsCancel   `cmd:"" help:"Cancel a job that has not ended."`
-	Download JobsDownload `cmd:"" help:"Fetch the result of a completed job; resumes a broken download."`
-	Share    JobsShare    `cmd:"" help:"Make a link to a result, for anyone."`
-	Rm       JobsRemove   `cmd:"" help:"Delete jobs that have ended, with their results."`
+	Download JobsDownload `cmd:"" help:"Download the result of a completed job, or resume the download."`
+	Share    JobsShare    `cmd:"" help:"Make a public link to a result."`
+	Rm       JobsRemove   `cmd:"" help:"Delete ended jobs with their results."`
 
 	Deliveries JobsDeliveries `cmd:"" help:"List the deliveries to a job's webhook."`
 }
 
 type JobsList struct {
-	Search string `short:"q" placeholder:"WORDS" help:"Only jobs with each of these words in the prompt, an input's name or the id."`
-	Status string `predictor:"status" enum:"pending,processing,completed,failed,cancelled," default:"" placeholder:"STATUS" help:"Only jobs in this state: pending, processing, completed, failed or cancelled. Cancelled jobs are failed ones, too."`
+	Search string `short:"q" placeholder:"WORDS" help:"Only jobs with all of these words in the prompt, an input's name or the id."`
+	Status string `predictor:"status" enum:"pending,processing,completed,failed,cancelled," default:"" placeholder:"STATUS" help:"Only jobs in this state: pending, processing, completed, failed or cancelled. Cancelled jobs also count as failed."`
 	Model  string `short:"m" predictor:"model" placeholder:"MODEL" help:"Only jobs of this model."`
-	Limit  int    `default:"20" placeholder:"N" help:"How many at most (${default})."`
+	Limit  int    `default:"20" placeholder:"N" help:"Maximum number (${default})."`
 }
 
-func (c *JobsList) Run(ctx context.Context, s *Session) error {
+func (c *JobsList) Run(ctx context.Context, s *Invocation) error {
 	filter, most := client.JobFilter{Status: c.Status, Model: c.Model, Search: c.Search}, c.Limit
 	if c.Status == client.Cancelled {
 		filter.Status, most = client.Failed, math.MaxInt
@@ -69,8 +69,8 @@ func (c *JobsList) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// listJobs prints a table of jobs. It has a column of costs if any cost is known.
-func (s *Session) listJobs(jobs []client.Job) error {
+// listJobs prints a table of jobs. It has a cost column if any cost is known.
+func (s *Invocation) listJobs(jobs []client.Job) error {
 	priced := slices.ContainsFunc(jobs, func(job client.Job) bool { return job.Cost != nil })
 	columns := []string{"JOB", "STATUS", "MODEL", "AGE", "INPUT", "PROMPT"}
 	if priced {
@@ -89,10 +89,10 @@ func (s *Session) listJobs(jobs []client.Job) error {
 	return list.end()
 }
 
-// costColumn is the place of the cost in a table of jobs.
+// costColumn is the index of the cost in a table of jobs.
 const costColumn = 4
 
-// maxCell is how many characters of a name or a prompt a table shows.
+// maxCell limits the characters of a name or prompt in a table.
 const maxCell = 40
 
 func cells(job client.Job, now time.Time) []string {
@@ -102,7 +102,7 @@ func cells(job client.Job, now time.Time) []string {
 	}
 }
 
-// statusOf returns the state of a job in words: how far it is, or why it failed.
+// statusOf returns a job's status with its progress or its error.
 func statusOf(job client.Job) string {
 	switch {
 	case job.Cancelled():
@@ -115,7 +115,7 @@ func statusOf(job client.Job) string {
 	return job.Status
 }
 
-// age returns how long ago a time was, in its largest unit.
+// age returns the time since at, in its largest unit.
 func age(at *time.Time, now time.Time) string {
 	if at == nil {
 		return "-"
@@ -132,7 +132,7 @@ func age(at *time.Time, now time.Time) string {
 	}
 }
 
-// shortened returns the beginning of a text, for a table.
+// shortened returns the beginning of a text for a table.
 func shortened(text string) string {
 	if characters := []rune(text); len(characters) > maxCell {
 		return string(characters[:maxCell-1]) + "…"
@@ -140,7 +140,7 @@ func shortened(text string) string {
 	return text
 }
 
-func (s *Session) showJob(job client.Job) error {
+func (s *Invocation) showJob(job client.Job) error {
 	if s.JSON {
 		return s.Print(job.Raw)
 	}
@@ -201,10 +201,10 @@ func outlookOf(job client.Job, now time.Time) string {
 	if job.EstimatedStart == nil {
 		return at
 	}
-	return at + ", begins in " + within(*job.EstimatedStart, now)
+	return at + ", starts in " + within(*job.EstimatedStart, now)
 }
 
-// within returns how long it is from now until a span, in words.
+// within describes the time from now until a span.
 func within(s client.Span, now time.Time) string {
 	earliest := max(0, s.Earliest.Sub(now)).Round(time.Second)
 	latest := max(time.Second, s.Latest.Sub(now)).Round(time.Second)
@@ -244,7 +244,7 @@ type JobsGet struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-func (c *JobsGet) Run(ctx context.Context, s *Session) error {
+func (c *JobsGet) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		job, err := service.Job(ctx, c.ID)
 		if err != nil {
@@ -256,17 +256,17 @@ func (c *JobsGet) Run(ctx context.Context, s *Session) error {
 
 type JobsWatch struct {
 	ID     string `arg:"" help:"Id of the job."`
-	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; without it, it stays at the service."`
+	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Path for the result. Default: do not download it."`
 	Force  bool   `short:"f" help:"Replace an existing file."`
 }
 
-func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
+func (c *JobsWatch) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		// A job that does not exist is reported before anything is shown.
+		// Report a missing job before anything is shown.
 		if _, err := service.Job(ctx, c.ID); err != nil {
 			return err
 		}
-		e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
+		e := &editor{invocation: s, client: service, order: order{Output: c.Output, Force: c.Force}}
 		if err := checkFormat(first(c.Output, "-"), ""); err != nil {
 			return err
 		}
@@ -282,7 +282,7 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 			return err
 		}
 		if c.Output == "-" {
-			return nil // stdout has the result
+			return nil // the result went to stdout
 		}
 		if c.Output != "" && !s.JSON {
 			return s.printPath(c.Output)
@@ -294,14 +294,14 @@ func (c *JobsWatch) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-// watch waits for the job, and with --json prints each change on a line.
+// watch waits for the job. With --json it prints each change on a line.
 func (c *JobsWatch) watch(ctx context.Context, e *editor, tracker *tracker) (client.Job, error) {
 	var printed error
 	last := ""
 	job, err := e.client.AwaitJob(ctx, c.ID, func(job client.Job) {
 		tracker.editing(job)
-		if e.session.JSON && c.Output != "-" && printed == nil && last != string(job.Raw) {
-			last, printed = string(job.Raw), e.session.Print(job.Raw)
+		if e.invocation.JSON && c.Output != "-" && printed == nil && last != string(job.Raw) {
+			last, printed = string(job.Raw), e.invocation.Print(job.Raw)
 		}
 	})
 	switch {
@@ -323,7 +323,7 @@ type JobsCancel struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-func (c *JobsCancel) Run(ctx context.Context, s *Session) error {
+func (c *JobsCancel) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		job, err := service.CancelJob(ctx, c.ID)
 		if err != nil {
@@ -335,11 +335,11 @@ func (c *JobsCancel) Run(ctx context.Context, s *Session) error {
 
 type JobsDownload struct {
 	ID     string `arg:"" help:"Id of the job."`
-	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes, a file or a folder; - is stdout. Without it, into this folder, named after the source and the prompt."`
+	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"File or folder for the result; - is stdout. Default: in this folder, named after the source and the prompt."`
 	Force  bool   `short:"f" help:"Replace an existing file."`
 }
 
-func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
+func (c *JobsDownload) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		output := c.Output
 		if info, err := os.Stat(output); output == "" || err == nil && info.IsDir() {
@@ -348,21 +348,22 @@ func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 				return err
 			}
 			if !modelForm.MatchString(job.ID) {
-				return fmt.Errorf("the server says that the job is %q, which is not the id of a job", job.ID)
+				return fmt.Errorf("the server returned the invalid job id %q", job.ID)
 			}
 			output = filepath.Join(output, downloadName(job))
 		}
 		if err := checkFormat(output, ""); err != nil {
 			return err
 		}
-		e := &editor{session: s, client: service, order: order{Output: output, Force: c.Force}}
+		e := &editor{invocation: s, client: service, order: order{Output: output, Force: c.Force}}
 		return e.download(map[string]string{"job_id": c.ID, "output": output}, func(tracker *tracker) error {
 			return e.fetch(ctx, c.ID, output, tracker)
 		})
 	})
 }
 
-// downloadName returns the name of a job's result, as the service names it (docs/contract/jobs.md#results).
+// downloadName returns the same name for a job's result as the service
+// (docs/contract/jobs.md#results).
 func downloadName(shown client.Job) string {
 	extension := ".mp4"
 	if shown.Result != nil {
@@ -373,7 +374,7 @@ func downloadName(shown client.Job) string {
 	return named(shown.ID, shown.Inputs["data"].Name, shown.Prompt) + extension
 }
 
-// named builds a result's name from its source and prompt. Without both it returns otherwise.
+// named builds a result's name from its source and prompt. If both are empty it returns otherwise.
 func named(otherwise, source, prompt string) string {
 	request := job.Request{Prompt: prompt, Inputs: map[string]job.Input{"data": {Name: source}}}
 	return job.Job{ID: otherwise, Request: request}.ResultName()
@@ -381,12 +382,12 @@ func named(otherwise, source, prompt string) string {
 
 type JobsShare struct {
 	ID  string        `arg:"" help:"Id of the job."`
-	For time.Duration `placeholder:"TIME" help:"How long the link lasts, such as 30m or 2h. Without it, as long as the result."`
+	For time.Duration `placeholder:"TIME" help:"Lifetime of the link, such as 30m or 2h. Default: as long as the result."`
 }
 
-func (c *JobsShare) Run(ctx context.Context, s *Session) error {
+func (c *JobsShare) Run(ctx context.Context, s *Invocation) error {
 	if c.For < 0 || c.For > 0 && c.For < time.Second {
-		return &UsageError{"--for: a link lasts a second at least"}
+		return &UsageError{"--for must be at least 1s"}
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		share, err := service.ShareJob(ctx, c.ID, c.For)
@@ -405,7 +406,7 @@ type JobsRemove struct {
 	IDs []string `arg:"" name:"id" help:"Ids of the jobs."`
 }
 
-func (c *JobsRemove) Run(ctx context.Context, s *Session) error {
+func (c *JobsRemove) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		for _, id := range c.IDs {
 			if err := service.DeleteJob(ctx, id); err != nil {

@@ -16,26 +16,25 @@ import (
 	"cutroom/shared/client"
 )
 
-// Login stores a key in a profile once the server has accepted it.
+// Login stores a key in a profile if the server accepts it.
 type Login struct {
 	URL          string `name:"url" placeholder:"URL" help:"Base URL of the media service; by default the profile's or this machine's."`
 	InferenceURL string `name:"inference-url" placeholder:"URL" help:"Base URL of the inference gateway; by default the profile's, or the media service's."`
 }
 
 func (Login) Help() string {
-	return "The key is asked for without showing it, or read from stdin if that is not a terminal. It is kept in " +
+	return "It prompts for the key without echo, or reads it from stdin if that is not a terminal. It stores the key in " +
 		"~/.config/cutroom/config.yaml, which only you can read."
 }
 
-// Run asks for the key, tries it, and stores it.
-func (c *Login) Run(ctx context.Context, s *Session) error {
+func (c *Login) Run(ctx context.Context, s *Invocation) error {
 	path, kept, err := s.profiles()
 	if err != nil {
 		return err
 	}
 	wanted := kept.Profiles[s.profileName()]
 	if c.URL != "" && c.URL != wanted.URL {
-		wanted.InferenceURL = "" // it was the other server's
+		wanted.InferenceURL = "" // it belonged to the other server
 	}
 	wanted.URL, wanted.InferenceURL = first(c.URL, wanted.URL), first(c.InferenceURL, wanted.InferenceURL)
 	if wanted.Key, err = s.readKey(); err != nil {
@@ -53,27 +52,27 @@ func (c *Login) Run(ctx context.Context, s *Session) error {
 	if err := writeProfiles(path, kept); err != nil {
 		return err
 	}
-	s.note("the key for %s is kept in %s (profile %s)", server.URL, path, s.profileName())
+	s.note("the key for %s is stored in %s (profile %s)", server.URL, path, s.profileName())
 	if s.JSON {
 		return s.Print(profileView{s.profileName(), server.URL, server.InferenceURL, true})
 	}
 	return nil
 }
 
-// check tries a key on a call that changes nothing.
-func check(ctx context.Context, s *Session, server Server) error {
+// check tests a key with a request that changes nothing.
+func check(ctx context.Context, s *Invocation, server Server) error {
 	c, err := s.clientOf(server)
 	if err != nil {
 		return err
 	}
 	defer c.Close()
 	if _, err = c.Quota(ctx); client.IsStatus(err, 403) {
-		return &UsageError{"this is a client token, which ends soon: keep a permanent key instead, which begins with ck_"}
+		return &UsageError{"this is a client token, which expires soon: use a permanent key, which begins with ck_"}
 	}
 	return err
 }
 
-func (s *Session) readKey() (string, error) {
+func (s *Invocation) readKey() (string, error) {
 	var key string
 	if file, ok := s.In.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
 		typed, err := s.readHidden(file)
@@ -94,15 +93,13 @@ func (s *Session) readKey() (string, error) {
 	return key, nil
 }
 
-// readHidden asks for a line and reads it without echo, which is off before it asks.
-//
-// Errors: context.Canceled for Ctrl-C.
-func (s *Session) readHidden(input *os.File) (string, error) {
+// readHidden prompts for a line and reads it without echo. It returns context.Canceled for Ctrl-C.
+func (s *Invocation) readHidden(input *os.File) (string, error) {
 	state, err := term.MakeRaw(int(input.Fd()))
 	if err != nil {
 		return "", err
 	}
-	defer func() { _ = term.Restore(int(input.Fd()), state) }() // it is the terminal's own state
+	defer func() { _ = term.Restore(int(input.Fd()), state) }() // restores the original state
 	typed, err := term.NewTerminal(readWriter{input, s.Err}, "").ReadPassword("Key: ")
 	if errors.Is(err, io.EOF) {
 		return "", context.Canceled
@@ -117,23 +114,23 @@ type readWriter struct {
 
 type Logout struct{}
 
-func (Logout) Run(s *Session) error {
+func (Logout) Run(s *Invocation) error {
 	path, kept, err := s.profiles()
 	if err != nil {
 		return err
 	}
 	if _, there := kept.Profiles[s.profileName()]; !there {
-		return &UsageError{fmt.Sprintf("no profile is called %q", s.profileName())}
+		return &UsageError{fmt.Sprintf("there is no profile %q; cutroom profiles lists the profiles", s.profileName())}
 	}
 	delete(kept.Profiles, s.profileName())
 	if err := writeProfiles(path, kept); err != nil {
 		return err
 	}
-	s.note("the profile %s is forgotten; the key works on until it is revoked", s.profileName())
+	s.note("the profile %s is deleted; its key still works until it is revoked", s.profileName())
 	return nil
 }
 
-// Profiles lists the profiles, without their keys.
+// Profiles lists the profiles without their keys.
 type Profiles struct{}
 
 type profileView struct {
@@ -143,7 +140,7 @@ type profileView struct {
 	HasKey       bool   `json:"has_key"`
 }
 
-func (Profiles) Run(s *Session) error {
+func (Profiles) Run(s *Invocation) error {
 	_, kept, err := s.profiles()
 	if err != nil {
 		return err

@@ -15,12 +15,12 @@ type MCP struct {
 }
 
 func (MCP) Help() string {
-	return "It speaks the Model Context Protocol on stdin and stdout: an agent's program starts it. The server and the key " +
-		"are the same as for the other commands."
+	return "It speaks the Model Context Protocol on stdin and stdout; an agent's program starts it. It uses the same " +
+		"server and key as the other commands."
 }
 
-// Run serves until stdin ends or the context does.
-func (c *MCP) Run(ctx context.Context, s *Session) error {
+// Run serves until stdin or the context ends.
+func (c *MCP) Run(ctx context.Context, s *Invocation) error {
 	folder, err := mcpserver.OpenFolder(c.Folder)
 	if err != nil {
 		return &UsageError{fmt.Sprintf("--folder: %v", err)}
@@ -40,7 +40,7 @@ func (c *MCP) Run(ctx context.Context, s *Session) error {
 		Latest: s.latest, Folder: folder, NewID: rand.Text, Version: s.Version,
 	}, s.In, mask.Writer(s.Out))
 	if errors.Is(err, context.Canceled) {
-		return nil // the process that started it ends it
+		return nil // the parent process ended it
 	}
 	return err
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-func (s *Session) Print(value any) error { return printJSON(s.Out, value) }
+func (s *Invocation) Print(value any) error { return printJSON(s.Out, value) }
 
-// printJSON writes a value as one line of JSON that does not act on a terminal.
+// printJSON writes a value as one line of JSON without terminal control characters.
 func printJSON(out io.Writer, value any) error {
 	var text strings.Builder
 	encoder := json.NewEncoder(&text)
@@ -26,8 +26,8 @@ func printJSON(out io.Writer, value any) error {
 	return err
 }
 
-// escaped escapes in JSON the characters that act on a terminal; encoding/json escapes control
-// characters below the space.
+// escaped escapes terminal control characters in JSON. encoding/json escapes only characters below
+// the space.
 func escaped(text string) string {
 	if strings.IndexFunc(text, acts) < 0 {
 		return text
@@ -43,31 +43,31 @@ func escaped(text string) string {
 	return safe.String()
 }
 
-// acts reports whether a character acts on a terminal: control characters, changes of the text's
-// direction, which could disguise it, and ends of lines and paragraphs.
+// acts reports whether a character acts on a terminal: control characters, line and paragraph
+// separators, and characters that change the text direction, which could disguise a text.
 func acts(r rune) bool {
 	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // list prints items as rows of a table or as lines of JSON.
 type list struct {
-	session *Session
-	table   *tabwriter.Writer
+	invocation *Invocation
+	table      *tabwriter.Writer
 }
 
-// newList begins a list. Its table has a header even if it has no rows.
-func (s *Session) newList(columns ...string) *list {
-	l := &list{session: s, table: tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)}
+// newList returns a list. Its table has a header even without rows.
+func (s *Invocation) newList(columns ...string) *list {
+	l := &list{invocation: s, table: tabwriter.NewWriter(s.Out, 0, 0, 2, ' ', 0)}
 	if !s.JSON {
-		_ = l.row(columns) // an error shows when it is flushed
+		_ = l.row(columns) // flush returns the error
 	}
 	return l
 }
 
-// add prints an item: its value as JSON, or its cells.
+// add prints an item: its value as JSON, or its cells in the table.
 func (l *list) add(value any, cells ...string) error {
-	if l.session.JSON {
-		return l.session.Print(value)
+	if l.invocation.JSON {
+		return l.invocation.Print(value)
 	}
 	return l.row(cells)
 }
@@ -82,8 +82,8 @@ func (l *list) row(cells []string) error {
 
 func (l *list) end() error { return l.table.Flush() }
 
-// printable removes from a text the characters that act on a terminal or break a table, because file
-// names and messages come from outside.
+// printable removes characters that act on a terminal or break a table, because file names and
+// messages come from outside.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		if acts(r) {
@@ -93,7 +93,7 @@ func printable(text string) string {
 	}, text)
 }
 
-func (s *Session) printPath(path string) error {
+func (s *Invocation) printPath(path string) error {
 	_, err := fmt.Fprintln(s.Out, path)
 	return err
 }
@@ -109,7 +109,7 @@ func local(t *time.Time) string {
 func size(bytes int64) string { return humanize.IBytes(uint64(max(bytes, 0))) }
 
 // printLine prints a value from a service, such as an id, on one line.
-func (s *Session) printLine(text string) error {
+func (s *Invocation) printLine(text string) error {
 	_, err := fmt.Fprintln(s.Out, printable(text))
 	return err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// defaultProfile is used if no profile is named.
 const defaultProfile = "default"
 
 // profile is a server and its key. An empty URL means this machine.
@@ -21,11 +20,11 @@ type profile struct {
 	Key          string `yaml:"key,omitempty"`
 }
 
-// localURL is the default address of `cutroom dev`.
+// localURL is the default URL of `cutroom dev`.
 const localURL = "http://127.0.0.1:8080"
 
-// server returns the URLs of a profile's services, without the key. A URL of one service is used for
-// both, as behind a reverse proxy, except the default URL of `cutroom dev`, which means its two ports.
+// server returns the URLs of a profile's services, without the key. A single URL is used for both
+// services, as behind a reverse proxy. The default URL of `cutroom dev` stands for its two ports.
 func (p profile) server() Server {
 	url := strings.TrimRight(first(p.URL, localURL), "/")
 	gateway := url
@@ -39,23 +38,24 @@ type profiles struct {
 	Profiles map[string]profile `yaml:"profiles"`
 }
 
-func (s *Session) profileName() string { return first(s.Profile, defaultProfile) }
+func (s *Invocation) profileName() string { return first(s.Profile, defaultProfile) }
 
 // ProfilesFile returns the path of the profiles' file (XDG Base Directory Specification).
-func (s *Session) ProfilesFile() (string, error) {
+func (s *Invocation) ProfilesFile() (string, error) {
 	folder := s.Getenv("XDG_CONFIG_HOME")
 	if !filepath.IsAbs(folder) { // the specification says to ignore others
 		home := s.Getenv("HOME")
 		if home == "" {
-			return "", &UsageError{"no folder for profiles: set HOME or XDG_CONFIG_HOME"}
+			return "", &UsageError{"cannot find the folder for profiles: set HOME or XDG_CONFIG_HOME"}
 		}
 		folder = filepath.Join(home, ".config")
 	}
 	return filepath.Join(folder, "cutroom", "config.yaml"), nil
 }
 
-// profile returns the selected profile. It is empty if no profile is named and the file does not exist.
-func (s *Session) profile() (profile, error) {
+// profile returns the selected profile. It is empty if no profile is named and the file does not
+// exist.
+func (s *Invocation) profile() (profile, error) {
 	path, err := s.ProfilesFile()
 	if err != nil {
 		if s.Profile == "" {
@@ -70,14 +70,14 @@ func (s *Session) profile() (profile, error) {
 	found, there := kept.Profiles[s.profileName()]
 	if !there && s.Profile != "" {
 		return profile{}, &UsageError{
-			fmt.Sprintf("no profile is called %q: make it with \"cutroom login --profile %s --url URL\"", s.Profile, s.Profile),
+			fmt.Sprintf("there is no profile %q: create it with \"cutroom login --profile %s --url URL\"", s.Profile, s.Profile),
 		}
 	}
 	return found, nil
 }
 
 // profiles returns all profiles and the path of their file.
-func (s *Session) profiles() (path string, kept profiles, err error) {
+func (s *Invocation) profiles() (path string, kept profiles, err error) {
 	if path, err = s.ProfilesFile(); err == nil {
 		kept, err = readProfiles(path)
 	}
@@ -99,13 +99,12 @@ func readProfiles(path string) (profiles, error) {
 		if errors.As(err, &syntax) {
 			err = errors.New(syntax.GetMessage())
 		}
-		return kept, fmt.Errorf("%s cannot be read: %w; mend or delete it", path, err)
+		return kept, fmt.Errorf("cannot read %s: %w; correct or delete it", path, err)
 	}
 	return kept, nil
 }
 
-// writeProfiles writes the profiles to a file that only its owner can read. A crash
-// leaves the old file or the new one.
+// writeProfiles writes the profiles atomically to a file that only its owner can read.
 func writeProfiles(path string, kept profiles) error {
 	source, err := yaml.Marshal(kept)
 	if err != nil {

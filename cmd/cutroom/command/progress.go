@@ -15,28 +15,28 @@ import (
 )
 
 // isTerminal reports whether output goes to a terminal.
-func (s *Session) isTerminal(stream any) bool {
+func (s *Invocation) isTerminal(stream any) bool {
 	file, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd())) && s.Getenv("TERM") != "dumb"
 }
 
-func (s *Session) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
+func (s *Invocation) ShowsOut() bool { return s.isTerminal(s.Out) && !s.JSON }
 
-func (s *Session) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
+func (s *Invocation) ShowsErr() bool { return s.isTerminal(s.Err) && !s.JSON }
 
-// display shows the progress of edits as bars on a terminal, and otherwise not at all.
+// display shows the progress of edits as bars on a terminal, and nothing elsewhere.
 type display struct {
 	bars *mpb.Progress
 	// keep leaves the bars of completed phases on the screen.
 	keep bool
-	// before is the Err of the session without bars.
-	session *Session
-	before  io.Writer
+	// before restores the original Err at the end.
+	invocation *Invocation
+	before     io.Writer
 }
 
-// newDisplay starts a display. The caller ends it.
-func (s *Session) newDisplay(keep bool) *display {
-	d := &display{keep: keep, session: s, before: s.Err}
+// newDisplay starts a display, which the caller must end.
+func (s *Invocation) newDisplay(keep bool) *display {
+	d := &display{keep: keep, invocation: s, before: s.Err}
 	if s.ShowsErr() {
 		d.bars = mpb.New(mpb.WithOutput(s.Err), mpb.WithWidth(64))
 		s.Err = d.bars // it writes above the bars
@@ -49,7 +49,7 @@ func (d *display) end() {
 	if d.bars != nil {
 		d.bars.Wait()
 	}
-	d.session.Err = d.before
+	d.invocation.Err = d.before
 }
 
 type tracker struct {
@@ -57,13 +57,13 @@ type tracker struct {
 	name    string
 	phase   string
 	bar     *mpb.Bar
-	// place is the position of the job in the queue, in words.
+	// place describes the job's position in the queue.
 	place atomic.Pointer[string]
 }
 
 func (d *display) track(name string) *tracker { return &tracker{display: d, name: printable(name)} }
 
-// scale is the length of a bar whose progress is a fraction.
+// scale is the length of a bar that shows a fraction.
 const scale = 1000
 
 func (t *tracker) uploading(done, total int64) { t.show("upload", done, total) }

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/client"
 )
 
-// The exit codes (docs/cli.md, "Exit codes").
+// Exit codes (docs/cli.md, "Exit codes").
 const (
 	ok = iota
 	failed
@@ -29,23 +29,23 @@ const (
 	interrupted = 130
 )
 
-// UsageError means that a command line is invalid. Its message contains the correction.
+// UsageError is the error for an invalid command line. Its message says how to correct it.
 type UsageError struct{ Message string }
 
 func (e *UsageError) Error() string { return e.Message }
 
-// KeyError means that no key is known for a server.
+// KeyError is the error for a server without a known key.
 type KeyError struct{ URL string }
 
 func (e *KeyError) Error() string {
 	if IsLocal(e.URL) {
-		return fmt.Sprintf("no key is known for %s: run this where \"cutroom dev\" was started, which keeps one in "+
+		return fmt.Sprintf("no key is known for %s: run this where \"cutroom dev\" was started, which keeps a key in "+
 			".cutroom, or set CUTROOM_DATA to its data folder, or CUTROOM_API_KEY", e.URL)
 	}
 	return fmt.Sprintf("no key is known for %s: run \"cutroom login\", or set CUTROOM_API_KEY", e.URL)
 }
 
-// JobError means that a job has failed.
+// JobError is the error for a failed job.
 type JobError struct{ Job client.Job }
 
 func (e *JobError) Error() string {
@@ -53,35 +53,35 @@ func (e *JobError) Error() string {
 		return fmt.Sprintf("the job %s was cancelled", e.Job.ID)
 	}
 	if e.Job.Error == nil {
-		return fmt.Sprintf("the job %s has failed", e.Job.ID)
+		return fmt.Sprintf("the job %s failed", e.Job.ID)
 	}
-	return fmt.Sprintf("the job %s has failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
+	return fmt.Sprintf("the job %s failed (%s): %s", e.Job.ID, e.Job.Error.Code, e.Job.Error.Message)
 }
 
-// InterruptedError means that the command was interrupted while it waited for a
-// job, or downloaded its result to Output.
+// InterruptedError is the error for a command that was interrupted while it waited for a job or
+// downloaded its result to Output.
 type InterruptedError struct{ JobID, Output string }
 
 func (e *InterruptedError) Error() string {
 	if e.Output != "" {
-		return fmt.Sprintf("the result stays: \"cutroom jobs download %s -o %s\" resumes it", e.JobID, e.Output)
+		return fmt.Sprintf("interrupted; \"cutroom jobs download %s -o %s\" resumes the download", e.JobID, e.Output)
 	}
 	return fmt.Sprintf(
-		"the job continues: \"cutroom jobs watch %[1]s\" returns to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
+		"the job continues; \"cutroom jobs watch %[1]s\" waits for it, \"cutroom jobs cancel %[1]s\" cancels it", e.JobID)
 }
 
-// DamageError means that the database is damaged, and that trying again cannot help.
+// DamageError is the error for a damaged database. A retry cannot succeed.
 type DamageError struct{ Err error }
 
 func (e *DamageError) Error() string { return e.Err.Error() }
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// BatchError means that some items of a batch failed. Each was already reported.
+// BatchError is the error for a batch with failed items. Each failure was already reported.
 type BatchError struct{ Failed, All int }
 
 func (e *BatchError) Error() string {
-	return fmt.Sprintf("%d of %d failed; repeat the command to retry these; it skips existing results", e.Failed, e.All)
+	return fmt.Sprintf("%d of %d failed; repeat the command to retry them; it skips existing results", e.Failed, e.All)
 }
 
 // ExitCode returns the exit code for an error (docs/cli.md, "Exit codes").
@@ -126,7 +126,7 @@ func ExitCode(err error) int {
 	return failed
 }
 
-// advice returns advice on an error whose message lacks it.
+// advice returns advice for an error whose message has none.
 func advice(err error) string {
 	var refusal *client.Error
 	var broken *client.ConnectionError
@@ -135,19 +135,19 @@ func advice(err error) string {
 	case errors.As(err, &refusal):
 		switch {
 		case refusal.Status == http.StatusUnauthorized:
-			return "run \"cutroom login\" with a key that works, or set CUTROOM_API_KEY"
+			return "run \"cutroom login\" with a valid key, or set CUTROOM_API_KEY"
 		case refusal.Status == http.StatusForbidden:
-			return "use a permanent key that may do this"
+			return "use a permanent key with permission for this"
 		case refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0:
 			return fmt.Sprintf("try again in %s", refusal.RetryAfter)
 		case refusal.Status == http.StatusTooManyRequests:
 			return "try again later"
 		case refusal.Status >= 500 && refusal.RequestID != "":
-			return "try again; the server's log has it as " + refusal.RequestID
+			return "try again; the request's id in the server's log is " + refusal.RequestID
 		}
 	case errors.As(err, &broken):
 		return "is the server running? Start one with \"cutroom dev\", or set CUTROOM_URL and CUTROOM_INFERENCE_URL; " +
-			"\"cutroom doctor\" looks for the cause"
+			"\"cutroom doctor\" finds the cause"
 	case errors.As(err, &parse):
 		return "see \"" + commandOf(parse) + " --help\""
 	}
@@ -177,8 +177,8 @@ type errorView struct {
 	JobID     string              `json:"job_id,omitempty"`
 }
 
-// Report prints an error to stderr, on one line, and returns the exit code.
-func (s *Session) Report(err error) int {
+// Report prints an error on one line to stderr and returns the exit code.
+func (s *Invocation) Report(err error) int {
 	code := ExitCode(err)
 	message := explain(err)
 	if next := advice(err); next != "" {
@@ -204,11 +204,11 @@ func (s *Session) Report(err error) int {
 	case errors.As(err, &interrupt):
 		view.JobID = interrupt.JobID
 	}
-	_ = printJSON(s.Err, map[string]errorView{"error": view}) // there is nowhere else to report it
+	_ = printJSON(s.Err, map[string]errorView{"error": view}) // stderr was the last place to report it
 	return code
 }
 
-// explain returns an error's message in this program's words.
+// explain words an error for users of this program.
 func explain(err error) string {
 	if errors.Is(err, context.Canceled) {
 		return "interrupted"
@@ -228,7 +228,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// explainFields describes a request's invalid fields by this program's flag names.
+// explainFields describes a request's invalid fields with this program's flag names.
 func explainFields(fields []client.FieldError) string {
 	said := make([]string, len(fields))
 	for i, field := range fields {
@@ -250,9 +250,9 @@ func explainFields(fields []client.FieldError) string {
 func explainPath(err *fs.PathError) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Sprintf("there is no file or folder %s", err.Path)
+		return fmt.Sprintf("the file or folder %s does not exist", err.Path)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Sprintf("%s: this user may not read or write it", err.Path)
+		return fmt.Sprintf("%s: permission denied for this user", err.Path)
 	}
 	return fmt.Sprintf("%s: %v", err.Path, err.Err)
 }

@@ -11,13 +11,13 @@ type JobsDeliveries struct {
 	ID string `arg:"" help:"Id of the job."`
 }
 
-func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
+func (c *JobsDeliveries) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		deliveries, err := service.Deliveries(ctx, c.ID)
 		if err != nil {
 			return err
 		}
-		list := s.newList("TRY", "AT", "STATUS", "NEXT TRY", "ERROR")
+		list := s.newList("ATTEMPT", "AT", "STATUS", "NEXT ATTEMPT", "ERROR")
 		for _, d := range deliveries {
 			status, why := "-", ""
 			if d.Status != nil {
@@ -36,7 +36,7 @@ func (c *JobsDeliveries) Run(ctx context.Context, s *Session) error {
 
 type WebhookSecret struct{}
 
-func (WebhookSecret) Run(ctx context.Context, s *Session) error {
+func (WebhookSecret) Run(ctx context.Context, s *Invocation) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
 		secret, err := service.WebhookSecret(ctx)
 		if err != nil {

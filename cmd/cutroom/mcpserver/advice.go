@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/client"
 )
 
-// advised adds advice for an agent to an error.
 func advised(err error) error {
 	if next := advice(err); next != "" {
 		return fmt.Errorf("%s. %s", strings.TrimSuffix(err.Error(), "."), next)
@@ -21,8 +20,8 @@ func advised(err error) error {
 func advice(err error) string {
 	var broken *client.ConnectionError
 	if errors.As(err, &broken) {
-		return "Tell the user that the server is not reached: is it running, and are CUTROOM_URL and " +
-			"CUTROOM_INFERENCE_URL right? \"cutroom doctor\" looks for the cause."
+		return "Tell the user that the server cannot be reached: is it running, and are CUTROOM_URL and " +
+			"CUTROOM_INFERENCE_URL correct? \"cutroom doctor\" finds the cause."
 	}
 	var refusal *client.Error
 	if !errors.As(err, &refusal) {
@@ -30,16 +29,16 @@ func advice(err error) string {
 	}
 	switch refusal.Status {
 	case http.StatusUnauthorized:
-		return "Tell the user that the key is not accepted: \"cutroom login\" keeps one that works, and CUTROOM_API_KEY " +
-			"takes its place."
+		return "Tell the user that the key is invalid: \"cutroom login\" stores a valid key, and CUTROOM_API_KEY " +
+			"overrides it."
 	case http.StatusForbidden:
-		return "The key may not do this: ask the user for one that may."
+		return "The key has no permission for this: ask the user for another key."
 	case http.StatusNotFound:
-		return "list_jobs lists the jobs and list_models the models that there are. Results are kept for 24 hours."
+		return "list_jobs lists the existing jobs, and list_models the models. Results are kept for 24 hours."
 	case http.StatusConflict:
-		return "get_job waits for the job, and says why one has failed."
+		return "get_job waits for the job, and reports why it failed."
 	case http.StatusUnprocessableEntity, http.StatusBadRequest:
-		return "Change the arguments that are named, and call again."
+		return "Correct the named arguments and call again."
 	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
 		if refusal.RetryAfter > 0 {
 			return fmt.Sprintf("Call again in %s.", refusal.RetryAfter.Round(time.Second))

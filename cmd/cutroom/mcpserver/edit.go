@@ -22,22 +22,22 @@ type editInput struct {
 	Input      string `json:"input" jsonschema:"Video or picture to edit: a path in the allowed folder, or the id of a stored file (file_…)."`
 	Prompt     string `json:"prompt,omitempty" jsonschema:"What to change, in the user's words."`
 	Reference  string `json:"reference,omitempty" jsonschema:"Picture of what the edit should look like, or of the garment to try on: a path or a file id."`
-	Model      string `json:"model,omitempty" jsonschema:"Id or alias of a media model of list_models. Without it, the latest of the input's kind."`
-	Seed       *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Without it one is drawn."`
+	Model      string `json:"model,omitempty" jsonschema:"Id or alias of a media model of list_models. Default: the latest of the input's kind."`
+	Seed       *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Default: random."`
 	Resolution string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, one of the model's sizes."`
 }
 
 type generateInput struct {
 	Prompt      string `json:"prompt" jsonschema:"What the video should show, in the user's words."`
-	Model       string `json:"model,omitempty" jsonschema:"Id or alias of a model of list_models that makes videos from text. Without it, the latest."`
-	Seed        *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Without it one is drawn."`
+	Model       string `json:"model,omitempty" jsonschema:"Id or alias of a model of list_models that makes videos from text. Default: the latest."`
+	Seed        *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Default: random."`
 	Resolution  string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, one of the model's sizes."`
 	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
 }
 
 // jobOutput is a job and the agent's next step.
 type jobOutput struct {
-	// Job is the whole record as the service sent it.
+	// Job is the complete record as the service sent it.
 	Job  map[string]any `json:"job" jsonschema:"The job's record."`
 	Next string         `json:"next" jsonschema:"What to do with it."`
 }
@@ -48,7 +48,7 @@ func jobOf(job client.Job) (jobOutput, error) {
 	case client.Completed:
 		out.Next = "Call fetch to write its result into the folder."
 	case client.Failed:
-		out.Next = "It has failed, and job.error says why; it has no result."
+		out.Next = "It failed and has no result; job.error gives the reason."
 	}
 	err := json.Unmarshal(job.Raw, &out.Job)
 	return out, err
@@ -62,13 +62,13 @@ func (t tools) addEdits(server *mcp.Server) {
 	}
 	add(t, server, &mcp.Tool{
 		Name: "edit",
-		Description: "Start the edit of a video or a picture by a prompt. The input is uploaded to the user's own Cutroom. " +
-			"Returns the job at once; get_job waits for it.",
+		Description: "Start an edit of a video or picture from a prompt. The input is uploaded to the user's own Cutroom. " +
+			"Returns the job immediately; get_job waits for it.",
 		InputSchema: input[editInput](seed), Annotations: makes("Edit a video or a picture", false),
 	}, t.edit)
 	add(t, server, &mcp.Tool{
 		Name:        "generate",
-		Description: "Start the making of a video from text. Returns the job at once; get_job waits for it.",
+		Description: "Start making a video from text. Returns the job immediately; get_job waits for it.",
 		InputSchema: input[generateInput](func(properties map[string]*jsonschema.Schema) {
 			seed(properties)
 			oneOf(properties["orientation"], "landscape", "portrait")
@@ -109,7 +109,7 @@ func (t tools) generate(ctx context.Context, c *call, in generateInput) (jobOutp
 	return t.submit(ctx, c, edit, in.Model, catalog.TextToVideo)
 }
 
-// submit starts a job of the named model, or else of the latest of a kind.
+// submit starts a job of the named model, or of the latest model of a kind.
 func (t tools) submit(ctx context.Context, c *call, edit client.Edit, model string, kind catalog.Kind) (jobOutput,
 	error) {
 	if model == "" {
@@ -146,7 +146,7 @@ func fields(texts map[string]string, seed *int64) map[string]string {
 // fileID matches ids of stored files (docs/contract/media.md#file-reference).
 var fileID = regexp.MustCompile(`^file_[0-9A-Za-z]{1,64}$`)
 
-// source returns a file of the folder, or a stored one, and its type.
+// source returns a file of the folder or a stored file, and its type.
 func (t tools) source(ctx context.Context, c *call, input string) (client.Source, media.Type, error) {
 	if !fileID.MatchString(input) {
 		return t.Folder.source(input)

@@ -14,18 +14,18 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// Folder is the one folder whose files the tools read and write.
+// Folder is the only folder whose files the tools read and write.
 //
-// A path that leads out of it is refused, and so is one through a symbolic link: the link may have been
-// made for another purpose. A change between the check and the use cannot lead out of the folder,
+// It rejects paths that lead out of it and paths through a symbolic link, which may have been made
+// for another purpose. A change between the check and the use cannot lead out of the folder,
 // because the operating system resolves paths inside it.
 type Folder struct {
 	root *os.Root
-	// paths are the absolute paths of the folder: as given, and with symbolic links resolved.
+	// paths holds the absolute paths of the folder: as given, and with symbolic links resolved.
 	paths []string
 }
 
-// OpenFolder returns a folder by its path. The caller closes it.
+// OpenFolder opens a folder, which the caller closes.
 func OpenFolder(path string) (*Folder, error) {
 	named, err := filepath.Abs(path)
 	if err != nil {
@@ -46,18 +46,15 @@ func (f *Folder) Close() error { return f.root.Close() }
 
 func (f *Folder) Path() string { return f.paths[0] }
 
-// OutsideError means that a path is not one of the folder's.
+// OutsideError is the error for a path outside the folder.
 type OutsideError struct{ Path, Folder, Why string }
 
-// Error says why, and which paths are allowed.
 func (e *OutsideError) Error() string {
-	return fmt.Sprintf("%s %s: only files in %s can be used; the user can allow another folder by the flag --folder of "+
+	return fmt.Sprintf("%s %s: only files in %s can be used; the user can allow another folder with the flag --folder of "+
 		"\"cutroom mcp\"", e.Path, e.Why, e.Folder)
 }
 
-// name returns the name of a path within the folder.
-//
-// Errors: [*OutsideError].
+// name returns the path relative to the folder, or an [*OutsideError].
 func (f *Folder) name(path string) (string, error) {
 	name := path
 	if filepath.IsAbs(path) {
@@ -74,7 +71,7 @@ func (f *Folder) name(path string) (string, error) {
 	for part := name; part != "."; part = filepath.Dir(part) {
 		info, err := f.root.Lstat(part)
 		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return "", &OutsideError{path, f.Path(), "is, or leads through, a symbolic link, which is not followed"}
+			return "", &OutsideError{path, f.Path(), "is or contains a symbolic link, which is not followed"}
 		}
 	}
 	return name, nil
@@ -82,7 +79,7 @@ func (f *Folder) name(path string) (string, error) {
 
 // source returns a media file of the folder, and its type.
 //
-// Errors: [*OutsideError]; disk errors; the file is not media.
+// Errors: [*OutsideError]; disk errors; an error if the file is not media.
 func (f *Folder) source(path string) (client.Source, media.Type, error) {
 	name, err := f.name(path)
 	if err != nil {
@@ -100,7 +97,7 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 		if err != nil {
 			return nil, plain(path, err)
 		}
-		// The announced length is fixed: a file that grows during the upload is cut there.
+		// The announced length is fixed, so a file that grows during the upload is truncated.
 		return struct {
 			io.Reader
 			io.Closer
@@ -113,8 +110,8 @@ func (f *Folder) source(path string) (client.Source, media.Type, error) {
 	return source, kind, nil
 }
 
-// typeOf returns the type of a source by its content. Only media is sent: a file that holds secrets
-// must not be uploaded because text that an agent read asked for it.
+// typeOf detects a source's type from its content. Only media is sent: a text that an agent read
+// must not make it upload a file with secrets.
 func typeOf(source client.Source) (media.Type, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -141,15 +138,14 @@ func plain(path string, err error) error {
 	return fmt.Errorf("%s: %w", path, err)
 }
 
-// draft is a file that is not at its place yet.
+// draft is a file under a temporary name.
 type draft struct {
 	*os.File
 	folder *Folder
-	// name is the draft's own.
-	name string
+	name   string
 }
 
-// draft makes a file in a folder below for content that gets another name later; id makes its name unique.
+// draft creates a file with a temporary name in a folder below; id makes its name unique.
 func (f *Folder) draft(below, id string) (*draft, error) {
 	own := filepath.Join(below, ".cutroom-"+id+".part")
 	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
@@ -159,14 +155,14 @@ func (f *Folder) draft(below, id string) (*draft, error) {
 	return &draft{file, f, own}, nil
 }
 
-// discard removes the draft, unless it was kept.
+// discard removes the draft unless it was kept.
 func (d *draft) discard() {
 	d.Close()
 	_ = d.folder.root.Remove(d.name)
 }
 
-// keep renames the draft to its final name atomically. It replaces an existing file only if overwrite
-// is set, even if that file appeared a moment ago.
+// keep renames the draft to its final name atomically. It replaces an existing file only if
+// overwrite is set, even if that file appeared a moment ago.
 func (d *draft) keep(name string, overwrite bool) error {
 	if err := d.Close(); err != nil {
 		return err
@@ -177,7 +173,7 @@ func (d *draft) keep(name string, overwrite bool) error {
 	}
 	err := root.Link(d.name, name)
 	if err != nil && !errors.Is(err, fs.ErrExist) {
-		// Not every file system has links. An empty file then holds the place.
+		// Some file systems have no links. There an empty file reserves the name.
 		var held *os.File
 		if held, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
 			if err = held.Close(); err == nil {
@@ -191,12 +187,12 @@ func (d *draft) keep(name string, overwrite bool) error {
 	return err
 }
 
-// taken returns the error for a path at which something is.
+// taken returns the error for a path that already exists.
 func taken(name string) error {
-	return fmt.Errorf("%s is there already: choose another path, or set overwrite if the user wants it replaced", name)
+	return fmt.Errorf("%s exists already: choose another path, or set overwrite if the user wants it replaced", name)
 }
 
-// free fails if there is something at a path.
+// free returns an error if the path exists.
 func (f *Folder) free(name string) error {
 	if _, err := f.root.Lstat(name); err == nil {
 		return taken(name)

@@ -21,7 +21,7 @@ import (
 type listJobsInput struct {
 	Status string `json:"status,omitempty" jsonschema:"Only jobs in this state."`
 	Model  string `json:"model,omitempty" jsonschema:"Only jobs of this model, by its id or an alias."`
-	Limit  int    `json:"limit,omitempty" jsonschema:"How many jobs at most."`
+	Limit  int    `json:"limit,omitempty" jsonschema:"Maximum number of jobs."`
 }
 
 type listJobsOutput struct {
@@ -30,7 +30,7 @@ type listJobsOutput struct {
 
 type getJobInput struct {
 	JobID       string `json:"job_id" jsonschema:"Id of the job (job_…)."`
-	WaitSeconds int    `json:"wait_seconds,omitempty" jsonschema:"How long to wait for the job to end; 0 returns it at once. Progress is reported during the wait."`
+	WaitSeconds int    `json:"wait_seconds,omitempty" jsonschema:"Time to wait for the job to end; 0 returns it immediately. Progress is reported during the wait."`
 }
 
 type cancelJobInput struct {
@@ -39,24 +39,24 @@ type cancelJobInput struct {
 
 type fetchInput struct {
 	JobID     string `json:"job_id" jsonschema:"Id of a completed job (job_…)."`
-	Path      string `json:"path,omitempty" jsonschema:"Where the result goes, in the allowed folder: .mp4 for a video, .png for a picture. Without it, the job's id is the name."`
-	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"Replace a file that is there already."`
-	Show      bool   `json:"show,omitempty" jsonschema:"Also return a picture itself, to look at it."`
+	Path      string `json:"path,omitempty" jsonschema:"Path for the result in the allowed folder: .mp4 for a video, .png for a picture. Default: named after the job's id."`
+	Overwrite bool   `json:"overwrite,omitempty" jsonschema:"Replace an existing file."`
+	Show      bool   `json:"show,omitempty" jsonschema:"Also return the picture itself, to view it."`
 }
 
 type fetchOutput struct {
-	Path     string `json:"path" jsonschema:"Where the result is."`
+	Path     string `json:"path" jsonschema:"Path of the result."`
 	Size     int64  `json:"size_bytes" jsonschema:"Its size in bytes."`
 	MIMEType string `json:"mime_type" jsonschema:"Its type."`
 }
 
 const (
-	// usualWait and longestWait limit a wait for a job, in seconds. Many agents abandon a call after a
-	// minute; a job ends within ten.
+	// usualWait and longestWait limit a wait for a job, in seconds. Many agents abandon a call
+	// after a minute. A job ends within ten minutes.
 	usualWait, longestWait = 45, 600
 	// usualJobs and mostJobs limit a list, because it fills an agent's context.
 	usualJobs, mostJobs = 20, 100
-	// largestShown is the largest picture that is returned itself, in bytes.
+	// largestShown limits a picture that is returned itself, in bytes.
 	largestShown = 3 << 20
 )
 
@@ -79,7 +79,7 @@ func (t tools) addJobs(server *mcp.Server) {
 		Annotations: reads("Wait for a job"),
 	}, t.getJob)
 	add(t, server, &mcp.Tool{
-		Name: "cancel_job", Description: "Cancel a job that has not ended. It then has no result.",
+		Name: "cancel_job", Description: "Cancel a job that has not ended. It will have no result.",
 		Annotations: makes("Cancel a job", true),
 	}, t.cancelJob)
 	add(t, server, &mcp.Tool{
@@ -105,8 +105,8 @@ func (t tools) listJobs(ctx context.Context, c *call, in listJobsInput) (listJob
 	return out, nil
 }
 
-// errWaited ends a wait for a job that has lasted as long as was asked for.
-var errWaited = errors.New("the job goes on")
+// errWaited ends a wait for a job after the requested time.
+var errWaited = errors.New("the job continues")
 
 func (t tools) getJob(ctx context.Context, c *call, in getJobInput) (jobOutput, error) {
 	job, err := c.Job(ctx, in.JobID)
@@ -119,7 +119,7 @@ func (t tools) getJob(ctx context.Context, c *call, in getJobInput) (jobOutput, 
 	waiting, cancel := context.WithTimeoutCause(ctx, time.Duration(in.WaitSeconds)*time.Second, errWaited)
 	defer cancel()
 	job, err = c.AwaitJob(waiting, in.JobID, func(seen client.Job) {
-		c.progress.tell(ctx, seen.Progress, 1, seen.Status)
+		c.progress.report(ctx, seen.Progress, 1, seen.Status)
 	})
 	if errors.Is(err, errWaited) {
 		job, err = c.Job(ctx, in.JobID)
@@ -141,8 +141,8 @@ func (t tools) cancelJob(ctx context.Context, c *call, in cancelJobInput) (jobOu
 // jobID matches ids that may become file names.
 var jobID = regexp.MustCompile(`^[0-9A-Za-z_-]{1,128}$`)
 
-// fetch writes a result into the folder. It is verified to be media before it gets its name, which must
-// match: nothing else is ever written, whatever a server sends.
+// fetch writes a result into the folder. It checks that the result is media and that the name
+// matches its type, so a server cannot make it write other files.
 func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, error) {
 	name := "."
 	if in.Path != "" {
@@ -156,7 +156,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 			}
 		}
 	} else if !jobID.MatchString(in.JobID) {
-		return fetchOutput{}, fmt.Errorf("%q is not the id of a job", in.JobID)
+		return fetchOutput{}, fmt.Errorf("%q is not a job id", in.JobID)
 	}
 	written, err := t.Folder.draft(filepath.Dir(name), t.NewID())
 	if err != nil {
@@ -164,7 +164,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 	}
 	defer written.discard()
 	err = c.CopyContent(ctx, in.JobID, written, func(done, total int64) {
-		c.progress.tell(ctx, float64(done), float64(max(total, 0)), "downloading")
+		c.progress.report(ctx, float64(done), float64(max(total, 0)), "downloading")
 	})
 	if err != nil {
 		return fetchOutput{}, err
@@ -181,7 +181,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 			}
 		}
 	} else if extension := filepath.Ext(name); !strings.EqualFold(extension, kind.Extension) {
-		return fetchOutput{}, fmt.Errorf("the result is %s: give it a path that ends with %s", kind.MIME, kind.Extension)
+		return fetchOutput{}, fmt.Errorf("the result is %s: choose a path that ends with %s", kind.MIME, kind.Extension)
 	}
 	out := fetchOutput{filepath.Join(t.Folder.Path(), name), size, kind.MIME}
 	if in.Show && kind.Image && size <= largestShown {
@@ -194,7 +194,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 	return out, written.keep(name, in.Overwrite)
 }
 
-// inspect returns the draft's type, read from its content, and its size in bytes.
+// inspect detects the draft's type from its content, and returns its size in bytes.
 func (d *draft) inspect() (media.Type, int64, error) {
 	info, err := d.Stat()
 	if err != nil {
@@ -206,7 +206,7 @@ func (d *draft) inspect() (media.Type, int64, error) {
 	}
 	kind, known := sniff.Media(head)
 	if !known {
-		return media.Type{}, 0, errors.New("the server sent neither a video nor a picture; it was not kept")
+		return media.Type{}, 0, errors.New("the server sent neither a video nor a picture; it was deleted")
 	}
 	return kind, info.Size(), nil
 }

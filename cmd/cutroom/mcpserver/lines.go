@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// maxLine is how long a message may be, in bytes.
+	// maxLine limits the length of a message, in bytes.
 	maxLine = 16 << 20
-	// maxValues is how many values and names a message may have: the SDK takes up to 1 KB
-	// of memory for each.
+	// maxValues limits the values and names of a message, because the SDK takes up to 1 KB of
+	// memory for each.
 	maxValues = 10_000
 )
 
-// lines reads an agent's messages, one per line, and passes on the valid ones. It answers any other
-// line with an error and drops it, because version 1.8.0 of the SDK would end the session.
+// lines reads an agent's messages, one per line, and passes on the valid ones. It drops any other
+// line and responds with an error, because version 1.8.0 of the SDK would end the session.
 type lines struct {
 	in  *bufio.Reader
 	out io.Writer
 	// ended is called at the end of in.
 	ended func()
-	// left is the unread rest of the current line.
+	// left is the unread remainder of the current line.
 	left []byte
 }
 
@@ -37,7 +37,7 @@ func newLines(in io.Reader, out io.Writer, ended func()) *lines {
 	return &lines{in: bufio.NewReader(in), out: out, ended: ended}
 }
 
-// Read reads the next line that is a message.
+// Read reads the next valid message.
 func (l *lines) Read(p []byte) (int, error) {
 	for len(l.left) == 0 {
 		line, err := l.line()
@@ -59,11 +59,10 @@ func (l *lines) Read(p []byte) (int, error) {
 
 func (*lines) Close() error { return nil }
 
-// errLongLine is returned for a line of more than maxLine bytes.
+// errLongLine is the error for a line of more than maxLine bytes.
 var errLongLine = errors.New("the message is too long")
 
-// line returns the next line without its end, and without spaces around it. The last one
-// needs no end.
+// line returns the next line without surrounding white space. The last line may lack a line end.
 //
 // Errors: errLongLine, after which the next line can be read; io.EOF; errors of the reader.
 func (l *lines) line() ([]byte, error) {
@@ -86,8 +85,8 @@ func (l *lines) line() ([]byte, error) {
 	}
 }
 
-// refusal returns the answer to a line that is not a message, or nil if the line is a message or is
-// empty. The answer has no id, as JSON-RPC requires if the id is unknown (section 5).
+// refusal returns the error response to an invalid message, or nil if the line is valid or empty.
+// The response has no id, as JSON-RPC requires if the id is unknown (section 5).
 func refusal(line []byte, err error) []byte {
 	if err != errLongLine && (err != nil || len(line) == 0) {
 		return nil
@@ -104,19 +103,19 @@ func refusal(line []byte, err error) []byte {
 	case isLimit:
 		message = fmt.Sprintf("the message has more than %d values", limit.Most)
 	case err != nil:
-		code, message = jsonrpc.CodeParseError, "the line is not JSON: a message is one line"
+		code, message = jsonrpc.CodeParseError, "the line is not JSON; a message must be one line"
 	case line[0] == '[':
-		message = "the protocol has no batches"
+		message = "the protocol does not support batches"
 	default:
 		if _, err := jsonrpc.DecodeMessage(line); err == nil {
 			return nil
 		}
-		message = "the line is not a message of JSON-RPC 2.0"
+		message = "the line is not a JSON-RPC 2.0 message"
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }
 
-// shared is a writer that several write to, each a whole message.
+// shared is a writer for concurrent writers, each of which writes entire messages.
 type shared struct {
 	mu sync.Mutex
 	to io.Writer

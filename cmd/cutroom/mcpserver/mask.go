@@ -8,12 +8,12 @@ import (
 	"sync"
 )
 
-// shortestKey is the shortest masked text, in bytes: a shorter text may be part of any word. The
-// service's keys are longer.
+// shortestKey is the minimum length of a masked text, in bytes, because a shorter text may be part
+// of a word. The service's keys are longer.
 const shortestKey = 8
 
-// Mask removes keys from text for agents and logs. Nothing here writes a key, but a server or a proxy
-// may repeat one in a message.
+// Mask removes keys from text for agents and logs, because a server or a proxy may repeat a key in
+// a message.
 type Mask struct {
 	mu   sync.Mutex
 	keys [][]byte
@@ -24,7 +24,7 @@ func (m *Mask) Hide(key string) {
 	if len(key) < shortestKey {
 		return
 	}
-	escaped, _ := json.Marshal(key) // a text always has a form
+	escaped, _ := json.Marshal(key) // a string always encodes
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, form := range [][]byte{[]byte(key), bytes.Trim(escaped, `"`)} {
@@ -34,7 +34,7 @@ func (m *Mask) Hide(key string) {
 	}
 }
 
-// Writer returns a writer that masks keys. A key must not be spread over two writes.
+// Writer returns a writer that masks keys. A key must not be split between two writes.
 func (m *Mask) Writer(to io.Writer) io.Writer { return maskedWriter{m, to} }
 
 type maskedWriter struct {

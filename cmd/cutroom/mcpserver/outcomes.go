@@ -13,8 +13,8 @@ import (
 
 type lookInput struct {
 	JobID  string `json:"job_id,omitempty" jsonschema:"Id of a completed job (job_…)."`
-	Of     string `json:"of,omitempty" jsonschema:"Which picture of the job."`
-	FileID string `json:"file_id,omitempty" jsonschema:"Id of a stored file (file_…), in the place of a job's."`
+	Of     string `json:"of,omitempty" jsonschema:"Which file of the job to view."`
+	FileID string `json:"file_id,omitempty" jsonschema:"Id of a stored file (file_…), instead of a job."`
 }
 
 type lookOutput struct {
@@ -24,7 +24,7 @@ type lookOutput struct {
 
 type shareInput struct {
 	JobID     string `json:"job_id" jsonschema:"Id of a completed job (job_…)."`
-	ExpiresIn int64  `json:"expires_in,omitempty" jsonschema:"How long the link works, in seconds. Without it, as long as the result is kept."`
+	ExpiresIn int64  `json:"expires_in,omitempty" jsonschema:"Lifetime of the link, in seconds. Default: as long as the result is kept."`
 }
 
 type shareOutput struct {
@@ -41,10 +41,10 @@ type deleteJobOutput struct {
 	Deleted bool   `json:"deleted"`
 }
 
-// The viewable parts of a job.
+// Parts of a job that can be viewed.
 const ofResult, ofInput = "result", "input"
 
-// longestShare limits the life of a link, in seconds: results are kept for a day.
+// longestShare limits the lifetime of a link, in seconds. Results are kept for a day.
 const longestShare = 86400
 
 func (t tools) addOutcomes(server *mcp.Server) {
@@ -58,10 +58,10 @@ func (t tools) addOutcomes(server *mcp.Server) {
 		Annotations: reads("Look at a result"),
 	}, t.look)
 	sharing := makes("Share a result", false)
-	sharing.OpenWorldHint = nil // it is: others can follow the link
+	sharing.OpenWorldHint = nil // other people can follow the link
 	add(t, server, &mcp.Tool{
 		Name: "share",
-		Description: "Make a link by which anyone can see the result of a completed job. Only when the user asks for one; it " +
+		Description: "Make a public link to the result of a completed job. Call it only when the user asks for a link; it " +
 			"expires, or ends earlier if the job is deleted.",
 		InputSchema: input[shareInput](func(properties map[string]*jsonschema.Schema) {
 			within(properties["expires_in"], 1, longestShare, nil)
@@ -70,8 +70,8 @@ func (t tools) addOutcomes(server *mcp.Server) {
 	}, t.share)
 	add(t, server, &mcp.Tool{
 		Name: "delete_job",
-		Description: "Delete a job that has ended, with its result, and for good. Only when the user asks for it. Files of " +
-			"the allowed folder stay.",
+		Description: "Permanently delete an ended job and its result. Call it only when the user asks for it. Files in " +
+			"the allowed folder are kept.",
 		Annotations: makes("Delete a job", true),
 	}, t.deleteJob)
 }
@@ -81,7 +81,7 @@ func (t tools) look(ctx context.Context, c *call, in lookInput) (lookOutput, err
 	var err error
 	switch {
 	case (in.JobID == "") == (in.FileID == ""):
-		return lookOutput{}, errors.New("give either job_id or file_id")
+		return lookOutput{}, errors.New("set either job_id or file_id")
 	case in.FileID != "":
 		picture, err = c.FileThumbnail(ctx, in.FileID)
 	case in.Of == "":

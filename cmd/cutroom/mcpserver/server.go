@@ -1,9 +1,8 @@
-// Package mcpserver serves agents: the tools of a server of the Model Context Protocol
-// edit media, follow jobs, fetch results and ask language models, with the key of the
-// person whose agent it is.
+// Package mcpserver serves agents with the Model Context Protocol: its tools edit media, follow
+// jobs, fetch results and ask language models with the user's key.
 //
-// Requests of an agent are distrusted, because a page or a picture that it read may have caused them.
-// Tools read and write only media files of one folder, and their answers contain no key.
+// It distrusts an agent's requests, because a page or picture that the agent read may have caused
+// them. Tools read and write only media files in one folder, and their results contain no key.
 package mcpserver
 
 import (
@@ -19,28 +18,27 @@ import (
 )
 
 type Config struct {
-	// Connect returns a client of the services, which the tool closes. It is called for every call, so
-	// that a changed key is used from then on.
+	// Connect returns a client of the services, which the tool closes. It is called for every tool
+	// call, so a changed key takes effect.
 	Connect func() (*client.Client, error)
 	// Latest returns the name of a kind's default model.
 	Latest func(catalog.Kind) (string, error)
-	// Folder is the tools' folder for reading and writing.
 	Folder *Folder
-	// NewID makes names of files that are being written.
+	// NewID returns unique names for files that are being written.
 	NewID   func() string
 	Version string
 }
 
-// instructions explain to an agent how to combine the tools.
+// instructions explains to an agent how to combine the tools.
 const instructions = "Cutroom edits videos and pictures, makes videos from text, and asks language models. " +
 	"edit and generate start a job and return its job_id. get_job waits for the job. fetch writes the result of a " +
 	"completed job into the folder. Paths are relative to the folder that the user allowed; nothing outside it can be " +
 	"read or written. look returns a small picture of a job or of a stored file. Use share and delete_job only when the " +
 	"user asks for them. Report an edit as done only after get_job shows that the job is completed, and " +
-	"pass on the record's notes on how the prompt was understood."
+	"pass on the record's notes about how the engine understood the prompt."
 
-// Serve serves an agent that writes to in and reads from out, until in or the context ends. It then cancels
-// the calls in flight. A line that is not a message is answered with an error, and the session continues.
+// Serve serves an agent through in and out until in or the context ends, and then cancels the calls
+// in flight. It responds to an invalid line with an error, and the session continues.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()
@@ -61,7 +59,7 @@ func newServer(calls context.Context, c Config) *mcp.Server {
 	return server
 }
 
-// withoutNull drops arguments of null, because version 1.8.0 of the SDK panics on them if a property
+// withoutNull drops null arguments, because version 1.8.0 of the SDK panics on them if a property
 // has a default.
 func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
@@ -74,14 +72,14 @@ func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
 
 type tools struct {
 	Config
-	// calls ends when the session does.
+	// calls ends with the session.
 	calls context.Context
 }
 
 type call struct {
 	*client.Client
 	progress *progress
-	// shown is the answer's unstructured content.
+	// shown is the unstructured content of the result.
 	shown []mcp.Content
 }
 
@@ -116,7 +114,7 @@ func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
 	})
 }
 
-// input returns the schema of a tool's arguments. edit narrows what Go types cannot express.
+// input returns the schema of a tool's arguments. edit adds what Go types cannot express.
 func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
 	schema, err := jsonschema.For[In](nil)
 	if err != nil {
@@ -126,7 +124,7 @@ func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonsch
 	return schema
 }
 
-// oneOf narrows a property to some values.
+// oneOf restricts a property to the values.
 func oneOf[T any](property *jsonschema.Schema, values ...T) {
 	for _, value := range values {
 		property.Enum = append(property.Enum, value)
@@ -137,11 +135,12 @@ func oneOf[T any](property *jsonschema.Schema, values ...T) {
 func within(property *jsonschema.Schema, least, most float64, fallback any) {
 	property.Minimum, property.Maximum = &least, &most
 	if fallback != nil {
-		property.Default, _ = json.Marshal(fallback) // a number always has a form
+		property.Default, _ = json.Marshal(fallback) // a number always encodes
 	}
 }
 
-// reads and makes describe a tool's side effects to an agent's program, which may ask its user first.
+// reads and makes describe a tool's side effects to the agent's program, which may ask the user
+// first.
 func reads(title string) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
 }

@@ -1,7 +1,7 @@
-// Package command has the commands for users of the two services. Each command is a struct whose fields are
-// its arguments and flags, and whose method Run carries it out.
+// Package command has the commands for users of the two services. Each command is a struct whose
+// fields are its arguments and flags, and whose Run method runs it.
 //
-// Only results go to stdout; everything else goes to stderr.
+// Only results go to stdout. Everything else goes to stderr.
 package command
 
 import (
@@ -24,33 +24,33 @@ import (
 type Commands struct {
 	Edit     Edit          `cmd:"" group:"Media" help:"Edit videos or images."`
 	Image    Image         `cmd:"" group:"Media" help:"Edit an image."`
-	T2V      T2V           `cmd:"" name:"t2v" group:"Media" help:"Make a video from a text."`
+	T2V      T2V           `cmd:"" name:"t2v" group:"Media" help:"Make a video from text."`
 	Jobs     Jobs          `cmd:"" group:"Media" help:"List, search, watch, cancel, download, share and delete jobs."`
-	Files    Files         `cmd:"" group:"Media" help:"Store files, to use them again."`
+	Files    Files         `cmd:"" group:"Media" help:"Store files for reuse."`
 	Inspect  Inspect       `cmd:"" group:"Media" help:"Verify a file's Content Credentials: who made it, how and when."`
 	Chat     Chat          `cmd:"" group:"Text" help:"Chat with a model."`
-	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent by the Model Context Protocol."`
+	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent through the Model Context Protocol."`
 	Models   Models        `cmd:"" group:"Account" help:"List the models."`
 	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
 	Usage    Usage         `cmd:"" group:"Account" help:"Show the account's usage by day, model or key."`
 	Token    Token         `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
 	Secret   WebhookSecret `cmd:"" name:"webhook-secret" group:"Account" help:"Show the secret that webhooks are signed with."`
-	Login    Login         `cmd:"" group:"Account" help:"Keep a server's key."`
-	Logout   Logout        `cmd:"" group:"Account" help:"Forget a key that is kept."`
-	Profiles Profiles      `cmd:"" group:"Account" help:"List the servers whose keys are kept."`
+	Login    Login         `cmd:"" group:"Account" help:"Store a server's key."`
+	Logout   Logout        `cmd:"" group:"Account" help:"Delete a stored key."`
+	Profiles Profiles      `cmd:"" group:"Account" help:"List the servers with stored keys."`
 }
 
 type Flags struct {
-	JSON    bool   `name:"json" help:"Print JSON: one document, or a line an item of a list; errors too."`
+	JSON    bool   `name:"json" help:"Print JSON: one document, or a line for each item of a list; also errors."`
 	Profile string `env:"CUTROOM_PROFILE" placeholder:"NAME" help:"Profile of login to use (${env})."`
 }
 
-type Session struct {
+type Invocation struct {
 	Flags
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Version is this program's version. It is sent to the services.
+	// Version is this program's version, which is sent to the services.
 	Version string
 }
 
@@ -63,11 +63,12 @@ type Server struct {
 	KeyFrom string `json:"key_from"`
 }
 
-// Server returns the services to use. They come from the environment, else the profile, else this machine.
+// Server returns the services to use, from the environment, the profile or this machine, in this
+// order.
 //
-// A key is sent only to its own servers: a profile's key to the profile's servers, the key of
+// A key is sent only to its own servers: a profile's key to the profile's servers, and the key of
 // `cutroom dev` to this machine.
-func (s *Session) Server() (Server, error) {
+func (s *Invocation) Server() (Server, error) {
 	kept, err := s.profile()
 	if err != nil {
 		return Server{}, err
@@ -94,7 +95,7 @@ func (s *Session) Server() (Server, error) {
 	return server, nil
 }
 
-// DevKeyFile returns the path of the key that `cutroom dev` makes, in its data folder.
+// DevKeyFile returns the path of the key that `cutroom dev` creates in its data folder.
 func DevKeyFile(data string) string { return filepath.Join(data, "dev-key") }
 
 func first(values ...string) string {
@@ -106,7 +107,6 @@ func first(values ...string) string {
 	return ""
 }
 
-// IsLocal reports whether a URL is on this machine.
 func IsLocal(address string) bool {
 	parsed, err := url.Parse(address)
 	if err != nil {
@@ -116,16 +116,16 @@ func IsLocal(address string) bool {
 	return parsed.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// UsesThisMachine reports whether the services are this machine's by default.
-func (s *Session) UsesThisMachine() bool {
+// UsesThisMachine reports whether no setting or profile names another server.
+func (s *Invocation) UsesThisMachine() bool {
 	kept, err := s.profile()
 	return err == nil && s.Getenv("CUTROOM_URL") == "" && kept.URL == ""
 }
 
-// Client returns a client of the services to use. The caller closes it.
+// Client returns a client for the services. The caller closes it.
 //
 // Errors: as Server; [*UsageError] for an invalid URL; [*KeyError].
-func (s *Session) Client() (*client.Client, error) {
+func (s *Invocation) Client() (*client.Client, error) {
 	server, err := s.Server()
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s *Session) Client() (*client.Client, error) {
 	return c, err
 }
 
-func (s *Session) clientOf(server Server) (*client.Client, error) {
+func (s *Invocation) clientOf(server Server) (*client.Client, error) {
 	c, err := client.New(client.Config{
 		URL: server.URL, InferenceURL: server.InferenceURL, Key: server.Key,
 		UserAgent: "cutroom/" + s.Version, NewID: rand.Text, Backoff: 500 * time.Millisecond,
@@ -152,7 +152,7 @@ func (s *Session) clientOf(server Server) (*client.Client, error) {
 	return c, nil
 }
 
-func (s *Session) with(ctx context.Context, use func(context.Context, *client.Client) error) error {
+func (s *Invocation) with(ctx context.Context, use func(context.Context, *client.Client) error) error {
 	c, err := s.Client()
 	if err != nil {
 		return err
@@ -162,22 +162,22 @@ func (s *Session) with(ctx context.Context, use func(context.Context, *client.Cl
 }
 
 // note prints a message for people on stderr.
-func (s *Session) note(format string, values ...any) {
+func (s *Invocation) note(format string, values ...any) {
 	if !s.JSON {
 		fmt.Fprintln(s.Err, "cutroom:", printable(fmt.Sprintf(format, values...)))
 	}
 }
 
-// catalog returns the catalog for defaults and completions: the server's CUTROOM_CATALOG in the family
-// CUTROOM_FAMILY, else the built-in one.
-func (s *Session) catalog() (*catalog.Catalog, error) {
+// catalog returns the catalog for defaults and completions: the file CUTROOM_CATALOG or the
+// built-in catalog, in the family CUTROOM_FAMILY.
+func (s *Invocation) catalog() (*catalog.Catalog, error) {
 	return setting.Catalog(first(s.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), s.Getenv("CUTROOM_CATALOG"))
 }
 
 // latest returns the name of the default model.
 //
 // Errors: *UsageError if the catalog has no model of the kind.
-func (s *Session) latest(kind catalog.Kind) (string, error) {
+func (s *Invocation) latest(kind catalog.Kind) (string, error) {
 	known, err := s.catalog()
 	if err != nil {
 		return "", err
