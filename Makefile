@@ -114,7 +114,7 @@ fuzz: need-fuzz ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
 test-llm: need-test-llm ## Test the gateway with llama.cpp's server and the official clients for Python.
 	@scripts/install-llm.sh
 	@scripts/install-python.sh .tools/python scripts/requirements.txt
-	@$(GO) test -count=1 -tags llm -run 'TestLanguageModel' ./cmd/cutroom
+	@$(GO) test -count=1 -tags llm -run 'TestGatewayMatchesModelServer' ./cmd/cutroom
 
 .PHONY: test-gpu
 test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the processor. PyTorch is installed first.

@@ -15,9 +15,9 @@ func measured(name string, err error) section {
 	}}
 }
 
-// TestAFailedSectionLosesNothing checks that the table has the rows of all sections if one
+// TestFailedSectionKeepsEarlierResults checks that the table has the rows of all sections if one
 // of them fails, and that the error names it.
-func TestAFailedSectionLosesNothing(t *testing.T) {
+func TestFailedSectionKeepsEarlierResults(t *testing.T) {
 	broken := errors.New("the server does not answer")
 	var out, progress strings.Builder
 	b := &bench{table: &table{}}
@@ -36,9 +36,9 @@ func TestAFailedSectionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAnInterruptKeepsTheTable checks that no section starts after an interrupt, and that earlier
+// TestInterruptKeepsTheTable checks that no section starts after an interrupt, and that earlier
 // measurements are printed.
-func TestAnInterruptKeepsTheTable(t *testing.T) {
+func TestInterruptKeepsTheTable(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	first := section{name: "first", run: func(b *bench, ctx context.Context) error {
 		interrupt()
@@ -55,7 +55,7 @@ func TestAnInterruptKeepsTheTable(t *testing.T) {
 	}
 }
 
-func TestChoose(t *testing.T) {
+func TestSectionsAreChosenByName(t *testing.T) {
 	names := func(all []section) string {
 		var names []string
 		for _, s := range all {

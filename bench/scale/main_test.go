@@ -8,7 +8,7 @@ import (
 )
 
 // The report of a whole day with failures follows from the seed, byte for byte.
-func TestSameSeedPrintsTheSame(t *testing.T) {
+func TestSameSeedPrintsTheSameReport(t *testing.T) {
 	t.Parallel()
 	report := func(seed uint64) string {
 		var out bytes.Buffer

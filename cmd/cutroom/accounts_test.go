@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// budgetsWhileServing sets, lists and deletes budgets of the folder of a running server, and
-// sees that they hold.
+// budgetsWhileServing sets, lists and deletes budgets in the folder of a running server, and checks
+// that the server applies them.
 func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, key, secret string) {
 	t.Helper()
 	ctx := steps(t)
@@ -51,9 +51,8 @@ func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, k
 	budgets(1, append([]string{"delete"}, of...)...)
 }
 
-// TestKeysWhileServing makes, lists and revokes keys on the folder of a running
-// server.
-func TestKeysWhileServing(t *testing.T) {
+// This test creates, lists and revokes keys in the folder of a running server.
+func TestKeysChangeWhileServing(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
 	server := start(t, data)
@@ -154,9 +153,9 @@ func TestKeysWhileServing(t *testing.T) {
 	}
 }
 
-// TestDevelopmentKey: a server without a configured key makes one, keeps it, and prints its place. A
-// revoked key is replaced by a new one.
-func TestDevelopmentKey(t *testing.T) {
+// A server without a configured key generates one, keeps it, and prints its path. It replaces a
+// revoked key.
+func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
 	printed := func() string {
@@ -168,9 +167,9 @@ func TestDevelopmentKey(t *testing.T) {
 		}
 		key := strings.TrimSpace(string(content))
 		// A printed key would stay in logs.
-		if told := server.Printed(); strings.Contains(told, key) || strings.Contains(server.Log(), key) ||
-			!strings.Contains(told, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
-			t.Errorf("it prints\n%s", told)
+		if printed := server.Printed(); strings.Contains(printed, key) || strings.Contains(server.Log(), key) ||
+			!strings.Contains(printed, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
+			t.Errorf("it prints\n%s", printed)
 		}
 		client := &servertest.Client{URL: server.URL(), Key: key}
 		if _, err := client.Job(ctx, "job_unknown"); !isRefusal(err, 404) {
@@ -196,7 +195,7 @@ func TestDevelopmentKey(t *testing.T) {
 		t.Fatalf("%+v, %v", revoked, err)
 	}
 	if next := printed(); next == first {
-		t.Error("a revoked key is offered again")
+		t.Error("the server still offers the revoked key")
 	}
 	refused(t, append(settings, "CUTROOM_DEV_KEY="+first), "CUTROOM_DEV_KEY", "revoked")
 
@@ -207,7 +206,7 @@ func TestDevelopmentKey(t *testing.T) {
 	refused(t, append(settings, "CUTROOM_DEV_KEY="+strings.TrimSpace(made.Stdout)), "CUTROOM_DEV_KEY", "acme")
 }
 
-// Keys that were exported work on a server that imports them, with their limits.
+// Exported keys work on a server that imports them, with their limits.
 func TestImportedKeysWork(t *testing.T) {
 	t.Parallel()
 	ctx, from, to := bounded(t), t.TempDir(), t.TempDir()
@@ -279,23 +278,23 @@ func TestImportedKeysWork(t *testing.T) {
 	}
 }
 
-// A folder that does not exist is a mistyped name, not a place for a new database.
-func TestListingKeysMakesNoFolder(t *testing.T) {
+// A missing folder is probably a mistyped name, not a place for a new database.
+func TestListingKeysCreatesNoFolder(t *testing.T) {
 	data := filepath.Join(t.TempDir(), "mistyped")
 	for _, arguments := range [][]string{{"keys", "list"}, {"keys", "revoke", "key_0123456789ab"}} {
 		ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + data}, arguments...)
 		if err != nil || ended.ExitCode != 1 || !strings.Contains(ended.Stderr, "CUTROOM_DATA") {
-			t.Errorf("%v: %+v, %v; want a refusal that names CUTROOM_DATA", arguments, ended, err)
+			t.Errorf("%v: %+v, %v; want an error that names CUTROOM_DATA", arguments, ended, err)
 		}
 		if _, err := os.Stat(data); !os.IsNotExist(err) {
-			t.Errorf("%v made the folder: %v", arguments, err)
+			t.Errorf("%v created the folder: %v", arguments, err)
 		}
 	}
 }
 
-// Keys of a deploy are managed with the deployer's own access to AWS. Missing access is reported in one
-// line.
-func TestKeysOfADeployWithoutAccess(t *testing.T) {
+// Keys of a deployment are managed with the user's own access to AWS. Missing access is reported in
+// one line.
+func TestMissingAWSAccessIsReported(t *testing.T) {
 	nowhere := []string{
 		"HOME=" + t.TempDir(), "AWS_EC2_METADATA_DISABLED=true", "AWS_PROFILE=", "AWS_ACCESS_KEY_ID=",
 		"AWS_SECRET_ACCESS_KEY=", "AWS_DEFAULT_REGION=",

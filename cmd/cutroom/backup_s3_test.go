@@ -12,14 +12,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A backup in a bucket is made and restored like one in a folder. A killed backup leaves the previous
-// one whole, and a second backup adds only new data.
-func TestBackupInBucket(t *testing.T) {
+// A backup to a bucket and its restore work as with a folder. A killed backup leaves the previous
+// backup complete, and a second backup adds only new data.
+func TestBucketBackupSurvivesKills(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
 	kept := "s3://" + cloud.MakeBucket(t) + "/cutroom/home"
 	v := newVault(t, nil)
-	// runs reports whether the program ended without a kill within the time.
+	// runs reports whether the program ended in time without being killed.
 	runs := func(within time.Duration, args ...string) (string, bool) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(bounded(t), within)
@@ -42,16 +42,16 @@ func TestBackupInBucket(t *testing.T) {
 	backups := untilDone("backup", kept, "--data", v.data)
 	runs(patience.Max, "restore", kept, "--check")
 
-	// More is stored, and a second backup is killed, which leaves the first whole.
+	// Store more files. The second backup is killed, and the first must stay complete.
 	server := start(t, v.data)
 	v.upload(server.Client(), 5)
 	stop(t, server)
 	for within := 20 * time.Millisecond; ; within += within / 2 {
-		told, done := runs(within, "backup", kept, "--data", v.data)
+		printed, done := runs(within, "backup", kept, "--data", v.data)
 		runs(patience.Max, "restore", kept, "--check")
 		if done {
-			if !strings.Contains(told, "25 files") {
-				t.Errorf("the second backup said %q", told)
+			if !strings.Contains(printed, "25 files") {
+				t.Errorf("the second backup printed %q", printed)
 			}
 			break
 		}
@@ -60,7 +60,7 @@ func TestBackupInBucket(t *testing.T) {
 	into := filepath.Join(t.TempDir(), "restored")
 	restores := untilDone("restore", kept, "--data", into)
 	if _, err := os.Stat(filepath.Join(into, "restoring")); err == nil {
-		t.Error("the restore is not done")
+		t.Error("the restore did not finish")
 	}
 	(&vault{t, into, v.content}).wantAll(start(t, into).Client())
 	if backups < 2 || restores < 1 {

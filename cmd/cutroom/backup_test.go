@@ -15,10 +15,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A server is backed up while it takes files and jobs. Backups and restores are killed repeatedly. Each
-// earlier backup stays whole, and no server starts with half of one. After the restore all data
-// acknowledged before the backup exists, and jobs continue.
-func TestBackupAndRestore(t *testing.T) {
+// A server is backed up while it receives files and jobs. Backups and restores are killed
+// repeatedly. Each earlier backup stays complete, and no server starts with an incomplete restore.
+// After the restore all data acknowledged before the backup exists, and jobs continue.
+func TestBackupsSurviveKills(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "kept", "here")
@@ -61,8 +61,8 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		return err == nil
 	}
-	// Each is killed later than the previous one, until one ends unkilled. On a stalled machine one may
-	// end too early to prove anything; more rounds follow.
+	// Each round kills the backup later than the previous one, until one ends on its own. On a
+	// stalled machine one may end too early to prove anything, so more rounds follow.
 	const rounds = 20
 	killed := 0
 	var acknowledged map[string][]byte
@@ -72,7 +72,7 @@ func TestBackupAndRestore(t *testing.T) {
 			now := maps.Clone(v.content)
 			mu.Unlock()
 			done := ends(within, "backup", kept, "--data", data)
-			if done || round > 0 { // there has been one
+			if done || round > 0 { // an earlier backup exists
 				ends(patience.Max, "restore", kept, "--check")
 			}
 			if done {
@@ -86,7 +86,6 @@ func TestBackupAndRestore(t *testing.T) {
 	uploads.Wait()
 	server.Kill()
 
-	// The data folder is lost.
 	var into string
 	broken := 0
 	for round := 0; round == 0 || broken < 2 && round < rounds; round++ {
@@ -95,9 +94,9 @@ func TestBackupAndRestore(t *testing.T) {
 			broken++
 			if _, err := os.Stat(filepath.Join(into, "restoring")); errors.Is(err, os.ErrNotExist) {
 				if _, err := os.Stat(filepath.Join(into, "cutroom.db")); err == nil {
-					break // it was complete, but killed before its message
+					break // the restore was complete, but was killed before its message
 				}
-				continue // it was not started
+				continue // the restore had not started
 			}
 			server, err := program.Launch(into)
 			if err != nil {
@@ -106,7 +105,7 @@ func TestBackupAndRestore(t *testing.T) {
 			err = server.Ready(ctx)
 			server.Kill()
 			if err == nil || !strings.Contains(err.Error(), "not restored to the end") {
-				t.Fatalf("with half of a backup the server starts: %v", err)
+				t.Fatalf("the server starts with an incomplete restore: %v", err)
 			}
 		}
 	}
@@ -128,7 +127,7 @@ func TestBackupAndRestore(t *testing.T) {
 	t.Logf("%d backups and %d restores were killed; %d files", killed, broken, len(acknowledged))
 }
 
-func TestRefusedBackups(t *testing.T) {
+func TestInvalidBackupsAreRejected(t *testing.T) {
 	t.Parallel()
 	data, other := t.TempDir(), t.TempDir()
 	server := start(t, data)
@@ -165,6 +164,6 @@ func TestRefusedBackups(t *testing.T) {
 	server.Kill()
 	ended, err := program.Run(t.Context(), nil, "restore", kept, "--data", data)
 	if err != nil || !strings.Contains(ended.Stderr, "holds a service already") {
-		t.Errorf("over a service: %+v, %v", ended, err)
+		t.Errorf("restore over existing data: %+v, %v", ended, err)
 	}
 }

@@ -21,7 +21,7 @@ import (
 // batchUpstream is a model server that echoes and records requests.
 type batchUpstream struct {
 	*httptest.Server
-	// release is a file: calls of the model "held" wait until it is there.
+	// release is a path: requests for the model "held" wait until the file exists.
 	release string
 
 	mu       sync.Mutex
@@ -56,7 +56,7 @@ func (u *batchUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	time.Sleep(25 * time.Millisecond) // as a model takes its time
+	time.Sleep(25 * time.Millisecond) // as a real model takes time
 	u.mu.Lock()
 	u.answered = append(u.answered, text)
 	u.mu.Unlock()
@@ -67,7 +67,7 @@ func (u *batchUpstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`, content)
 }
 
-// count returns how many calls were answered, and how many different ones.
+// count returns the number of responses and the number of distinct requests.
 func (u *batchUpstream) count() (answers, different int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -75,7 +75,7 @@ func (u *batchUpstream) count() (answers, different int) {
 	return len(sorted), len(slices.Compact(sorted))
 }
 
-// settings configure a server with the upstream's models.
+// settings returns settings for a server with the upstream's models.
 func (u *batchUpstream) settings(t *testing.T) []string {
 	t.Helper()
 	catalog := string(defaultCatalog(t))
@@ -87,7 +87,7 @@ func (u *batchUpstream) settings(t *testing.T) []string {
 	return []string{"CUTROOM_CATALOG=" + save(t, []byte(catalog))}
 }
 
-// batches runs the Python program that makes batches, and returns its output.
+// batches runs the Python program that creates batches, and returns its output.
 func batches(t *testing.T, server *servertest.Server, variables []string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), pythonProgram(t, "python"),
@@ -102,9 +102,9 @@ func batches(t *testing.T, server *servertest.Server, variables []string, args .
 	return strings.Join(strings.Fields(stdout.String()), " ")
 }
 
-// A server that is killed again and again while it works on a batch answers each call
-// once, and bills it once.
-func TestBatchOutlivesKills(t *testing.T) {
+// A server that is killed repeatedly while it works on a batch completes each request once and
+// bills it once.
+func TestBatchSurvivesKills(t *testing.T) {
 	t.Parallel()
 	const lines, rounds = 240, 3
 	upstream, data := newBatchUpstream(t), t.TempDir()
@@ -124,7 +124,7 @@ func TestBatchOutlivesKills(t *testing.T) {
 	}
 	answers, different := upstream.count()
 	if different != lines {
-		t.Errorf("the model server was asked %d calls, want %d", different, lines)
+		t.Errorf("the model server got %d distinct requests, want %d", different, lines)
 	}
 	if requests, tokens := usedOf(t, server, servertest.Key); requests != lines || tokens != 20*lines {
 		t.Errorf("%d calls and %d tokens were billed, want %d and %d", requests, tokens, lines, 20*lines)
@@ -137,8 +137,7 @@ func TestBatchOutlivesKills(t *testing.T) {
 	stop(t, server)
 }
 
-// The remaining calls of the client's batches and files.
-func TestBatchesForPython(t *testing.T) {
+func TestPythonClientRunsBatches(t *testing.T) {
 	t.Parallel()
 	upstream, data := newBatchUpstream(t), t.TempDir()
 	settings := upstream.settings(t)

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// withPrices returns a catalog with a price of each second of a result of gen-2.1, and of each image,
-// by its size.
+// withPrices returns the catalog with a price per second for gen-2.1, and a price per image by its
+// size.
 func withPrices(catalog string) string {
 	for _, change := range [][2]string{
 		{"\nlimits:", "\ncurrency: EUR\nlimits:"},
@@ -25,7 +25,7 @@ func withPrices(catalog string) string {
 	return catalog
 }
 
-// sums are an account's totals: accepted jobs, completed jobs, and their exact cost.
+// sums holds an account's totals: accepted jobs, completed jobs and their exact cost.
 type sums struct {
 	jobs, completed int
 	cost            big.Rat
@@ -40,8 +40,8 @@ func (s *sums) add(t *testing.T, cost json.Number) {
 	s.cost.Add(&s.cost, amount)
 }
 
-// told returns the sums as text, for comparison.
-func (s *sums) told() string {
+// text returns the sums for comparison.
+func (s *sums) text() string {
 	return fmt.Sprintf("%d jobs, %d completed, for %s", s.jobs, s.completed, s.cost.FloatString(9))
 }
 
@@ -58,7 +58,7 @@ func ofJobs(t *testing.T, client *servertest.Client) (all sums) {
 		}
 		answer, err := client.Get(bounded(t), "/v1/jobs?limit=1000"+cursor)
 		if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &page) != nil {
-			t.Fatalf("the jobs: %v, %d %s", err, answer.Status, answer.Body)
+			t.Fatalf("list the jobs: %v, %d %s", err, answer.Status, answer.Body)
 		}
 		for _, job := range page.Jobs {
 			all.jobs++
@@ -85,7 +85,7 @@ func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all su
 		}
 	}
 	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &used) != nil {
-		t.Fatalf("the usage: %v, %d %s", err, answer.Status, answer.Body)
+		t.Fatalf("get the usage: %v, %d %s", err, answer.Status, answer.Body)
 	}
 	for _, row := range used.Data {
 		all.jobs, all.completed = all.jobs+row.Jobs, all.completed+row.Completed
@@ -96,7 +96,7 @@ func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all su
 	return all
 }
 
-// Ten edits count as ten in the usage, with their total cost.
+// The usage counts each of ten edits, with their total cost.
 func TestUsageCountsEdits(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t))
@@ -121,16 +121,16 @@ func TestUsageCountsEdits(t *testing.T) {
 		servertest.Text("prompt", "film noir")}.Encode()
 	if answer, err := client.Call(bounded(t), http.MethodPost, "/v1/generate/gen-image-2", broken, length, "Content-Type",
 		kind); err != nil || answer.Status != http.StatusUnprocessableEntity {
-		t.Errorf("half a picture: %d %.200s, %v", answer.Status, answer.Body, err)
+		t.Errorf("a truncated picture: %d %.200s, %v", answer.Status, answer.Body, err)
 	}
 	const want = "11 jobs, 10 completed, for 0.156500000"
 	jobs := ofJobs(t, client)
-	if got := jobs.told(); got != want {
+	if got := jobs.text(); got != want {
 		t.Errorf("the jobs: %s, want %s", got, want)
 	}
 	for _, groups := range []string{"", "group_by=key", "group_by=day,model,key"} {
 		used := ofUsage(t, server, servertest.Key, groups)
-		if got := used.told(); got != want {
+		if got := used.text(); got != want {
 			t.Errorf("the usage by %q: %s, want %s", groups, got, want)
 		}
 	}

@@ -21,8 +21,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// browser returns a browser on an address, with its own profile. The browser and its children end with
-// the context.
+// browser returns a browser on an address, with its own profile. The browser and its child
+// processes end with the context.
 func browser(ctx context.Context, t *testing.T, address string, args ...string) *exec.Cmd {
 	t.Helper()
 	path, err := programtest.Browser()
@@ -30,8 +30,7 @@ func browser(ctx context.Context, t *testing.T, address string, args ...string) 
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(ctx, path, append([]string{
-		// The pages are this test's own, and a container may lack a user whose rights a
-		// sandbox could drop.
+		// The sandbox is not needed for the test's own pages, and in a container it may not work.
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--user-data-dir=" + t.TempDir(),
@@ -62,12 +61,11 @@ type pageReport struct {
 //go:embed testdata/page.html
 var page []byte
 
-// A page of another origin holds no key: it gets a client token from its own
-// backend, uploads, submits, polls, downloads and plays the result, and it can
-// read every refusal.
-func TestBrowserOnAnotherOrigin(t *testing.T) {
+// A page of another origin holds no key. It gets a client token from its own backend, uploads,
+// submits, polls, downloads and plays the result, and it can read every error.
+func TestBrowserOnAnotherOriginEdits(t *testing.T) {
 	t.Parallel()
-	// Nothing is edited before the page has asked too early.
+	// Edits start only after the page has asked too early.
 	released := make(chan struct{})
 	engine := httptest.NewServer(engineservertest.Handler(held{newPreview(t), released}))
 	t.Cleanup(engine.Close) // after the program and its runs have ended
@@ -101,7 +99,8 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	want := []struct {
 		name   string
 		status int
-		// field is a body field with its printed value; header must be readable by the page.
+		// field is a field of the body, and value its printed value. The page must be able to read
+		// header.
 		field, value, header string
 	}{
 		{"no key", 401, "detail", "An API key is required in the header x-api-key.", "x-request-id"},
@@ -115,12 +114,12 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 		{"download", 200, "", "", "etag"},
 	}
 	if len(report.Steps) != len(want) {
-		t.Fatalf("the page has seen %d answers, want %d: %+v", len(report.Steps), len(want), report.Steps)
+		t.Fatalf("the page has seen %d responses, want %d: %+v", len(report.Steps), len(want), report.Steps)
 	}
 	for i, want := range want {
 		got := report.Steps[i]
 		if got.Name != want.name || got.Status != want.status || got.Header[want.header] == "" {
-			t.Errorf("%s: status %d, %s %q, want %d and that it can be read", got.Name, got.Status, want.header,
+			t.Errorf("%s: status %d, %s %q, want %d and a readable header", got.Name, got.Status, want.header,
 				got.Header[want.header], want.status)
 		}
 		if want.field != "" && fmt.Sprint(got.Body[want.field]) != want.value {
@@ -129,11 +128,11 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	}
 	if report.Type != "video/mp4" || report.Size == 0 || report.Video.Width != 64 || report.Video.Height != 36 ||
 		report.Video.Duration < 0.1 {
-		t.Errorf("the page has got %d bytes of %s, which play as %+v", report.Size, report.Type, report.Video)
+		t.Errorf("the page received %d bytes of %s, which play as %+v", report.Size, report.Type, report.Video)
 	}
 }
 
-// held is an engine that edits nothing until it is released.
+// held is an engine that waits until it is released.
 type held struct {
 	engine.Engine
 	released <-chan struct{}
@@ -150,7 +149,7 @@ func (e held) Run(
 	}
 }
 
-// backend is an application's own backend: it serves the page and mints the tokens. The page
+// backend is an application's own backend. It serves the page and creates the tokens. The page
 // calls release when edits may begin.
 func backend(server *servertest.Server, release func(), reports chan<- pageReport) http.Handler {
 	mux := http.NewServeMux()
@@ -189,7 +188,7 @@ func backend(server *servertest.Server, release func(), reports chan<- pageRepor
 	return mux
 }
 
-// The page at /docs shows every operation under its policy, which lets it load only the document.
+// The page at /docs shows every operation, under a policy that lets it load only the document.
 func TestDocsPageShowsEveryOperation(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_FAMILY=acme")
@@ -198,7 +197,7 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var document struct {
-		// A path of the gateway lists servers next to its operations.
+		// The document lists servers next to the operations of a gateway path.
 		Paths map[string]map[string]json.RawMessage
 	}
 	if err := json.Unmarshal(answer.Body, &document); err != nil {
@@ -222,7 +221,7 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 			if err := json.Unmarshal(text, &operation); err != nil {
 				t.Fatal(err)
 			}
-			// Other names of a model are choices of its section.
+			// A model's aliases are options in its section.
 			section := fmt.Sprintf("id=%q", operation.OperationID)
 			if operation.AliasOf != "" {
 				section = fmt.Sprintf("value=%q", path)
@@ -236,7 +235,7 @@ func TestDocsPageShowsEveryOperation(t *testing.T) {
 		t.Error("the command to copy for acme-2.5 is missing")
 	}
 	if !bytes.Contains(drawn, []byte("curl -f "+server.URL()+"/v1/jobs/JOB_ID/content")) {
-		t.Error("the line that saves a result would save an error answer, too")
+		t.Error("the command that saves a result would also save an error response")
 	}
 	if !bytes.Contains(drawn, []byte("curl "+server.InferenceURL()+"/v1/chat/completions ")) {
 		t.Error("the command to copy for the gateway at its own address is missing")

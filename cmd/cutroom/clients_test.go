@@ -16,12 +16,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// clientWorkshop is a server, its document, and a folder to make clients in.
+// clientWorkshop is a server, its document, and a folder for generated clients.
 type clientWorkshop struct {
 	*testing.T
-	server *servertest.Server
-	folder string
-	// document is the path of the OpenAPI document.
+	server   *servertest.Server
+	folder   string
 	document string
 }
 
@@ -40,7 +39,7 @@ func newClientWorkshop(t *testing.T) *clientWorkshop {
 	return w
 }
 
-// tool returns the path of something in .tools.
+// tool returns the path of a file in .tools.
 func (w *clientWorkshop) tool(path ...string) string {
 	w.Helper()
 	tool, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".tools"}, path...)...))
@@ -63,7 +62,7 @@ func (w *clientWorkshop) source(name string) string {
 	return path
 }
 
-// run runs a program in the folder, which must succeed, and returns its output.
+// run runs a program in the folder and returns its output. The test fails if the program does.
 func (w *clientWorkshop) run(name string, arguments ...string) string {
 	w.Helper()
 	command := exec.CommandContext(bounded(w.T), name, arguments...)
@@ -79,15 +78,15 @@ func (w *clientWorkshop) run(name string, arguments ...string) string {
 	return string(out)
 }
 
-// node runs a program of a package of the generators.
+// node runs a Node program of the generators' packages.
 func (w *clientWorkshop) node(script string, arguments ...string) string {
 	w.Helper()
 	return w.run(nodeProgram(w.T), append([]string{script}, arguments...)...)
 }
 
-// A generator accepts the whole document. Its client compiles in strict mode together with a program
-// that uses it, and makes the usual calls. The client packages cover the other two generators.
-func TestGeneratedTypeScriptClient(t *testing.T) {
+// A generator accepts the entire document. Its client compiles in strict mode with a program that
+// uses it, and makes the usual requests. The client packages cover the other two generators.
+func TestGeneratedTypeScriptClientWorks(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
 	modules := w.tool("generators", "node_modules")
@@ -114,7 +113,7 @@ func TestGeneratedTypeScriptClient(t *testing.T) {
 	}
 }
 
-// nodeTypes declares the parts of Node that the programs use.
+// nodeTypes declares the parts of Node's API that the programs use.
 const nodeTypes = `
 declare module "node:fs" { export function readFileSync(path: string): Uint8Array<ArrayBuffer>; }
 declare const process: { env: Record<string, string | undefined>; exit(code: number): never };
@@ -122,27 +121,26 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 `
 
 // A common linter finds no error in the document.
-func TestOpenAPILint(t *testing.T) {
+func TestOpenAPIDocumentPassesLint(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
-	// Both the served and the written document.
+	// Lint both the served and the written document.
 	for _, document := range []string{w.document, writtenDocument(t)} {
 		w.node(w.tool("generators", "node_modules", "@redocly", "cli", "bin", "cli.js"), "lint", document, "--config",
 			w.source("redocly.yaml"), "--max-problems", "50")
 	}
 }
 
-// exampleDocument is the part of the document that examples need.
+// exampleDocument is the part of the document with examples.
 type exampleDocument struct {
-	Paths map[string]map[string]json.RawMessage
-	// Components are the document's.
+	Paths      map[string]map[string]json.RawMessage
 	Components struct {
 		Schemas map[string]struct{ Examples []any }
 	}
 }
 
-// Every example fits its schema, and the service accepts the examples of requests.
-func TestOpenAPIExamples(t *testing.T) {
+// Every example matches its schema, and the service accepts the example requests.
+func TestOpenAPIExamplesMatchTheirSchemas(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
 	text, err := os.ReadFile(w.document)
@@ -160,7 +158,7 @@ func TestOpenAPIExamples(t *testing.T) {
 	compiler := jsonschema.NewCompiler()
 	compiler.AssertFormat()
 	compiler.UseRegexpEngine(func(pattern string) (jsonschema.Regexp, error) {
-		// JSON Schema uses JavaScript's patterns.
+		// JSON Schema uses JavaScript's regular expressions.
 		compiled, err := regexp.Compile(regexp.MustCompile(`\\u([0-9a-f]{4})`).ReplaceAllString(pattern, `\x{$1}`))
 		return compiled, err
 	})
@@ -218,8 +216,8 @@ func TestOpenAPIExamples(t *testing.T) {
 	}
 }
 
-// The gateway answers where the document says.
-func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
+// The gateway responds at the URL in the document.
+func TestGatewayRespondsAtDocumentedURL(t *testing.T) {
 	t.Parallel()
 	w := newClientWorkshop(t)
 	text, err := os.ReadFile(w.document)
@@ -253,7 +251,7 @@ func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
 		}
 	}
 	if found != 16 {
-		t.Errorf("the document has %d operations of the gateway", found)
+		t.Errorf("the document has %d gateway operations", found)
 	}
 }
 
@@ -271,7 +269,7 @@ func statusOf(t *testing.T, method, url string) int {
 	return answer.StatusCode
 }
 
-// writtenDocument returns the path of the document before a deploy's overlay.
+// writtenDocument returns the path of the document before a deployment's overlay.
 func writtenDocument(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", "shared", "service", "api", "openapi", "openapi.yaml"))

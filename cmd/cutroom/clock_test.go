@@ -63,7 +63,7 @@ func newStepped(t *testing.T) *stepped {
 	return w
 }
 
-// newIdle opens a server in an empty folder, which does nothing yet.
+// newIdle opens a server in an empty folder without running it.
 func newIdle(ctx context.Context, t *testing.T, machine machineClocks, log io.Writer) *server {
 	t.Helper()
 	var line commandLine
@@ -111,7 +111,7 @@ func (w *stepped) call(method, path string, body io.Reader, contentType string) 
 	return response.StatusCode, content
 }
 
-// post sends a picture in a form and returns the answer.
+// post submits a picture in a form and returns the response.
 func (w *stepped) post(path, field string) map[string]any {
 	w.Helper()
 	var body bytes.Buffer
@@ -152,7 +152,7 @@ func (w *stepped) completes(id any) {
 	})
 }
 
-// sweep runs the server's periodic cleanup at once.
+// sweep runs the server's periodic cleanup immediately.
 func (w *stepped) sweep() {
 	w.Helper()
 	if err := w.server.files.Sweep(w.Context()); err != nil {
@@ -166,9 +166,9 @@ func (w *stepped) sweep() {
 	}
 }
 
-// TestTheMachinesClockIsSet: whatever the clock is set to, jobs continue, nothing is
-// deleted, and nothing is written with the wrong time.
-func TestTheMachinesClockIsSet(t *testing.T) {
+// When the clock is set, jobs continue, nothing is deleted, and nothing is written with a wrong
+// time.
+func TestClockChangesLoseNothing(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)
 	kept := w.post("/v1/files", "file")
@@ -179,7 +179,7 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w.T = t
-			// One job is submitted before the step, one after it.
+			// Submit one job before the step and one after it.
 			before := w.post("/v1/jobs/gen-image-2", "data")
 			w.wall.Store(int64(by))
 			w.completes(before["job_id"])
@@ -205,8 +205,8 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 	}
 }
 
-// TestAStepThatLastsIsFollowed: waiting jobs keep the time that they have left.
-func TestAStepThatLastsIsFollowed(t *testing.T) {
+// Waiting jobs keep their remaining time.
+func TestLastingClockStepIsFollowed(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)
 	w.wall.Store(int64(5 * time.Hour))

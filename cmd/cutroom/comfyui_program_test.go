@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestProgramEndToEnd tests the real ComfyUI from end to end: HTTP in, a worker, the ready
-// workflows with tiny checkpoints, results out.
-func TestProgramEndToEnd(t *testing.T) {
+// This tests the real ComfyUI from end to end with the included workflows and tiny checkpoints:
+// HTTP in, a worker, results out.
+func TestProgramEditsWithComfyUI(t *testing.T) {
 	comfyui := comfyuitest.StartProgram(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE=comfyui:"+comfyui.URL, "CUTROOM_CATALOG="+smallWorkflows(t)).Client()
 
@@ -40,7 +40,7 @@ func TestProgramEndToEnd(t *testing.T) {
 			return client.Call(ctx, http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
 		}
 		answer, err := call()
-		// A busy machine may take longer than a caller can wait.
+		// A busy machine may need more time than a request can wait.
 		for err == nil && answer.Status == http.StatusGatewayTimeout && ctx.Err() == nil {
 			answer, err = call()
 		}
@@ -81,8 +81,8 @@ func TestProgramEndToEnd(t *testing.T) {
 	})
 }
 
-// smallWorkflows writes a catalog of the ready workflows with small results, one of
-// many steps, and one that asks for far more memory than there is, and returns its path.
+// smallWorkflows writes a catalog of the included workflows with small results, a workflow with
+// many steps, and a workflow that needs far too much memory. It returns the catalog's path.
 func smallWorkflows(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -118,10 +118,10 @@ func smallWorkflows(t *testing.T) string {
 		}
 		return strings.Replace(string(content), steps, instead, 1)
 	}
-	// A caller of the image's edit waits at most a minute.
+	// A request for an image edit waits at most a minute.
 	quick := stepped("edit-image.json", `"steps": 20`, `"steps": 4`)
 	long := stepped("text-to-video.json", `"steps": 30`, `"steps": 200`)
-	// 4 TiB: no machine's.
+	// No machine has 4 TiB of memory.
 	huge := `{
 		"1": {"class_type": "EmptyImage", "inputs": {"width": 16384, "height": 16384, "batch_size": 4096, "color": 7}},
 		"2": {"class_type": "CreateVideo", "inputs": {"images": ["1", 0], "fps": 16}},
@@ -136,7 +136,7 @@ func smallWorkflows(t *testing.T) string {
 	return path
 }
 
-// ran runs a job, and checks its progress, previews and result.
+// ran runs a job and checks its progress, previews and result.
 func ran(t *testing.T, client *servertest.Client, model string, width int, form ...servertest.Part) {
 	t.Helper()
 	ctx := steps(t)
@@ -177,7 +177,7 @@ func ran(t *testing.T, client *servertest.Client, model string, width int, form 
 	}
 }
 
-// sampling submits a job and returns its id when it has a preview, which its sampler sent.
+// sampling submits a job and returns its id when the sampler has sent a preview.
 func sampling(ctx context.Context, t *testing.T, client *servertest.Client) string {
 	t.Helper()
 	job, err := client.Submit(ctx, "gen-long", servertest.Form{servertest.Text("prompt", "a paper boat")})
@@ -199,7 +199,7 @@ func sampling(ctx context.Context, t *testing.T, client *servertest.Client) stri
 	}
 }
 
-// remaining returns how many runs the program has.
+// remaining returns the number of runs in the program's queue.
 func remaining(t *testing.T, url string) int {
 	t.Helper()
 	response, err := http.Get(url + "/prompt")
@@ -207,13 +207,13 @@ func remaining(t *testing.T, url string) int {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	var told struct {
+	var queue struct {
 		Info struct {
 			Remaining int `json:"queue_remaining"`
 		} `json:"exec_info"`
 	}
-	if err := json.NewDecoder(response.Body).Decode(&told); err != nil {
+	if err := json.NewDecoder(response.Body).Decode(&queue); err != nil {
 		t.Fatal(err)
 	}
-	return told.Info.Remaining
+	return queue.Info.Remaining
 }

@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestComfyUI tests a ComfyUI server with the program from end to end. Its preview images become the
-// job's preview, and its saved file becomes the result.
-func TestComfyUI(t *testing.T) {
+// This tests the program with a ComfyUI server from end to end. The server's preview images become
+// the job's preview, and its saved file becomes the result.
+func TestComfyUIServerEdits(t *testing.T) {
 	t.Parallel()
 	var shown bytes.Buffer
 	if err := jpeg.Encode(&shown, image.NewGray(image.Rect(0, 0, 64, 36)), nil); err != nil {
@@ -51,7 +51,7 @@ func TestComfyUI(t *testing.T) {
 		if preview.Status != 404 || ctx.Err() != nil {
 			t.Fatalf("%d %s", preview.Status, preview.Body)
 		}
-		time.Sleep(100 * time.Millisecond) // the worker is about to store the first one
+		time.Sleep(100 * time.Millisecond) // the worker is about to store the first preview
 	}
 	if err != nil || !bytes.Equal(preview.Body, shown.Bytes()) || preview.Header.Get("Content-Type") != "image/jpeg" {
 		t.Errorf("the preview is %d bytes, %v, %v", len(preview.Body), preview.Header, err)

@@ -30,26 +30,26 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// crashSeed repeats a run of TestCrash, as far as the machine's timing allows.
-var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestCrash, 0 draws one")
+// crashSeed repeats a run of TestJobsSurviveKills, as far as the machine's timing allows.
+var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestJobsSurviveKills; 0 means random")
 
 const (
-	// kills is how often TestCrash kills the server, or more often if too few runs were interrupted.
-	// Each run draws other moments, so a long test finds no more than several short ones.
+	// kills is the minimum number of kills. More follow if too few runs were interrupted. Each run
+	// kills at other moments, so a long test finds no more than several short ones.
 	kills = 6
-	// load is how many jobs it keeps waiting or running at most.
+	// load limits the number of waiting and running jobs.
 	load = 6
 )
 
-// TestCrash repeatedly kills the server by SIGKILL at random points under load. Then it checks every
+// This kills the server repeatedly with SIGKILL at random points under load. Then it checks every
 // job whose id was returned, and the files in the data folder.
-func TestCrash(t *testing.T) {
+func TestJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	seed := *crashSeed
 	if seed == 0 {
 		seed = rand.Uint64()
 	}
-	t.Logf("to repeat: -run TestCrash -crash-seed %d", seed)
+	t.Logf("to repeat: -run TestJobsSurviveKills -crash-seed %d", seed)
 	c := &crash{t: t, data: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*crashJob{}}
 	settings := []string{"CUTROOM_WORKERS=2", "CUTROOM_CATALOG=" + smallPictures(t)}
 	c.calibrate(settings)
@@ -62,7 +62,7 @@ func TestCrash(t *testing.T) {
 		}
 		t.Cleanup(server.Kill)
 		if kill%3 == 2 {
-			// Some die while they recover from the previous kill.
+			// Some servers are killed while they recover from the previous kill.
 			time.Sleep(time.Duration(c.random.IntN(400)) * time.Millisecond)
 		} else {
 			c.serve(server)
@@ -89,25 +89,25 @@ func TestCrash(t *testing.T) {
 	c.checkBudgets(budgets, began, used)
 }
 
-// smallPictures is a catalog whose results are small, so that many runs fit into
-// the test's time. Its models have prices.
+// smallPictures is a catalog with prices and small results, so that many runs fit into the test's
+// time.
 func smallPictures(t *testing.T) string {
 	t.Helper()
 	small := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90", "832x480", "96x54")
 	return save(t, []byte(withPrices(small.Replace(string(defaultCatalog(t))))))
 }
 
-// checkBills checks that the usage has every job once, and every completed job's cost, also if its id
-// was lost on its way to the client.
+// checkBills checks that the usage contains every job once, and the cost of every completed job,
+// even if its id was lost on the way to the client.
 func (c *crash) checkBills(server *servertest.Server) sums {
 	jobs, used := ofJobs(c.t, server.Client()), ofUsage(c.t, server, servertest.Key, "")
-	if jobs.completed == 0 || jobs.told() != used.told() {
-		c.t.Errorf("the usage has %s, and the records %s", used.told(), jobs.told())
+	if jobs.completed == 0 || jobs.text() != used.text() {
+		c.t.Errorf("the usage has %s, and the records %s", used.text(), jobs.text())
 	}
 	return used
 }
 
-// budgets opens the records of budgets, while no server has them.
+// budgets opens the records of budgets while no server uses them.
 func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 	c.t.Helper()
 	clock, err := boottime.Open()
@@ -123,7 +123,7 @@ func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 	}
 }
 
-// setBudgets sets budgets, by cost and by number of jobs, that are never used up.
+// setBudgets sets large budgets for cost and for the number of jobs.
 func (c *crash) setBudgets() (all []budget.Budget) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		var failed error
@@ -139,8 +139,8 @@ func (c *crash) setBudgets() (all []budget.Budget) {
 	return all
 }
 
-// checkBudgets checks that the budgets' use equals the jobs' cost: no reservation of an ended job
-// remains.
+// checkBudgets checks that the use of the budgets equals the cost of the jobs: no ended job holds a
+// reservation.
 func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		ofCost, err := budgettest.UsedSince(bounded(c.t), b, all[0], since)
@@ -150,21 +150,19 @@ func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) 
 		ofJobs, err := budgettest.UsedSince(bounded(c.t), b, all[1], since)
 		cost := new(big.Rat).Mul(&billed.cost, big.NewRat(1e9, 1)).Num()
 		if !cost.IsInt64() || ofCost != cost.Int64() || ofJobs != int64(billed.completed) {
-			c.t.Errorf("%d and %d of the budgets are used, and the usage has %s", ofCost, ofJobs, billed.told())
+			c.t.Errorf("%d and %d of the budgets are used, and the usage has %s", ofCost, ofJobs, billed.text())
 		}
 		return err
 	})
 }
 
-// crash is the state of TestCrash.
 type crash struct {
 	t      *testing.T
 	data   string
 	random *rand.Rand
-	// life is the longest that a server lives under load: long enough for some runs to
-	// end on this machine, and short enough to interrupt others.
-	life time.Duration
-	// submitted counts the jobs that were sent.
+	// life limits the time that a server runs under load: long enough for some runs to end on this
+	// machine, and short enough to interrupt others.
+	life      time.Duration
 	submitted atomic.Int64
 
 	mu   sync.Mutex
@@ -174,11 +172,10 @@ type crash struct {
 // crashJob is a job whose id was returned.
 type crashJob struct {
 	valid bool
-	// interruptions counts the runs that a kill ended, nonce names the last one.
+	// interruptions counts the runs that a kill ended; nonce identifies the last run.
 	interruptions int
 	nonce         string
-	// ended is its last state, once that is final; sum is the SHA-256 of its result when
-	// it was first downloaded.
+	// ended is the final state. sum is the SHA-256 of the first downloaded result.
 	ended servertest.Job
 	sum   string
 }
@@ -202,7 +199,7 @@ func (c *crash) form(name string, content []byte) servertest.Form {
 	return servertest.Form{servertest.File("data", name, content), servertest.Text("prompt", "film noir")}
 }
 
-// serve puts load on the server for a random while.
+// serve puts load on the server for a random time.
 func (c *crash) serve(server *servertest.Server) {
 	if err := server.Ready(bounded(c.t)); err != nil {
 		c.t.Fatal(err)
@@ -221,8 +218,7 @@ func (c *crash) serve(server *servertest.Server) {
 	server.Kill()
 }
 
-// submitJobs keeps the server busy with clips and images, some of which cannot be
-// decoded.
+// submitJobs keeps the server busy with clips and images, some of which cannot be decoded.
 func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 	for ctx.Err() == nil {
 		if c.unended() >= load {
@@ -230,7 +226,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 			continue
 		}
 		model, valid, form := "gen-2.1", true, c.form("tiny.mp4", fixtures.tiny)
-		// In turn and not at random: a slow machine submits few, and all sorts are needed.
+		// Submit all kinds in turn, because a slow machine submits only a few jobs.
 		switch c.submitted.Add(1) % 5 {
 		case 1:
 			form, valid = c.form("truncated.mp4", fixtures.truncated), false
@@ -239,7 +235,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 		case 3:
 			form = c.form("long.mp4", fixtures.long)
 		}
-		// A request does not end with the load: only the kill ends it.
+		// A request ends only through the kill, not with the load.
 		made, err := client.Submit(bounded(c.t), model, form)
 		if err != nil {
 			c.mayFail(ctx, "submit", err)
@@ -251,7 +247,7 @@ func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 	}
 }
 
-// uploadSlowly keeps an upload in progress whenever the server dies.
+// uploadSlowly keeps an upload in progress, so that every kill interrupts one.
 func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	const size = 256 << 20
 	content := io.MultiReader(bytes.NewReader(fixtures.tiny), slowly{})
@@ -260,7 +256,7 @@ func (c *crash) uploadSlowly(ctx context.Context, client *servertest.Client) {
 	c.mayFail(ctx, "upload", err)
 }
 
-// slowly is an endless file of zeros, read at a few megabytes a second.
+// slowly is an endless file of zeros that is read at a few megabytes a second.
 type slowly struct{}
 
 func (slowly) Read(p []byte) (int, error) {
@@ -268,7 +264,7 @@ func (slowly) Read(p []byte) (int, error) {
 	return zeros{}.Read(p[:min(len(p), 32<<10)])
 }
 
-// readJobs reads states, and every result once.
+// readJobs reads all states, and every result once.
 func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 	for clock.Wait(ctx, 20*time.Millisecond) {
 		for _, id := range c.ids(func(j *crashJob) bool { return !j.ended.Ended() }) {
@@ -295,7 +291,7 @@ func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
 	}
 }
 
-// mayFail reports a request's error that the kill does not explain.
+// mayFail fails the test for a request error that the kill does not explain.
 func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	var refusal *servertest.Refusal
 	if errors.As(err, &refusal) && refusal.Status == 429 {
@@ -307,7 +303,7 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 }
 
-// countInterruptions reads the dead server's records from a copy, so that the next server finds them
+// countInterruptions reads a copy of the dead server's records, so the next server finds them
 // unchanged.
 func (c *crash) countInterruptions() {
 	c.t.Helper()
@@ -340,7 +336,7 @@ func (c *crash) countInterruptions() {
 		if record.Status == job.Processing && record.Nonce != "" && record.Nonce != j.nonce {
 			j.interruptions, j.nonce = j.interruptions+1, record.Nonce
 		}
-		// The interruption by the latest kill is forgiven at the next start.
+		// The next start removes the interruption by the latest kill from the count.
 		known := j.interruptions
 		if record.Nonce != "" {
 			known--
@@ -351,8 +347,8 @@ func (c *crash) countInterruptions() {
 	}
 }
 
-// awaitAll checks that every job ends, and ends well unless it was interrupted as often
-// as it may be.
+// awaitAll checks that every job ends, and completes unless it was interrupted the maximum number
+// of times.
 func (c *crash) awaitAll(client *servertest.Client) {
 	outcomes := map[string]int{}
 	interruptions := 0
@@ -390,8 +386,8 @@ func (c *crash) awaitAll(client *servertest.Client) {
 	}
 }
 
-// tooLight reports whether the load so far proves nothing: too few runs were interrupted,
-// or no job of a sort was accepted.
+// tooLight reports whether the load so far proves nothing: too few runs were interrupted, or no job
+// of some kind was accepted.
 func (c *crash) tooLight() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -405,8 +401,8 @@ func (c *crash) tooLight() bool {
 	return interruptions < kills/2 || valid < kills/4 || valid == len(c.jobs)
 }
 
-// checkResults checks that every completed job has one result, which is complete, the
-// same at every download, and plays.
+// checkResults checks that every completed job has one complete result that is the same at every
+// download, and plays.
 func (c *crash) checkResults(client *servertest.Client) {
 	ctx := bounded(c.t)
 	for _, id := range c.ids(func(j *crashJob) bool { return j.ended.Status == "completed" }) {
@@ -434,7 +430,7 @@ func (c *crash) checkResults(client *servertest.Client) {
 	}
 }
 
-// isThumbnails reports whether a blob holds a job's thumbnails. A crash may cost them.
+// isThumbnails reports whether a blob holds a job's thumbnails, which a crash may lose.
 func isThumbnails(path string) bool { return strings.HasPrefix(filepath.Base(path), "thumbnails-") }
 
 // checkBlobsAreKnown checks that every folder of a job's blobs belongs to a record.
@@ -446,17 +442,17 @@ func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	}
 	for _, entry := range entries {
 		if _, err := client.Job(bounded(c.t), entry.Name()); err != nil {
-			c.t.Errorf("blobs of %s, which no record knows: %v", entry.Name(), err)
+			c.t.Errorf("blobs of %s, which have no record: %v", entry.Name(), err)
 		}
 	}
 }
 
 // checkFolder checks that the blob folder holds only results and thumbnails of completed jobs,
-// including jobs whose id was lost on its way to the client.
+// including jobs whose id was lost on the way to the client.
 func (c *crash) checkFolder() {
 	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
 		if strings.HasPrefix(file, ".") {
-			continue // the mark, and the blobs that were set aside
+			continue // the mark, and blobs that were set aside
 		}
 		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" ||
 			!strings.HasPrefix(parts[2], "result-") && !isThumbnails(parts[2]) {
@@ -470,7 +466,7 @@ func (c *crash) checkFolder() {
 	}
 }
 
-// ids returns the known jobs that meet the condition, oldest first.
+// ids returns the ids of the known jobs that meet the condition, oldest first.
 func (c *crash) ids(condition func(*crashJob) bool) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

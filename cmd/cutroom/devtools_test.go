@@ -17,22 +17,22 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// tab is a page in a browser that the test drives by the DevTools protocol
-// (https://chromedevtools.github.io/devtools-protocol). It uses no library, because it
-// needs only a few of the protocol's commands.
+// tab is a browser page that the test drives with the DevTools protocol
+// (https://chromedevtools.github.io/devtools-protocol). It needs only a few of the protocol's
+// commands, so it uses no library.
 type tab struct {
 	t    *testing.T
 	ctx  context.Context // ends with the browser
 	conn *websocket.Conn
-	// session is the page's session, sent the number of the last command.
+	// session is the page's session; sent is the number of the last command.
 	session string
 	sent    int
 }
 
-// openTab starts a browser that shows an empty page, and ends it with the test.
+// openTab starts a browser with an empty page. The browser ends with the test.
 func openTab(t *testing.T, args ...string) *tab {
 	t.Helper()
-	// This outlives the test's context, for the screenshot of a failure.
+	// The browser outlives the test's context, for a screenshot of a failure.
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	command := browser(ctx, t, "about:blank", append([]string{"--remote-debugging-port=0"}, args...)...)
 	var log bytes.Buffer
@@ -69,7 +69,7 @@ func profileOf(args []string) string {
 	return ""
 }
 
-// attach connects to the browser of a profile and to its page.
+// attach connects to the page of the browser that uses the profile.
 func (p *tab) attach(ctx context.Context, profile string) error {
 	address, err := debugger(ctx, filepath.Join(profile, "DevToolsActivePort"))
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *tab) attach(ctx context.Context, profile string) error {
 	return fmt.Errorf("no page among %+v", targets)
 }
 
-// debugger waits for the file in which a browser writes its DevTools address.
+// debugger waits for the file with the browser's DevTools address.
 func debugger(ctx context.Context, path string) (string, error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
@@ -114,7 +114,7 @@ func debugger(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// command runs a DevTools command; result, unless it is nil, receives the answer.
+// command runs a DevTools command. It decodes the response into result unless result is nil.
 func (p *tab) command(method string, params any, result any) error {
 	p.sent++
 	message, err := json.Marshal(struct {
@@ -163,7 +163,7 @@ func (p *tab) must(method string, params any, result any) {
 	}
 }
 
-// open shows an address and waits until it is loaded.
+// open opens an address and waits until it is loaded.
 func (p *tab) open(address string) {
 	p.t.Helper()
 	p.must("Page.navigate", map[string]any{"url": address}, nil)
@@ -193,7 +193,6 @@ func eval[T any](p *tab, script string) (value T) {
 	return value
 }
 
-// do runs a script and ignores its value.
 func (p *tab) do(script string) {
 	p.t.Helper()
 	eval[any](p, script+"; undefined")
@@ -208,7 +207,7 @@ func (p *tab) await(what, expression string) {
 	})
 }
 
-// press presses a key that has a name, such as Tab.
+// press presses a named key, such as Tab.
 func (p *tab) press(key string, code int) {
 	p.t.Helper()
 	text := ""
@@ -221,7 +220,7 @@ func (p *tab) press(key string, code int) {
 	}
 }
 
-// resize sets the page's size, in CSS pixels, and its color scheme, "light" or "dark".
+// resize sets the page's size in CSS pixels, and its color scheme, "light" or "dark".
 func (p *tab) resize(width, height int, scheme string) {
 	p.t.Helper()
 	p.must("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1,
@@ -230,7 +229,7 @@ func (p *tab) resize(width, height int, scheme string) {
 		"value": scheme}}}, nil)
 }
 
-// screenshot saves a picture of the page as an artefact of the test.
+// screenshot saves a picture of the page as an artifact of the test.
 func (p *tab) screenshot(name string) {
 	p.t.Helper()
 	var shot struct{ Data string }

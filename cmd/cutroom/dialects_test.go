@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// The checks that the programs in testdata/dialects make.
+// Checks that the programs in testdata/dialects make.
 const (
 	dialectChecksPython = "responses responses_stream responses_parse responses_agent responses_errors responses_broken " +
 		"messages messages_stream messages_parse messages_agent messages_errors messages_broken count embeddings"
@@ -20,8 +20,8 @@ const (
 		"messages messages_stream messages_agent messages_errors messages_broken count embeddings"
 )
 
-// The turns of an agent as a model server has to be asked for them. Each dialect's
-// client leads to the same chats.
+// Turns of an agent as the model server must receive them. The client of each dialect leads to the
+// same chats.
 const (
 	agentFirst = `[{"role":"system","content":"Be kind."},{"role":"user","content":[{"type":"text","text":"look"},` +
 		`{"type":"image_url","image_url":{"url":"data:image/png;base64,YSBwaWN0dXJl"`
@@ -31,8 +31,8 @@ const (
 		`{"role":"tool","tool_call_id":"call_a","content":"sunny"},{"role":"tool","tool_call_id":"call_b","content":"sunny"}],`
 )
 
-// agentAnswers is a model server for an agent: it calls a function twice at once, as a stream, and then
-// answers. It refuses an unexpected request, so that the client fails.
+// agentAnswers is a model server for an agent. It streams two function calls and then responds with
+// text. It rejects an unexpected request, so the client fails.
 func agentAnswers(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	asked := strings.ReplaceAll(string(body), `,"detail":"auto"`, "")
@@ -74,14 +74,14 @@ func refuseAgent(w http.ResponseWriter, asked string) {
 	fmt.Fprintf(w, `{"error":{"message":%s}}`, text)
 }
 
-func TestDialectsForPython(t *testing.T) {
+func TestPythonClientsUseEveryDialect(t *testing.T) {
 	t.Parallel()
 	world := newGatewayWorld(t)
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
 		filepath.Join("testdata", "dialects", "client.py")), dialectChecksPython)
 }
 
-func TestDialectsForNode(t *testing.T) {
+func TestNodeClientsUseEveryDialect(t *testing.T) {
 	t.Parallel()
 	world := newGatewayWorld(t)
 	node := nodeProgram(t)

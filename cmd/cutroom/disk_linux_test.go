@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// room returns how many bytes are free.
-func room(t *testing.T, disk string) int64 {
+// free returns the free bytes of a disk.
+func free(t *testing.T, disk string) int64 {
 	t.Helper()
 	var state unix.Statfs_t
 	if err := unix.Statfs(disk, &state); err != nil {
@@ -28,27 +28,27 @@ func room(t *testing.T, disk string) int64 {
 	return int64(state.Bavail) * state.Bsize
 }
 
-// fill uses up the disk except for rest bytes, until the returned file is removed.
+// fill uses up the disk except for rest bytes, until the caller removes the returned file.
 func fill(t *testing.T, disk string, rest int64) string {
 	t.Helper()
 	filler := filepath.Join(disk, "filler")
-	if err := os.WriteFile(filler, make([]byte, room(t, disk)-rest), 0o600); err != nil {
+	if err := os.WriteFile(filler, make([]byte, free(t, disk)-rest), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return filler
 }
 
-// saysFull matches a message to a person about a full disk.
+// saysFull matches a user message about a full disk.
 var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 
-// TestFullDisk: a write that does not fit is refused, or fails, with a clear error, leaves nothing
-// behind, and harms nothing else.
-func TestFullDisk(t *testing.T) {
+// On a full disk a write is rejected or fails with a clear error, leaves no files behind, and harms
+// nothing else.
+func TestFullDiskRejectsWritesCleanly(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
-	// Those of gen-2.5 have full size, so that they do not fit.
+	// Results of gen-2.5 keep their full size, so they do not fit.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("64x36"))
 	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_DISK_RESERVE=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
@@ -77,7 +77,7 @@ func TestFullDisk(t *testing.T) {
 
 	t.Run("an upload that does not fit", func(t *testing.T) {
 		before := filesIn(t, filepath.Join(data, "blobs"))
-		// The first job may still be tidied up.
+		// The server may still be cleaning up after the first job.
 		isNew := func(blob string) bool { return !slices.Contains(before, blob) && !strings.Contains(blob, first.ID) }
 		const size = 40 << 20
 		clip := io.MultiReader(bytes.NewReader(fixtures.tiny), io.LimitReader(zeros{}, size-int64(len(fixtures.tiny))))
@@ -103,16 +103,16 @@ func TestFullDisk(t *testing.T) {
 			failed := edit("gen-2.5", servertest.File("data", "long.mp4", fixtures.long))
 			if failed.Status != "failed" || failed.Error == nil || failed.Error.Code != "engine_error" ||
 				!saysFull.MatchString(failed.Error.Message) {
-				t.Errorf("got %+v (%+v), want engine_error that says that the disk is full", failed, failed.Error)
+				t.Errorf("got %+v (%+v), want engine_error with a message about a full disk", failed, failed.Error)
 			}
 			if again, err := client.Content(ctx, first.ID); err != nil || !bytes.Equal(again.Body, result.Body) {
-				t.Errorf("an earlier result is harmed: %v", err)
+				t.Errorf("an earlier result is damaged: %v", err)
 			}
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
 			}
 			if next := edit("gen-2.1", tiny()); next.Status != "completed" {
-				t.Errorf("once there is room: %+v (%+v)", next, next.Error)
+				t.Errorf("with free space again: %+v (%+v)", next, next.Error)
 			}
 			if still, err := client.Job(ctx, failed.ID); err != nil || still.Status != "failed" {
 				t.Errorf("the failed job became %+v, %v", still, err)
@@ -122,9 +122,9 @@ func TestFullDisk(t *testing.T) {
 	stop(t, server)
 }
 
-// TestStartOnAFullDisk: a server with a full disk starts, answers reads, refuses writes that do not
-// fit, and can delete; once there is space everything works again.
-func TestStartOnAFullDisk(t *testing.T) {
+// A server with a full disk starts, serves reads, rejects writes that do not fit, and can delete.
+// With free space everything works again.
+func TestServerStartsOnFullDisk(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	disk := disktest.Small(t, "size=32m")
@@ -138,8 +138,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 	fillUp := func() string {
 		t.Helper()
 		filler := fill(t, disk, 0)
-		if left := room(t, disk); left > 0 {
-			t.Fatalf("%d bytes are left", left)
+		if left := free(t, disk); left > 0 {
+			t.Fatalf("%d bytes are free", left)
 		}
 		return filler
 	}
@@ -147,21 +147,21 @@ func TestStartOnAFullDisk(t *testing.T) {
 		filler := fillUp()
 		end()
 		var err error
-		// Ready or not, it serves.
+		// The server serves even if it is not ready.
 		if server, err = program.Launch(data); err != nil {
 			t.Fatal(err)
 		}
 		endWith(t, server)
 		eventually(t, "the server serves on the full disk", func() bool {
 			if _, err := os.Stat(filepath.Join("/proc", strconv.Itoa(server.PID()))); err != nil {
-				t.Fatalf("it has ended:\n%s", server.Log())
+				t.Fatalf("the server has ended:\n%s", server.Log())
 			}
 			return server.URL() != ""
 		})
 		client = server.Client()
-		// Other programs' files take up the space that the start has made.
+		// Files of other programs take up the space that the start freed.
 		more := filepath.Join(disk, "more")
-		if left := room(t, disk); left > 4<<20 {
+		if left := free(t, disk); left > 4<<20 {
 			if err := os.WriteFile(more, make([]byte, left-4<<20), 0o600); err != nil {
 				t.Fatal(err)
 			}
@@ -200,8 +200,8 @@ func TestStartOnAFullDisk(t *testing.T) {
 	stop(t, server)
 }
 
-// A missing folder shows in the health answer, without its path, and so does its return.
-func TestHealthNoticesAFolderThatIsGone(t *testing.T) {
+// A missing folder appears in the health response, without its path, until it exists again.
+func TestHealthReportsMissingFolder(t *testing.T) {
 	t.Parallel()
 	for name, reason := range map[string]string{"blobs": "Files cannot be written.",
 		"scratch": "Jobs cannot be processed."} {

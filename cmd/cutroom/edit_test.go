@@ -14,12 +14,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestEdit is the README's example from end to end: a real clip is uploaded, its progress
-// is seen, and the result is a video that a browser plays and that follows the prompt.
-func TestEdit(t *testing.T) {
+// This runs the README's example from end to end. It uploads a real clip, follows its progress, and
+// gets a video that a browser can play and that follows the prompt.
+func TestEditFollowsThePrompt(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
-	// TestEveryModel checks results of full size.
+	// TestEveryModelEdits checks full-size results.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
 	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
@@ -80,7 +80,7 @@ func TestEdit(t *testing.T) {
 		t.Errorf("the result differs from the input by %.1f of 255, want at least 8", d)
 	}
 	if light, colour := lightness(after); light < 160 || colour > 24 {
-		t.Errorf("a pencil sketch is light and grey; lightness %.0f, colour %.0f of 255", light, colour)
+		t.Errorf("a pencil sketch must be light and gray; lightness %.0f, color %.0f of 255", light, colour)
 	}
 	if _, err := client.Await(bounded(t), neon.ID, nil); err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// video holds the properties that a result must have.
+// video lists the properties that a result must have.
 type video struct {
 	width, height, fps int
 	// seconds is the duration of the input.
@@ -106,7 +106,7 @@ type video struct {
 func checkVideo(t *testing.T, content []byte, want video) {
 	t.Helper()
 	if types := boxes(t, content); slices.Index(types, "moov") > slices.Index(types, "mdat") {
-		t.Errorf("boxes %v: moov does not stand before mdat, so that playing waits for the whole download", types)
+		t.Errorf("boxes %v: moov must precede mdat, or playing waits for the entire download", types)
 	}
 	frame := 1 / float64(want.fps)
 	r := probe(t, content)
@@ -119,9 +119,9 @@ func checkVideo(t *testing.T, content []byte, want video) {
 		picture.FrameRate != fmt.Sprintf("%d/1", want.fps) {
 		t.Errorf("got %+v, want h264, yuv420p, %dx%d, %d frames per second", picture, want.width, want.height, want.fps)
 	}
-	// A millisecond for rounding.
+	// Allow a millisecond for rounding.
 	if d := number(t, picture.Duration); math.Abs(d-want.seconds) > frame+0.001 {
-		t.Errorf("it takes %.3f s, the input %.3f s: more than a frame apart", d, want.seconds)
+		t.Errorf("the duration is %.3f s, the input's %.3f s: more than a frame apart", d, want.seconds)
 	}
 	if frames := number(t, picture.Frames); math.Abs(frames-want.seconds*float64(want.fps)) > 1 {
 		t.Errorf("%.0f frames in %.3f s at %d frames per second", frames, want.seconds, want.fps)
@@ -140,9 +140,10 @@ func checkVideo(t *testing.T, content []byte, want video) {
 	}
 }
 
-// TestEveryModel submits a job of every model by each of its names, and checks the results against the
-// table of docs/contract/media.md#output-size: the sizes for 16:9, and for 9:16 once each.
-func TestEveryModel(t *testing.T) {
+// This submits a job for every model under each of its names, and checks the results against the
+// table of docs/contract/media.md#output-size: every size for 16:9, and one size per model for
+// 9:16.
+func TestEveryModelEdits(t *testing.T) {
 	t.Parallel()
 	cases := []struct {
 		names     []string
@@ -173,23 +174,23 @@ func TestEveryModel(t *testing.T) {
 	slices.Sort(tried)
 	slices.Sort(offered)
 	if !slices.Equal(tried, offered) {
-		t.Errorf("the catalog offers %v, the table tries %v", offered, tried)
+		t.Errorf("the catalog has %v, the table tests %v", offered, tried)
 	}
 
 	ctx := steps(t)
-	// The catalog gives the length of results that have no input.
+	// The catalog sets the length of results without an input.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}
 	short := bytes.ReplaceAll(defaultCatalog(t), []byte("duration: 5s"), []byte("duration: 120ms"))
 	client := start(t, t.TempDir(), "CUTROOM_WORKERS=2", "CUTROOM_CATALOG="+save(t, short)).Client()
-	turned := map[int]bool{} // the widths that were made of a tall clip
+	turned := map[int]bool{} // widths of results of a tall clip
 	for _, c := range cases {
 		var ids []string
 		for i, name := range c.names {
 			prompt := "golden hour"
 			if strings.HasPrefix(c.names[0], "gen-vton") {
-				prompt = "keep the clothes" // no faces above
+				prompt = "keep the clothes" // no faces in the clip
 			}
 			form := servertest.Form{servertest.Text("prompt", prompt)}
 			switch {
@@ -205,7 +206,7 @@ func TestEveryModel(t *testing.T) {
 				t.Fatalf("%s: %v", name, err)
 			}
 			if i > 1 || i == 1 && turned[c.landscape.width] {
-				// A job records its model's main name, not the alias in the request.
+				// A job records its model's main name, not the alias from the request.
 				if job, err = client.Job(ctx, job.ID); err != nil || job.Model != c.names[0] {
 					t.Errorf("%s: %+v, %v", name, job, err)
 				}

@@ -18,9 +18,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestEngineProgramLive tests live video by the real engine server from end to end: JPEGs on
-// a WebSocket in, a pipeline of a real class with tiny weights, other JPEGs out.
-func TestEngineProgramLive(t *testing.T) {
+// This tests live video with the real engine server from end to end: JPEGs on a WebSocket in, a
+// pipeline of a real class with tiny weights, other JPEGs out.
+func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	engine := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, engine, "gen-2.5")
 	ctx := steps(t)
@@ -33,7 +33,7 @@ func TestEngineProgramLive(t *testing.T) {
 	}
 	defer connection.CloseNow()
 	connection.SetReadLimit(1 << 22)
-	// next returns the next message that has the text, or the next frame for "".
+	// next returns the next message that contains the text, or the next frame for "".
 	next := func(with string) []byte {
 		t.Helper()
 		for {
@@ -45,7 +45,7 @@ func TestEngineProgramLive(t *testing.T) {
 				kind == websocket.MessageText && with != "" && bytes.Contains(content, []byte(with)):
 				return content
 			case bytes.Contains(content, []byte(`"error"`)):
-				t.Fatalf("the server says %s", content)
+				t.Fatalf("the server sent %s", content)
 			}
 		}
 	}

@@ -12,13 +12,13 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestEngineProgram tests the real engine server from end to end: HTTP in, a worker, a
-// pipeline of a real class with tiny weights, a video out.
-func TestEngineProgram(t *testing.T) {
+// This tests the real engine server from end to end: HTTP in, a worker, a pipeline of a real class
+// with tiny weights, a video out.
+func TestEngineProgramEdits(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	ctx := steps(t)
-	// Small pictures, because even a tiny model takes long for large ones on this
-	// machine.
+	// The pictures are small, because even a tiny model needs a long time for large pictures on
+	// this machine.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(defaultCatalog(t)), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o600); err != nil {

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// newPreview makes the preview engine.
 func newPreview(t *testing.T) engine.Engine {
 	t.Helper()
 	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096,
@@ -28,9 +27,9 @@ func newPreview(t *testing.T) engine.Engine {
 	return preview.New(tools)
 }
 
-// TestEngineServer tests the program with an engine server from end to end: HTTP request, worker,
-// another program's edit, result video.
-func TestEngineServer(t *testing.T) {
+// This tests the program with an engine server from end to end: HTTP request, worker, an edit in
+// another program, result video.
+func TestEngineServerEdits(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))
 	defer server.Close()
@@ -56,7 +55,7 @@ func TestEngineServer(t *testing.T) {
 		facts.Streams[0].Height != 36 {
 		t.Errorf("the result is %+v", facts)
 	}
-	// Results of models are labelled and signed by the identity that the server has made.
+	// Results of models are labelled and signed with the server's generated identity.
 	path := filepath.Join(t.TempDir(), "result.mp4")
 	if err := os.WriteFile(path, content.Body, 0o600); err != nil {
 		t.Fatal(err)
@@ -72,7 +71,7 @@ func TestEngineServer(t *testing.T) {
 	}
 	verified, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/credentials")
 	if err != nil || verified.Status != 200 || !bytes.Contains(verified.Body, []byte(`"state":"valid","own":true`)) {
-		t.Errorf("the service says of it %d %s, %v", verified.Status, verified.Body, err)
+		t.Errorf("its verification returned %d %s, %v", verified.Status, verified.Body, err)
 	}
 	if kept, err := os.Stat(filepath.Join(data, "c2pa.pem")); err != nil || kept.Mode().Perm() != 0o600 {
 		t.Errorf("the key is kept as %v, %v", kept, err)
@@ -84,7 +83,7 @@ func TestEngineServer(t *testing.T) {
 		t.Errorf("the image was answered by %d %v, %v", image.Status, image.Header, err)
 	}
 
-	// Without its engine server the service still serves.
+	// The service serves even without its engine server.
 	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)

@@ -21,7 +21,7 @@ type storedFile struct {
 	Upload struct{ URL string }
 }
 
-// call calls the API and decodes a JSON answer.
+// call calls the API and decodes a JSON response.
 func call(t *testing.T, client *servertest.Client, method, path string, body []byte, contentType string, into any) {
 	t.Helper()
 	answer, err := client.Call(bounded(t), method, path, bytes.NewReader(body), int64(len(body)), "Content-Type",
@@ -34,7 +34,6 @@ func call(t *testing.T, client *servertest.Client, method, path string, body []b
 	}
 }
 
-// store uploads bytes as a file.
 func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 	t.Helper()
 	body, _, contentType := servertest.Form{servertest.File("file", "clip.mp4", content)}.Encode()
@@ -47,9 +46,9 @@ func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 	return f
 }
 
-// TestFilesOutliveACrash: files, a page's cursor and a signed URL remain valid after a crash. Remains
-// of an unacknowledged upload are deleted.
-func TestFilesOutliveACrash(t *testing.T) {
+// Files, a page's cursor and a signed URL remain valid after a crash. The remains of an
+// unacknowledged upload are deleted.
+func TestFilesSurviveCrash(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 )
 
-// asRoot skips a test that only root can make.
+// asRoot skips the test unless root runs it.
 func asRoot(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -25,7 +25,7 @@ func asRoot(t *testing.T) {
 	}
 }
 
-// asOther calls do with the rights of a user who owns nothing.
+// asOther calls do as a user who owns nothing.
 func asOther(t *testing.T, do func() error) error {
 	t.Helper()
 	const other, unchanged = 65534, ^uintptr(0)
@@ -42,7 +42,7 @@ func asOther(t *testing.T, do func() error) error {
 	}()
 	err := <-ended
 	if failed != 0 {
-		t.Skip("no other user can act: ", err)
+		t.Skip("cannot act as another user: ", err)
 	}
 	return err
 }
@@ -79,9 +79,9 @@ func entriesOf(t *testing.T, folder string) (all []string) {
 	return all
 }
 
-// A data folder that the user of the server may not use is refused with its path, and stays
-// unchanged.
-func TestDataFolderOfAnotherOwner(t *testing.T) {
+// The server rejects a data folder that its user may not use, names the path, and does not change
+// the folder.
+func TestDataFolderOfAnotherOwnerIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, mode := range map[string]os.FileMode{"unreadable": 0o700, "read-only": 0o755, "unlistable": 0o733} {
 		t.Run(name, func(t *testing.T) {
@@ -106,7 +106,7 @@ func TestDataFolderOfAnotherOwner(t *testing.T) {
 				return err
 			})
 			if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), data) {
-				t.Errorf("got %v, want that %s is not permitted", err, data)
+				t.Errorf("got %v, want a permission error for %s", err, data)
 			}
 			if after := entriesOf(t, data); !slices.Equal(before, after) {
 				t.Errorf("it has %q, and had %q", after, before)
@@ -124,28 +124,28 @@ func TestRootServesFolderOfAnotherOwner(t *testing.T) {
 	}
 }
 
-// A device in place of an entry of the data folder is refused and not opened.
-func TestDeviceInDataFolder(t *testing.T) {
+// The server rejects a device in place of an entry of the data folder without opening it.
+func TestDeviceInDataFolderIsRejected(t *testing.T) {
 	asRoot(t)
 	for name, kind := range entries {
 		data := t.TempDir()
 		path := filepath.Join(data, name)
-		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil { // as /dev/null
-			t.Skip("no device can be made: ", err)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil { // like /dev/null
+			t.Skip("cannot create a device: ", err)
 		}
 		wrong := "is not a file"
 		if kind == anyFolder {
 			wrong = "is not a folder"
 		}
 		if err := open(t, data); err == nil || !strings.Contains(err.Error(), path+" "+wrong) {
-			t.Errorf("%s: got %v, want that it %s", name, err, wrong)
+			t.Errorf("%s: got %v, want %q", name, err, wrong)
 		}
 	}
 }
 
-// A mount below the blobs is refused, even one of the same file system: no file can be renamed
-// into it.
-func TestMountBelowBlobs(t *testing.T) {
+// The server rejects a mount below the blobs, even of the same file system, because no file can be
+// renamed into it.
+func TestMountBelowBlobsIsRejected(t *testing.T) {
 	asRoot(t)
 	for _, name := range []string{"files", "jobs", "batches", "thumbnails", ".tmp", ".unknown"} {
 		data, other := t.TempDir(), t.TempDir()
@@ -155,14 +155,14 @@ func TestMountBelowBlobs(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := unix.Mount(other, path, "", unix.MS_BIND, ""); err != nil {
-			t.Skip("nothing can be mounted: ", err)
+			t.Skip("cannot mount: ", err)
 		}
 		err := open(t, data)
 		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
 			t.Fatal(err)
 		}
 		if err == nil || !strings.Contains(err.Error(), path+" is a mount") {
-			t.Errorf("got %v, want that %s is a mount", err, path)
+			t.Errorf("got %v, want an error about the mount %s", err, path)
 		}
 		if _, err := os.Stat(kept); err != nil {
 			t.Errorf("a file of the mount is gone: %v", err)
@@ -173,8 +173,8 @@ func TestMountBelowBlobs(t *testing.T) {
 	}
 }
 
-// A mount of all of the blobs is used.
-func TestMountOfBlobs(t *testing.T) {
+// The blob folder itself may be a mount.
+func TestBlobFolderMayBeAMount(t *testing.T) {
 	asRoot(t)
 	data := t.TempDir()
 	path := filepath.Join(data, "blobs")
@@ -182,7 +182,7 @@ func TestMountOfBlobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := unix.Mount(t.TempDir(), path, "", unix.MS_BIND, ""); err != nil {
-		t.Skip("nothing can be mounted: ", err)
+		t.Skip("cannot mount: ", err)
 	}
 	err := open(t, data)
 	if err := errors.Join(err, unix.Unmount(path, unix.MNT_DETACH)); err != nil {

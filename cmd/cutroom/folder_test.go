@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Entries of the data folder that an operator has made are used or refused, and nothing outside
-// of the folder is changed.
-func TestEntriesOfTheDataFolder(t *testing.T) {
+// Entries of the data folder that an operator created are used or rejected. Files outside the
+// folder do not change.
+func TestDataFolderEntriesAreChecked(t *testing.T) {
 	for name, kind := range entries {
 		link := ""
 		if kind == ownFile {
@@ -22,13 +22,13 @@ func TestEntriesOfTheDataFolder(t *testing.T) {
 		}
 		put := map[string]struct {
 			make func(path, outside string) error
-			says string // empty if it is used
+			says string // empty if the entry is used
 		}{
 			"nothing":           {func(string, string) error { return nil }, ""},
 			"a link":            {func(path, outside string) error { return os.Symlink(outside, path) }, link},
 			"a link to nothing": {func(path, _ string) error { return os.Symlink("/nowhere/at/all", path) }, "link"},
 			"a pipe":            {func(path, _ string) error { return syscall.Mkfifo(path, 0o600) }, wrong},
-			"a folder for a file, or the other way round": {func(path, _ string) error {
+			"a folder for a file, or a file for a folder": {func(path, _ string) error {
 				if kind == anyFolder {
 					return os.WriteFile(path, nil, 0o600)
 				}
@@ -68,9 +68,9 @@ func TestEntriesOfTheDataFolder(t *testing.T) {
 	}
 }
 
-// A start removes the files of an earlier run from the folder for engines. Other files stay, even
-// if the folder is a link to a faster disk.
-func TestStartKeepsWhatOthersHaveInScratch(t *testing.T) {
+// A start removes the files of an earlier run from the engines' working folder. Other files stay,
+// even if the folder is a link to a faster disk.
+func TestStartKeepsOtherFilesInScratch(t *testing.T) {
 	outside, elsewhere := t.TempDir(), t.TempDir()
 	scratch := filepath.Join(t.TempDir(), scratchName)
 	mine := []string{

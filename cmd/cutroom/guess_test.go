@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Callers who guess keys are slowed more and more, by address. A caller with a working
-// key at the same address is not. An answer reveals only that a key is wrong.
-func TestGuessesAreSlowed(t *testing.T) {
+// Clients that guess keys are delayed more and more, by address. A client with a valid key at the
+// same address is not. The response reveals only that a key is wrong.
+func TestKeyGuessesAreDelayed(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
 	server := start(t, data, "CUTROOM_TRUSTED_PROXIES=127.0.0.1")
@@ -25,7 +25,7 @@ func TestGuessesAreSlowed(t *testing.T) {
 			t.Error(err)
 		}
 		if answer.Status == http.StatusTooManyRequests && answer.Header.Get("Retry-After") == "" {
-			t.Error("429 does not say when to try again")
+			t.Error("429 has no Retry-After")
 		}
 		return answer.Status
 	}
@@ -34,7 +34,7 @@ func TestGuessesAreSlowed(t *testing.T) {
 			t.Fatalf("guess %d: status %d, want 401", i, status)
 		}
 	}
-	// More guesses at once than may wait.
+	// Send more concurrent guesses than may wait.
 	statuses := make(chan int, 60)
 	for i := range cap(statuses) {
 		go func() { statuses <- as(fmt.Sprintf("ck_another_guess_%d", i), guesser) }()
@@ -50,12 +50,12 @@ func TestGuessesAreSlowed(t *testing.T) {
 		}
 	}
 	if seen[401] < 8 || seen[429] == 0 || seen[401]+seen[429] != 60 {
-		t.Errorf("the guesses were answered with %v", seen)
+		t.Errorf("the guesses got %v", seen)
 	}
 	for _, address := range []string{guesser, other} {
 		for _, key := range []string{servertest.Key, fresh} {
 			if status := as(key, address); status != 200 {
-				t.Errorf("a key that works, from %s: status %d", address, status)
+				t.Errorf("a valid key from %s: status %d", address, status)
 			}
 		}
 	}

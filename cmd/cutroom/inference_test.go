@@ -31,7 +31,7 @@ func gatewayOf(server *servertest.Server, key string) func(ctx context.Context, 
 
 const helloChat = `{"model": "cutroom-echo", "messages": [{"role": "user", "content": "Hello!"}]}`
 
-// usedOf returns the usage of the key's account: requests and tokens.
+// usedOf returns the requests and tokens of the key's account.
 func usedOf(t *testing.T, server *servertest.Server, key string) (requests, tokens int) {
 	t.Helper()
 	answer, err := gatewayOf(server, key)(bounded(t), http.MethodGet, "/v1/usage", "")
@@ -51,8 +51,8 @@ func usedOf(t *testing.T, server *servertest.Server, key string) (requests, toke
 	return requests, tokens
 }
 
-// Usage that GET /v1/usage has shown survives a kill, and accounts see only their own.
-func TestUsageOutlivesTheServer(t *testing.T) {
+// Usage that GET /v1/usage has shown survives a kill, and accounts see only their own usage.
+func TestUsageSurvivesKill(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	other := newKey(t, data, nil, "--account", "other")
@@ -82,7 +82,7 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	if requests, tokens := usedOf(t, server, servertest.Key); requests != calls || tokens != billed {
 		t.Errorf("after the kill %d calls and %d tokens are shown, want %d and %d", requests, tokens, calls, billed)
 	}
-	// A stop loses no usage, even if no client has read it.
+	// A shutdown loses no usage, even if no client has read it.
 	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
 		helloChat); err != nil || answer.Status != 200 {
 		t.Fatalf("%v, %d", err, answer.Status)
@@ -93,8 +93,8 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	}
 }
 
-// A stop lets running streams end, and calls in the queue get an error.
-func TestStopWaitsForStreams(t *testing.T) {
+// During a shutdown running streams continue to their end, and queued requests get an error.
+func TestShutdownWaitsForStreams(t *testing.T) {
 	t.Parallel()
 	goOn := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -164,15 +164,15 @@ func TestStopWaitsForStreams(t *testing.T) {
 	}
 }
 
-// If the operator sets no key for the metrics one is made, and nothing else reads them: a
-// call from this machine may come through a proxy, from anybody.
-func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
+// If the operator sets no key for the metrics, the server generates one. Only this key reads them,
+// because a request from this machine may come through a proxy.
+func TestMetricsKeyIsGenerated(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)
 	path := filepath.Join(data, "metrics-key")
 	if !strings.Contains(server.Printed(), path) {
-		t.Errorf("the welcome does not say where the key is:\n%s", server.Printed())
+		t.Errorf("the welcome does not show the path of the key:\n%s", server.Printed())
 	}
 	info, err := os.Stat(path)
 	if err != nil || info.Mode().Perm() != 0o600 {

@@ -21,12 +21,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// endless is a chat that runs until its caller leaves. max_tokens would take minutes.
+// endless is a chat that runs until the client disconnects. With max_tokens it would take minutes.
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 
-// An answer in a dialect that is passed on equals the server's own except the model's name and values
-// that differ in each call.
+// A response that is passed through equals the server's own, except the model's name and values
+// that differ in each response.
 func (m languageModel) inPlace(t *testing.T) {
 	for path, body := range map[string]string{
 		"/v1/messages":              `{"model":"local","max_tokens":12,"temperature":0,"messages":[{"role":"user","content":"Hi"}]}`,
@@ -56,21 +56,20 @@ func (m languageModel) inPlace(t *testing.T) {
 			}
 		}
 		if got, want := fmt.Sprint(through), fmt.Sprint(own); got != want {
-			t.Errorf("%s:\n%s\nthe server says\n%s", path, got, want)
+			t.Errorf("%s:\n%s\nthe server returns\n%s", path, got, want)
 		}
 	}
 }
 
-// The official clients for Python, each with the server's own dialect and with the
-// gateway's.
+// The official Python clients work with the server's own dialect and with the gateway's.
 func (m languageModel) clients(t *testing.T) {
 	world := gatewayWorld{url: m.url, keys: map[string]string{"PERMANENT_KEY": servertest.Key}}
 	world.run(t, exec.CommandContext(m.ctx, pythonProgram(t, "python"), filepath.Join("testdata", "llm", "client.py")),
 		"chat responses responses_tools responses_in_place messages messages_tools count too_long")
 }
 
-// A caller cannot have more tokens generated than the row allows, on any route and by any of the
-// server's field names.
+// A client cannot generate more tokens than the catalog row allows, on any route and with any of
+// the server's field names.
 func (m languageModel) clamps(t *testing.T) {
 	const chat, input = `"messages":[{"role":"user","content":"Hi"}]`, `"input":"Hi"`
 	for _, c := range []struct{ path, fields string }{
@@ -103,8 +102,8 @@ func (m languageModel) clamps(t *testing.T) {
 	}
 }
 
-// A prompt that the server rejects as too long goes to the row's fallback. If the row has no fallback, the
-// caller gets the server's error.
+// A prompt that the server rejects as too long goes to the row's fallback. If the row has no
+// fallback, the client gets the server's error.
 func (m languageModel) tooLong(t *testing.T) {
 	ask := func(model string) *http.Response {
 		body := fmt.Sprintf(`{"model":%q,"max_tokens":4,"messages":[{"role":"user","content":%q}]}`, model, strings.Repeat("word ", 200))
@@ -157,7 +156,7 @@ func (m languageModel) ranks(t *testing.T) {
 	}
 }
 
-// busy returns how many calls the model server works on.
+// busy returns the number of requests that the model server is processing.
 func (m languageModel) busy(t *testing.T) (n int) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(m.ctx, http.MethodGet, m.server+"/slots", nil)
@@ -184,7 +183,8 @@ func (m languageModel) busy(t *testing.T) (n int) {
 	return n
 }
 
-// generating starts an endless stream, and after its first chunk returns a function that leaves it.
+// generating starts an endless stream. After the first chunk it returns a function that
+// disconnects.
 func (m languageModel) generating(t *testing.T, path, body string) (leave func()) {
 	t.Helper()
 	ctx, leave := context.WithCancel(m.ctx)
@@ -199,7 +199,7 @@ func (m languageModel) generating(t *testing.T, path, body string) (leave func()
 	return leave
 }
 
-// A caller who leaves ends the generation, in every dialect, passed on or translated.
+// A disconnect ends the generation in every dialect, passed through or translated.
 func (m languageModel) leaving(t *testing.T) {
 	responses := `{"model":%q,"input":"go on","stream":true,"max_output_tokens":32000,"ignore_eos":true,"temperature":0}`
 	for _, model := range []string{"local", "translated", "native"} {
@@ -209,7 +209,7 @@ func (m languageModel) leaving(t *testing.T) {
 			eventually(t, "a server that is idle", func() bool { return m.busy(t) == 0 })
 			leave := m.generating(t, path, fmt.Sprintf(body, model))
 			if got := m.busy(t); got != 1 {
-				t.Errorf("%s of %s: the server works on %d calls", path, model, got)
+				t.Errorf("%s of %s: the server is processing %d requests", path, model, got)
 			}
 			leave()
 			eventually(t, "the end of the generation: "+path+" of "+model, func() bool { return m.busy(t) == 0 })
@@ -217,7 +217,8 @@ func (m languageModel) leaving(t *testing.T) {
 	}
 }
 
-// While the server is full, calls wait until a caller leaves; in a row without a queue they get 429.
+// While the server is full, requests wait until a client disconnects. In a row without a queue they
+// get 429.
 func (m languageModel) full(t *testing.T) {
 	leave := m.generating(t, "/v1/chat/completions", fmt.Sprintf(endless, "translated"))
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "translated"))
@@ -253,7 +254,7 @@ func (m languageModel) full(t *testing.T) {
 	leaving[1]()
 }
 
-// metric reports whether the gateway's metrics have a line.
+// metric reports whether the gateway's metrics contain a line.
 func (m languageModel) metric(t *testing.T, line string) bool {
 	t.Helper()
 	client := &servertest.Client{URL: m.url}
@@ -264,8 +265,8 @@ func (m languageModel) metric(t *testing.T, line string) bool {
 	return strings.Contains(string(answer.Body), line)
 }
 
-// A model server that dies in the middle of a stream ends it with an error, and calls
-// afterwards are 502.
+// A model server that dies in the middle of a stream ends the stream with an error. Later requests
+// get 502.
 func (m languageModel) death(t *testing.T) {
 	response := m.open(m.ctx, t, m.url+"/v1/chat/completions", servertest.Key, fmt.Sprintf(endless, "fragile"))
 	defer response.Body.Close()

@@ -30,7 +30,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Settings of the model servers: tokens of a call, calls at once, and their key.
+// Settings of the model servers: tokens per request, concurrent requests, and their key.
 const (
 	llmContext = 32768
 	llmCalls   = 2
@@ -39,10 +39,10 @@ const (
 	llmMetricsKey = "key-of-the-metrics"
 )
 
-// TestLanguageModel serves a tiny model with random weights as `make run-llm` does, and
-// compares the gateway's answers with the model server's own. Other models of the same
-// gateway know less of that server, or are on servers of other kinds.
-func TestLanguageModel(t *testing.T) {
+// This serves a tiny model with random weights as `make run-llm` does, and compares the gateway's
+// responses with the model server's own. Other models of the same gateway use fewer features of
+// that server, or run on other kinds of servers.
+func TestGatewayMatchesModelServer(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
@@ -68,17 +68,16 @@ func TestLanguageModel(t *testing.T) {
 	}
 }
 
-// languageModel is a gateway with real model servers behind it.
+// languageModel is a gateway in front of real model servers.
 type languageModel struct {
 	ctx context.Context
 	// url is the gateway's URL; server is the URL of the server of the model "local".
 	url, server string
 	client      openai.Client
-	// fragile is the server of the model "fragile".
+	// fragile is the server process of the model "fragile".
 	fragile *os.Process
 }
 
-// freePort returns an unused port.
 func freePort(t *testing.T) int {
 	t.Helper()
 	address, err := programtest.FreeAddress()
@@ -93,8 +92,8 @@ func freePort(t *testing.T) int {
 	return port
 }
 
-// serveModel serves a model in a file until the end of the test, and returns the
-// server's URL once it answers.
+// serveModel serves a model file until the test ends, and returns the server's URL when it
+// responds.
 func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Process) {
 	t.Helper()
 	port := freePort(t)
@@ -134,8 +133,7 @@ func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Proces
 	return url, command.Process
 }
 
-// startLanguageModel runs `make run-llm` until the end of the test, and ends it with
-// Ctrl-C's signal.
+// startLanguageModel runs `make run-llm` until the test ends, and stops it with SIGINT.
 func startLanguageModel(t *testing.T, root, folder string) languageModel {
 	t.Helper()
 	gguf := filepath.Join(folder, "chat.gguf")
@@ -174,12 +172,12 @@ func startLanguageModel(t *testing.T, root, folder string) languageModel {
 	ended := make(chan error, 1)
 	go func() { ended <- command.Wait() }()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // it is gone already if it failed
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // it has ended already if it failed
 		select {
 		case <-ended:
 		case <-time.After(patience.Max):
 			_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
-			t.Error("it did not end")
+			t.Error("make run-llm did not end")
 		}
 		if left := processesOn(t, fmt.Sprintf("serve\x00%s\x00%d\x00%d", gguf, llmContext, llmCalls)); len(left) > 0 {
 			t.Errorf("still running after the stop: %q", left)
@@ -210,7 +208,7 @@ func (m languageModel) params() openai.ChatCompletionNewParams {
 	}
 }
 
-// explain returns an error with the gateway's answer.
+// explain adds the gateway's response to an error.
 func explain(err error) string {
 	var refusal *openai.Error
 	if errors.As(err, &refusal) {
@@ -219,7 +217,7 @@ func explain(err error) string {
 	return err.Error()
 }
 
-// direct asks the model server directly.
+// direct sends a request directly to the model server.
 func (m languageModel) direct(t *testing.T, path, body string, into any) {
 	t.Helper()
 	if status, answer := m.post(t, m.server+path, llmKey, body); status != 200 || json.Unmarshal(answer, into) != nil {
@@ -227,7 +225,7 @@ func (m languageModel) direct(t *testing.T, path, body string, into any) {
 	}
 }
 
-// ask asks the gateway.
+// ask sends a request to the gateway.
 func (m languageModel) ask(t *testing.T, path, body string) (status int, answer []byte) {
 	t.Helper()
 	return m.post(t, m.url+path, servertest.Key, body)
@@ -244,7 +242,7 @@ func (m languageModel) post(t *testing.T, url, key, body string) (status int, an
 	return response.StatusCode, answer
 }
 
-// open sends a request and returns the head of its answer.
+// open sends a request and returns the response with an unread body.
 func (m languageModel) open(ctx context.Context, t *testing.T, url, key, body string) *http.Response {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
@@ -272,7 +270,7 @@ func (m languageModel) chat(t *testing.T) {
 		answer.Choices[0].FinishReason != own.Choices[0].FinishReason ||
 		answer.Usage.PromptTokens != own.Usage.PromptTokens || answer.Usage.CompletionTokens != own.Usage.CompletionTokens ||
 		own.Usage.CompletionTokens == 0 {
-		t.Errorf("the gateway says %+v, the server %+v", answer, own)
+		t.Errorf("the gateway returned %+v, the server %+v", answer, own)
 	}
 }
 
@@ -289,7 +287,7 @@ func (m languageModel) completions(t *testing.T) {
 	m.direct(t, "/v1/completions", `{"model":"local","prompt":"Once","max_tokens":12,"temperature":0}`, &own)
 	if answer.Choices[0].Text != own.Choices[0].Text || answer.Usage.TotalTokens != own.Usage.TotalTokens ||
 		own.Usage.TotalTokens == 0 {
-		t.Errorf("the gateway says %+v, the server %+v", answer, own)
+		t.Errorf("the gateway returned %+v, the server %+v", answer, own)
 	}
 }
 
@@ -322,7 +320,7 @@ func (m languageModel) stop(t *testing.T) {
 	}
 	text := []rune(whole.Choices[0].Message.Content)
 	if len(text) < 3 {
-		t.Fatalf("the model says %q, which is too short to stop it", string(text))
+		t.Fatalf("the model generated %q, which is too short to test a stop sequence", string(text))
 	}
 	params := m.params()
 	params.Stop.OfStringArray = []string{string(text[2:3])}
@@ -333,7 +331,7 @@ func (m languageModel) stop(t *testing.T) {
 	}
 }
 
-// The usage that is metered is the one in the answers.
+// The metered usage equals the usage in the responses.
 func (m languageModel) usage(t *testing.T) {
 	total := func() (tokens int64) {
 		client := &servertest.Client{URL: m.url}
@@ -358,6 +356,6 @@ func (m languageModel) usage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if metered := total() - before; metered != answer.Usage.TotalTokens {
-		t.Errorf("%d tokens were metered, the answer says %d", metered, answer.Usage.TotalTokens)
+		t.Errorf("%d tokens were metered, the response has %d", metered, answer.Usage.TotalTokens)
 	}
 }

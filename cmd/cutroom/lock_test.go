@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A data folder has one server, even if the lock file is deleted because it looks stale.
-func TestOneServerForAFolder(t *testing.T) {
+// A data folder has one server, even if someone deletes the lock file because it looks stale.
+func TestDataFolderHasOneServer(t *testing.T) {
 	folder := t.TempDir()
 	first, err := lockFolder(folder)
 	if err != nil {
@@ -38,9 +38,9 @@ func TestOneServerForAFolder(t *testing.T) {
 	second.release()
 }
 
-// A folder that leads to the database or the blobs of a running server is refused, even if the
-// server made them after it took its lock.
-func TestOneServerForLinkedEntries(t *testing.T) {
+// The server rejects a folder that leads to the database or the blobs of a running server, even if
+// that server created them after it took its lock.
+func TestLinkedEntriesHaveOneServer(t *testing.T) {
 	first, elsewhere := t.TempDir(), t.TempDir()
 	held, err := lockFolder(first)
 	if err != nil {
@@ -70,7 +70,7 @@ func TestOneServerForLinkedEntries(t *testing.T) {
 		}
 	}
 	if err := linked("blobs", filepath.Join(elsewhere, "blobs")); err != nil {
-		t.Errorf("blobs of no other server: %v", err)
+		t.Errorf("unused blobs: %v", err)
 	}
 	held.release()
 	for _, name := range []string{"cutroom.db", "blobs"} {

@@ -16,21 +16,19 @@ import (
 	"testing"
 )
 
-// media holds the tests' inputs.
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a clip of three frames with sound, 16:9; tall is the same at 9:16; long is one of four
-	// seconds, and endless one of a minute: at full size its edit lasts longer than a busy machine
-	// stalls, so that tests can interrupt it.
+	// tiny is a 16:9 clip of three frames with sound, and tall the same at 9:16. long has four
+	// seconds, and endless has a minute: at full size its edit takes longer than a busy machine may
+	// stall, so tests can interrupt it.
 	tiny, tall, long, endless []byte
 	// picture is a PNG, 16:9.
 	picture []byte
-	// truncated is a clip with its whole header and no frames.
+	// truncated is a clip with its entire header and no frames.
 	truncated []byte
 }
 
-// makeMedia renders the fixtures.
 func makeMedia(ctx context.Context, folder string) (media, error) {
 	var made media
 	var err error
@@ -83,7 +81,7 @@ type report struct {
 	}
 }
 
-// save writes bytes to a file that ffmpeg can read.
+// save writes bytes to a file for ffmpeg.
 func save(t *testing.T, content []byte) string {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "media-")
@@ -97,7 +95,7 @@ func save(t *testing.T, content []byte) string {
 	return file.Name()
 }
 
-// probe decodes the whole file and returns its properties.
+// probe decodes the entire file and returns its properties.
 func probe(t *testing.T, content []byte) report {
 	t.Helper()
 	out := tool(t, "ffprobe", "-v", "error", "-count_frames", "-show_streams", "-of", "json", save(t, content))
@@ -108,8 +106,7 @@ func probe(t *testing.T, content []byte) report {
 	return r
 }
 
-// tool runs ffmpeg or ffprobe and returns its stdout. Any complaint of the program fails
-// the test.
+// tool runs ffmpeg or ffprobe and returns its stdout. Any output on stderr fails the test.
 func tool(t *testing.T, name string, args ...string) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), name, args...)
@@ -125,7 +122,7 @@ func tool(t *testing.T, name string, args ...string) []byte {
 // frameWidth and frameHeight are the size of the frames that decode returns.
 const frameWidth, frameHeight = 96, 54
 
-// decode returns the frames as small RGB pictures, at the frame rate.
+// decode returns the frames as small RGB pictures at the frame rate.
 func decode(t *testing.T, content []byte, fps int) [][]byte {
 	t.Helper()
 	raw := tool(t, "ffmpeg", "-v", "error", "-i", save(t, content), "-an",
@@ -137,8 +134,8 @@ func decode(t *testing.T, content []byte, fps int) [][]byte {
 	return frames
 }
 
-// difference returns the mean absolute difference of two clips' samples, out of 255, over
-// the frames that both have.
+// difference returns the mean absolute difference between the samples of two clips, from 0 to 255,
+// over the frames that both have.
 func difference(a, b [][]byte) float64 {
 	var sum, n float64
 	for i := range min(len(a), len(b)) {
@@ -150,8 +147,8 @@ func difference(a, b [][]byte) float64 {
 	return sum / n
 }
 
-// lightness returns the mean of all samples, and colourfulness as the mean distance
-// between a pixel's strongest and weakest channel; both out of 255.
+// lightness returns the mean of all samples, and the mean distance between a pixel's strongest and
+// weakest channel, both from 0 to 255.
 func lightness(frames [][]byte) (light, colour float64) {
 	var n float64
 	for _, frame := range frames {
@@ -173,14 +170,14 @@ func boxes(t *testing.T, content []byte) []string {
 		size := int(binary.BigEndian.Uint32(content))
 		types = append(types, string(content[4:8]))
 		if size < 8 || size > len(content) {
-			t.Fatalf("after %v a box says that it has %d of the %d bytes left", types, size, len(content))
+			t.Fatalf("after %v a box claims %d of the remaining %d bytes", types, size, len(content))
 		}
 		content = content[size:]
 	}
 	return types
 }
 
-// number reads a decimal that ffprobe printed.
+// number parses a decimal number that ffprobe printed.
 func number(t *testing.T, text string) float64 {
 	t.Helper()
 	n, err := strconv.ParseFloat(text, 64)

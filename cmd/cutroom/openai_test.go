@@ -17,19 +17,20 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// clientChecks are the names of the checks that the programs in testdata/openai make.
+// clientChecks lists the checks of the programs in testdata/openai.
 const clientChecks = "models chat limits streaming leaving_a_stream tools json_mode structured_output completions " +
 	"errors broken_stream timeouts retries"
 
-// gatewayWorld is a server with keys and upstreams of all kinds, and a client's variables for them.
+// gatewayWorld is a server with keys and upstreams of all kinds, and the environment of its
+// clients.
 type gatewayWorld struct {
 	url string
-	// keys are by the names of the variables that the programs read.
+	// keys are indexed by the names of the variables that the programs read.
 	keys map[string]string
 }
 
-// newGatewayWorld starts a server whose catalog has the demonstration model and upstreams that fail in
-// several ways.
+// newGatewayWorld starts a server whose catalog has the demonstration model and upstreams that fail
+// in several ways.
 func newGatewayWorld(t *testing.T) gatewayWorld {
 	t.Helper()
 	const answer = `{"id":"1","object":"chat.completion","created":1,"model":"m","choices":[{"index":0,"finish_reason":"stop",
@@ -82,13 +83,13 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 	return world
 }
 
-// upstreamRow is a row of the catalog for a model with one upstream.
+// upstreamRow returns a catalog row for a model with one upstream.
 func upstreamRow(id, url, more string) string {
 	return fmt.Sprintf("\n  - {id: %s, routes: [chat], context_length: 100000, max_output_length: 50, upstreams: [{url: "+
 		"%q, model: m%s}]}\n", id, url, more)
 }
 
-// mint makes a client token for one model.
+// mint creates a client token for one model.
 func mint(t *testing.T, client *servertest.Client, model string) string {
 	t.Helper()
 	body := fmt.Sprintf(`{"expiresIn": 3600, "allowedModels": [%q]}`, model)
@@ -101,7 +102,8 @@ func mint(t *testing.T, client *servertest.Client, model string) string {
 	return token.APIKey
 }
 
-// run runs a program of testdata/openai or testdata/dialects, and checks that it makes all its checks.
+// run runs a program of testdata/openai or testdata/dialects, and checks that it passes all its
+// checks.
 func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "GATEWAY_URL="+w.url, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*")
@@ -118,14 +120,13 @@ func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 	}
 }
 
-func TestOpenAIForPython(t *testing.T) {
+func TestOpenAIClientForPythonWorks(t *testing.T) {
 	t.Parallel()
 	world := newGatewayWorld(t)
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
 		filepath.Join("testdata", "openai", "client.py")), clientChecks)
 }
 
-// nodeProgram returns the Node program that runs the tests' packages.
 func nodeProgram(t *testing.T) string {
 	t.Helper()
 	packages := filepath.Join(nodeFolder(t), "node_modules")
@@ -134,12 +135,12 @@ func nodeProgram(t *testing.T) string {
 	}
 	node := filepath.Join(packages, ".bin", "node")
 	if _, err := os.Stat(node); err != nil {
-		return "node" // no packaged one exists for this system
+		return "node" // no Node package exists for this system
 	}
 	return node
 }
 
-// nodeFolder is where the packages for Node are installed.
+// nodeFolder returns the folder of the installed Node packages.
 func nodeFolder(t *testing.T) string {
 	t.Helper()
 	folder, err := filepath.Abs(filepath.Join("..", "..", ".tools", "node"))
@@ -149,7 +150,7 @@ func nodeFolder(t *testing.T) string {
 	return folder
 }
 
-func TestOpenAIForNode(t *testing.T) {
+func TestOpenAIClientForNodeWorks(t *testing.T) {
 	t.Parallel()
 	world := newGatewayWorld(t)
 	node := nodeProgram(t)

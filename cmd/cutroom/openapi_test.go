@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// pythonProgram returns the path of a program of scripts/requirements.txt.
+// pythonProgram returns the path of a program from scripts/requirements.txt.
 func pythonProgram(t *testing.T, name string) string {
 	t.Helper()
 	path, err := filepath.Abs(filepath.Join("..", "..", ".tools", "python", "bin", name))
@@ -25,15 +25,14 @@ func pythonProgram(t *testing.T, name string) string {
 	return path
 }
 
-// smallCatalog is the catalog with results so small and short that they take no time.
+// smallCatalog is the catalog with small and short results, which take almost no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
 	return save(t, bytes.ReplaceAll(servertest.SmallResults(defaultCatalog(t)), []byte("duration: 5s"),
 		[]byte("duration: 200ms")))
 }
 
-// The document is valid by the meta-schema of OpenAPI 3.1, and all its references
-// resolve.
+// The document is valid under the meta-schema of OpenAPI 3.1, and all its references resolve.
 func TestOpenAPIIsValid(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
@@ -50,28 +49,28 @@ func TestOpenAPIIsValid(t *testing.T) {
 	}
 }
 
-// A fuzzer that knows only the document finds no 5xx, no status and no body that the
-// document lacks, no operation that accepts a wrong key, and none that refuses a valid
-// request or accepts an invalid one.
-func TestSchemaFuzzer(t *testing.T) {
+// A fuzzer that knows only the document finds no 5xx, no undocumented status or body, no operation
+// that accepts a wrong key, and no operation that rejects a valid request or accepts an invalid
+// one.
+func TestSchemaFuzzerFindsNoError(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
-	// The events of a job last as long as the job, which waits behind many others. The
-	// gateway is another server.
+	// The events of a job last as long as the job, which waits behind many others. The gateway is
+	// another server.
 	fuzz(t, server, "--exclude-path-regex",
 		"^/v1/generate/|/events$|^/v1/((chat/)?completions|responses|messages(/count_tokens)?|embeddings|rerank|score)$|"+
 			"^/v1/models(/[{]model[}])?$|^/v1/usage$|^/v1/batches|^/v1/files/[{]file_id[}]/content$")
 }
 
-// The same of calls that wait for their results: on the server above many jobs are ahead
-// of them.
-func TestSchemaFuzzerOfCallsThatWait(t *testing.T) {
+// The same for requests that wait for their result. On the server above they would wait behind many
+// jobs.
+func TestSchemaFuzzerFindsNoErrorInWaitingCalls(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")
 	fuzz(t, server, "--include-path-regex", "^/v1/generate/", "--phases", "fuzzing")
 }
 
-// fuzz runs schemathesis on some operations of a server.
+// fuzz runs schemathesis on the selected operations of a server.
 func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 	t.Helper()
 	settings, err := filepath.Abs("testdata")

@@ -6,9 +6,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestNoAccountHoldsEveryPlace checks that an account's edits complete while another
-// account's long edits fill its own place and the queue.
-func TestNoAccountHoldsEveryPlace(t *testing.T) {
+// An account's edits complete while the long edits of another account fill that account's slot and
+// the queue.
+func TestNoAccountHoldsEverySlot(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
 	settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + save(t, defaultCatalog(t))}

@@ -16,9 +16,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// program is the built command, fixtures are the media that the tests send, and
-// smallResults is the path of the catalog that their servers have; TestMain makes them
-// once.
+// program is the built command, fixtures holds the media that the tests send, and smallResults is
+// the path of the servers' catalog. TestMain sets them.
 var (
 	program      servertest.Program
 	fixtures     media
@@ -30,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
 
-// runAll prepares and runs the tests. It is separate because os.Exit runs no deferred calls.
+// runAll prepares and runs the tests. It is separate because os.Exit skips deferred calls.
 func runAll(m *testing.M) int {
 	folder, err := os.MkdirTemp("", "cutroom-test-")
 	if err != nil {
@@ -60,14 +59,14 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// catalogPath is where the catalog of the program is in the repository.
+// catalogPath is the path of the built-in catalog in the repository.
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
-// bounded returns a context for one wait, steps one for a test of many.
+// bounded returns a context for one wait; steps returns a context for a test with many waits.
 func bounded(t *testing.T) context.Context { return patience.Context(t) }
 func steps(t *testing.T) context.Context   { return patience.TestContext(t) }
 
-// submit submits an edit of the clip, and returns the job's id.
+// submit submits an edit of the clip and returns the job's id.
 func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip []byte) string {
 	t.Helper()
 	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "clip.mp4", clip),
@@ -78,8 +77,8 @@ func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip [
 	return job.ID
 }
 
-// start starts a server on the data folder that ends with the test. Its results are small unless the
-// settings have a catalog: TestEveryModel checks full-size results.
+// start starts a server on the data folder. It ends with the test. Its results are small unless the
+// settings have a catalog; TestEveryModelEdits checks full-size results.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()
 	server, err := program.Start(bounded(t), data, append([]string{"CUTROOM_CATALOG=" + smallResults}, settings...)...)
@@ -90,8 +89,8 @@ func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	return server
 }
 
-// endWith kills the server at the end of the test if it still runs, and shows its log if
-// the test failed.
+// endWith kills the server at the end of the test if it still runs, and logs its output if the test
+// failed.
 func endWith(t *testing.T, server *servertest.Server) {
 	t.Cleanup(func() {
 		server.Kill()
@@ -101,7 +100,7 @@ func endWith(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// tail returns the last lines of a log, without lines of reads.
+// tail returns the last lines of a log, without the lines for reads.
 func tail(log string) string {
 	const shown = 60
 	lines := slices.DeleteFunc(strings.SplitAfter(log, "\n"),
@@ -109,15 +108,15 @@ func tail(log string) string {
 	return strings.Join(lines[max(0, len(lines)-shown):], "")
 }
 
-// stop stops the server as a service manager does, and checks that it exits with 0.
+// stop stops the server like a service manager, and checks that it exits with 0.
 func stop(t *testing.T, server *servertest.Server) {
 	t.Helper()
 	if code, err := server.Stop(bounded(t)); err != nil || code != 0 {
-		t.Fatalf("the stop gave exit code %d and %v, want 0", code, err)
+		t.Fatalf("the server stopped with exit code %d and %v, want 0", code, err)
 	}
 }
 
-// newKey makes a key with the command line; a server may run on the folder.
+// newKey creates a key with the command line, even while a server runs on the folder.
 func newKey(t *testing.T, data string, settings []string, args ...string) string {
 	t.Helper()
 	args = append([]string{"keys", "create"}, args...)
@@ -128,14 +127,14 @@ func newKey(t *testing.T, data string, settings []string, args ...string) string
 	return strings.TrimSpace(ended.Stdout)
 }
 
-// isRefusal reports whether the error is an answer with the status.
+// isRefusal reports whether the error is a response with the status.
 func isRefusal(err error, status int) bool {
 	var refusal *servertest.Refusal
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// processesOn lists the command lines of the processes that work on the data folder
-// except the server's own: the engine's programs. It is empty on systems without /proc.
+// processesOn lists the command lines of the engine's programs that work on the data folder. It is
+// empty on systems without /proc.
 func processesOn(t *testing.T, data string) []string {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -152,7 +151,6 @@ func processesOn(t *testing.T, data string) []string {
 	return found
 }
 
-// eventually is patience.Until.
 func eventually(t *testing.T, what string, condition func() bool, seen ...func() any) {
 	t.Helper()
 	patience.Until(t, what, condition, seen...)

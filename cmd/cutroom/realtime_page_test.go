@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// pixels are functions for the page that measure a canvas: the mean of each channel, and
-// the mean difference between the greatest and the least channel, which is 0 for gray.
+// pixels has page functions that measure a canvas: the mean of each channel, and the mean
+// difference between the greatest and the least channel, which is 0 for gray.
 const pixels = `
 const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
 const shownIn = id => document.getElementById(id === "edited" && document.body.dataset.transport === "webrtc" ? "video" : id);
@@ -24,7 +24,7 @@ function sample(id) {
 }
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 const means = id => [0, 1, 2].map(channel => mean(sample(id).map(pixel => pixel[channel])));
-// bars are the pattern's colour strip; difference is the largest distance between two strips.
+// bars returns the pattern's colour strip; difference is the largest distance between two strips.
 const whole = new OffscreenCanvas(640, 360).getContext("2d", { willReadFrequently: true });
 function bars(id) {
   whole.drawImage(shownIn(id), 0, 0, 640, 360);
@@ -37,8 +37,8 @@ function difference(one, other) {
 const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
-// Prompts whose effects differ in pixels: one removes colour, the other adds more than any picture of
-// the test has.
+// Prompts whose effects differ in pixels: one removes colour, the other adds more than any picture
+// of the test has.
 const (
 	grayLook, isGray         = "film noir", `colorfulness("edited") < 12`
 	colorfulLook, isColorful = "thermal camera", `colorfulness("edited") > 90`
@@ -50,7 +50,7 @@ func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 	page.open(server.URL() + "/realtime")
 	page.resize(1280, 860, "light")
-	// A frame costs each side milliseconds, and half of them show the same.
+	// Each frame costs both sides milliseconds, so draw only half of them.
 	page.do("const everyFrame = requestAnimationFrame; requestAnimationFrame = draw => setTimeout(() => everyFrame(draw), 50)")
 	page.do(pixels)
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
@@ -67,7 +67,7 @@ func (p *tab) text(id string) string {
 	return eval[string](p, fmt.Sprintf("document.getElementById(%q).textContent", id))
 }
 
-// ask applies a prompt as a user with a keyboard does.
+// ask applies a prompt like a user with a keyboard.
 func (p *tab) ask(prompt string) {
 	p.t.Helper()
 	p.do(`document.getElementById("prompt").focus(); document.getElementById("prompt").value = ""`)
@@ -81,7 +81,7 @@ const (
 	disconnected = `document.body.dataset.state === "closed"`
 )
 
-// sessionsOf returns the answer of the quota endpoint, which has the number of sessions.
+// sessionsOf returns the response of the quota endpoint, which has the number of sessions.
 func sessionsOf(t *testing.T, server *servertest.Server) string {
 	t.Helper()
 	answer, err := server.Client().Get(bounded(t), "/v1/realtime/quota")
@@ -91,14 +91,14 @@ func sessionsOf(t *testing.T, server *servertest.Server) string {
 	return string(answer.Body)
 }
 
-// morePictures waits until some more pictures are shown.
+// morePictures waits until the page shows more pictures.
 func (p *tab) morePictures() {
 	p.t.Helper()
 	p.await("more pictures are shown", fmt.Sprintf("pictures > %d", eval[int](p, "pictures")+4))
 }
 
-// onScreens saves pictures of the page on light and dark screens of several sizes. The page must not be
-// wider than the screen.
+// onScreens takes screenshots of the page on light and dark screens of several sizes. The page must
+// not be wider than the screen.
 func (p *tab) onScreens(name string) {
 	p.t.Helper()
 	for _, screen := range []struct {
@@ -115,9 +115,9 @@ func (p *tab) onScreens(name string) {
 	p.resize(1280, 860, "light")
 }
 
-// The page shows the test pattern and the camera edited, by the latest prompt and image,
-// and frees its session on demand.
-func TestRealtimePage(t *testing.T) {
+// The page shows the edited test pattern and camera, applies the latest prompt and image, and
+// closes its session on demand.
+func TestRealtimePageEdits(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
@@ -130,10 +130,10 @@ func TestRealtimePage(t *testing.T) {
 	page.ask(grayLook)
 	page.await("the prompt shows in the picture", isGray)
 	if color := eval[float64](page, `colorfulness("original")`); color < 30 {
-		t.Errorf("the original has a colorfulness of %g, and is not to be edited", color)
+		t.Errorf("the original must not be edited, but has a colorfulness of %g", color)
 	}
 	if applied := page.text("prompt-state"); applied != "Applied: "+grayLook {
-		t.Errorf("the page says %q of the prompt", applied)
+		t.Errorf("the page shows %q for the prompt", applied)
 	}
 	page.do(fmt.Sprintf(`[...document.querySelectorAll("#examples button")].find(chip => chip.textContent === %q).click()`,
 		colorfulLook))
@@ -170,7 +170,7 @@ func TestRealtimePage(t *testing.T) {
 			server) == `{"limit":5,"active":0,"remaining":5}`
 	})
 	if text := page.text("notice"); text != "" {
-		t.Errorf("the page complains about a session that the user ended: %q", text)
+		t.Errorf("the page reports an error for a session that the user ended: %q", text)
 	}
 }
 
@@ -180,15 +180,15 @@ const (
 	measured = `+document.getElementById("latency").textContent > 0`
 )
 
-// says is true once the line about the transport has a text.
+// says is true when the transport line contains the text.
 func says(text string) string {
 	return fmt.Sprintf(`document.getElementById("how").textContent.includes(%q)`, text)
 }
 
-// If the server has WebRTC, the pictures are video: by UDP if only UDP passes, by TCP if only
-// TCP passes, and JPEGs if nothing passes. If both pass, the browser chooses, and on a busy
+// With WebRTC on the server, the pictures arrive as video: over UDP if only UDP passes, over TCP if
+// only TCP passes, and as JPEGs if neither passes. If both pass, the browser chooses. On a busy
 // machine it may choose TCP.
-func TestRealtimePageByVideo(t *testing.T) {
+func TestRealtimePageUsesWebRTC(t *testing.T) {
 	t.Parallel()
 	address, err := programtest.FreeAddress()
 	if err != nil {
@@ -212,7 +212,7 @@ func TestRealtimePageByVideo(t *testing.T) {
 	page.await("its colours are those of the original", `difference("original", "edited") < 16`)
 	page.onScreens("video")
 
-	// The stamp cannot be read in every look, the video's times can.
+	// The timestamp in the picture cannot always be read, but the video's times can.
 	page.ask("pencil sketch")
 	page.await("the look is applied", `document.getElementById("prompt-state").textContent.startsWith("Applied: pencil")`)
 	page.morePictures()
@@ -236,14 +236,13 @@ func TestRealtimePageByVideo(t *testing.T) {
 	page.await("the session is closed", disconnected)
 	eventually(t, "the session is freed", func() bool { return strings.Contains(sessionsOf(t, server), `"active":0`) })
 
-	// Without WebRTC in the browser.
+	// The browser has no WebRTC.
 	page.do("window.RTCPeerConnection = undefined")
 	page.click("#connect")
 	page.await("there are JPEGs", byJPEG+" && "+says("as this browser has no WebRTC."))
 }
 
-// A reference image is uploaded, used, and removed again.
-func TestRealtimePageImage(t *testing.T) {
+func TestRealtimePageUsesReferenceImage(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
@@ -272,7 +271,7 @@ func TestRealtimePageImage(t *testing.T) {
 	for id, want := range map[string]string{"image-state": "In use once you are connected.",
 		"prompt-state": "Applied once you are connected."} {
 		if text := page.text(id); text != want {
-			t.Errorf("without a session %s says %q, want %q", id, text, want)
+			t.Errorf("without a session %s shows %q, want %q", id, text, want)
 		}
 	}
 	page.click("#connect")
@@ -282,9 +281,9 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("its colours are gone", isGray)
 }
 
-// The page explains each refusal with advice, and shows its place in the queue while all sessions of
+// The page explains each error and gives advice. It shows the queue position while all sessions of
 // the account are open.
-func TestRealtimePageRefusals(t *testing.T) {
+func TestRealtimePageExplainsErrors(t *testing.T) {
 	t.Parallel()
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"),
@@ -328,8 +327,8 @@ func TestRealtimePageRefusals(t *testing.T) {
 	complaint("The server is stopping")
 }
 
-// Every control can be reached by keyboard, and has a name for screen readers.
-func TestRealtimePageByKeyboard(t *testing.T) {
+// Every control can be reached with the keyboard, and has a name for screen readers.
+func TestRealtimePageWorksByKeyboard(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
@@ -340,7 +339,7 @@ func TestRealtimePageByKeyboard(t *testing.T) {
 	}
 	for _, control := range []string{"key", "model", "source", "connect", "prompt", "clear-prompt", "image"} {
 		if !reached[control] {
-			t.Errorf("%s is not reached by Tab", control)
+			t.Errorf("Tab does not reach %s", control)
 		}
 	}
 	unnamed := eval[[]string](page, `[...document.querySelectorAll("input, select, textarea, button")].filter(one => `+
@@ -354,7 +353,7 @@ func TestRealtimePageByKeyboard(t *testing.T) {
 }
 
 // The page loads only its own resources, and only a page of the same origin may frame it.
-func TestRealtimePagePolicy(t *testing.T) {
+func TestRealtimePageLoadsOnlyOwnResources(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir())
 	answer, err := server.Client().Get(bounded(t), "/realtime")

@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestRealtimeSession opens a session with a client token, has a frame edited by a prompt
-// and a stored image, and ends with the server.
-func TestRealtimeSession(t *testing.T) {
+// This opens a session with a client token, has a frame edited from a prompt and a stored image,
+// and ends with the server.
+func TestRealtimeSessionEdits(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	server := start(t, t.TempDir())
@@ -78,15 +78,15 @@ func TestRealtimeSession(t *testing.T) {
 	}()
 	expect(t, ctx, conn, `"server_stopping"`)
 	if last := conn.next(ctx); websocket.CloseStatus(last.err) != websocket.StatusGoingAway {
-		t.Errorf("the end was %v", last.err)
+		t.Errorf("the session ended with %v", last.err)
 	}
 	patience.Receive(t, "stopped", stopped)
 	if strings.Contains(server.Log(), token) {
-		t.Error("the log has the token in it")
+		t.Error("the log contains the token")
 	}
 }
 
-// post sends a body and returns the JSON object that comes back.
+// post sends a body and returns the JSON response.
 func post(t *testing.T, client *servertest.Client, path, contentType string, body []byte) map[string]any {
 	t.Helper()
 	answer, err := client.Call(bounded(t), "POST", path, bytes.NewReader(body), int64(len(body)), "Content-Type",
@@ -101,8 +101,8 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 	return object
 }
 
-// controlConn is a client's connection to its session. It is read all the time, because the server
-// drops a client that does not answer its pings, and only reading answers them.
+// controlConn is a client's connection to its session. A goroutine reads it constantly, because the
+// server drops a client that does not respond to pings, and only a read responds to them.
 type controlConn struct {
 	*websocket.Conn
 	messages chan controlMessage
@@ -133,7 +133,7 @@ func socketURL(server *servertest.Server) string {
 	return "ws" + strings.TrimPrefix(server.URL(), "http")
 }
 
-// read reads messages, without the ticks, until the connection ends.
+// read reads messages except ticks until the connection ends.
 func (c *controlConn) read(ctx context.Context) {
 	for {
 		kind, content, err := c.Read(ctx)
@@ -151,7 +151,6 @@ func (c *controlConn) read(ctx context.Context) {
 	}
 }
 
-// next returns the next message.
 func (c *controlConn) next(ctx context.Context) controlMessage {
 	select {
 	case message := <-c.messages:
@@ -161,8 +160,8 @@ func (c *controlConn) next(ctx context.Context) controlMessage {
 	}
 }
 
-// expect takes the next message: a frame if text is empty, otherwise a text message with
-// the text in it.
+// expect takes the next message: a frame if text is empty, otherwise a text message that contains
+// the text.
 func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
 	t.Helper()
 	message := c.next(ctx)

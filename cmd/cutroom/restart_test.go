@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestStopAndStart stops a server while it edits, in the two usual ways, and starts it
-// again: nothing is left running, and nothing is lost.
-func TestStopAndStart(t *testing.T) {
+// This stops a server while it edits, in the two usual ways, and starts it again. No process stays,
+// and no data is lost.
+func TestRestartLosesNothing(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){
 		"terminated by a service manager": (*servertest.Server).Stop,
@@ -21,7 +21,7 @@ func TestStopAndStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			ctx, data := steps(t), t.TempDir()
-			// A tenth of the pixels still takes long enough to be stopped in.
+			// A tenth of the pixels still takes long enough for a stop during the edit.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
 				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)
@@ -40,7 +40,7 @@ func TestStopAndStart(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if job.Ended() { // while this machine stalled
+				if job.Ended() { // this machine stalled
 					running = submit(ctx, t, client, fixtures.long)
 				}
 				return !job.Ended() && job.Progress > 0

@@ -15,13 +15,13 @@ import (
 // initialized matches a line of GODEBUG=inittrace=1.
 var initialized = regexp.MustCompile(`(?m)^init (\S+) @`)
 
-// launcherShare is the part of the program's packages that may be initialized before the
-// launcher: some have less to wait for than the launcher itself.
+// launcherShare limits the fraction of the program's packages that may be initialized before the
+// launcher. Some depend on fewer packages than the launcher itself.
 const launcherShare = 0.2
 
-// TestLauncherPrecedesTheRest: run as ffmpeg's launcher, the program initializes none of its
-// packages and few others. Each job would pay their processor time, at the server's own priority.
-func TestLauncherPrecedesTheRest(t *testing.T) {
+// As ffmpeg's launcher the program initializes none of its own packages and few others. Each job
+// would pay for them with processor time at the server's own priority.
+func TestLauncherInitializesFewPackages(t *testing.T) {
 	whole := initializedFor(t, "cutroom", "--version")
 	launching := initializedFor(t, launcher.Order{Ask: true}.CommandLine()...)
 	t.Logf("%d packages are initialized for the launcher, %d for the program", len(launching), len(whole))
@@ -35,9 +35,9 @@ func TestLauncherPrecedesTheRest(t *testing.T) {
 	}
 }
 
-// TestHelpersPrecedeClients: the helpers of live video and of Content Credentials are spared
-// the clients of AWS, which take time and memory of each.
-func TestHelpersPrecedeClients(t *testing.T) {
+// The helpers for live video and Content Credentials do not initialize the AWS clients, which cost
+// time and memory.
+func TestHelpersInitializeNoAWSClients(t *testing.T) {
 	const clients = "github.com/aws/aws-sdk-go-v2/service/"
 	of := func(paths []string) (found []string) {
 		for _, path := range paths {
@@ -57,18 +57,18 @@ func TestHelpersPrecedeClients(t *testing.T) {
 	}
 }
 
-// initializedFor returns the packages that the program initializes when it is run so.
+// initializedFor returns the packages that the program initializes with these arguments.
 func initializedFor(t *testing.T, arguments ...string) (packages []string) {
 	t.Helper()
 	cmd := exec.CommandContext(bounded(t), string(program))
 	cmd.Args = arguments
 	cmd.Env = []string{"GODEBUG=inittrace=1"}
-	var told bytes.Buffer
-	cmd.Stderr = &told
+	var trace bytes.Buffer
+	cmd.Stderr = &trace
 	if err := cmd.Run(); err != nil {
-		t.Fatalf("%v: %s", err, &told)
+		t.Fatalf("%v: %s", err, &trace)
 	}
-	for _, found := range initialized.FindAllStringSubmatch(told.String(), -1) {
+	for _, found := range initialized.FindAllStringSubmatch(trace.String(), -1) {
 		packages = append(packages, found[1])
 	}
 	return packages

@@ -11,7 +11,6 @@ import (
 	"testing"
 )
 
-// packaged returns a file of scripts/packaging.
 func packaged(t *testing.T, name string) string {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("..", "..", "scripts", "packaging", name))
@@ -21,9 +20,9 @@ func packaged(t *testing.T, name string) string {
 	return string(content)
 }
 
-// The unit restarts the server, restricts it, and lets it sandbox the programs that read
+// The systemd unit restarts the server, restricts it, and lets it sandbox the programs that read
 // untrusted media.
-func TestTheUnitOfSystemd(t *testing.T) {
+func TestSystemdUnitRestrictsTheServer(t *testing.T) {
 	t.Parallel()
 	unit := packaged(t, "cutroom.service")
 	for _, line := range []string{
@@ -36,7 +35,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 			t.Errorf("the unit has no %s", line)
 		}
 	}
-	// Each of these would prevent the sandbox from being set up.
+	// Each of these settings would prevent the sandbox from being set up.
 	for _, setting := range []string{"ProtectKernelTunables=", "ProtectProc=", "ProcSubset=", "PrivateUsers="} {
 		if strings.Contains(unit, "\n"+setting) {
 			t.Errorf("the unit has %s", setting)
@@ -44,7 +43,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		t.Log("there is no systemd here, which would check the rest")
+		t.Log("systemd, which checks the rest, is not installed")
 		return
 	}
 	path := filepath.Join(t.TempDir(), "cutroom.service")
@@ -61,8 +60,8 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	}
 }
 
-// The file for launchd says the same.
-func TestTheFileOfLaunchd(t *testing.T) {
+// The launchd file has the same settings.
+func TestLaunchdFileMatchesTheUnit(t *testing.T) {
 	values := properties(t, packaged(t, "com.cutroom.server.plist"))
 	for key, want := range map[string]string{
 		"Label": "com.cutroom.server", "ProgramArguments": "/usr/local/bin/cutroom dev", "UserName": "_cutroom",
@@ -76,8 +75,8 @@ func TestTheFileOfLaunchd(t *testing.T) {
 	}
 }
 
-// properties returns the values of a property list by key, including nested dictionaries. It joins the
-// texts of an array.
+// properties returns the values of a property list by key, including nested dictionaries. It joins
+// the strings of an array.
 func properties(t *testing.T, list string) map[string]string {
 	t.Helper()
 	values, key := map[string]string{}, ""

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestWrongSettings: a wrong setting stops the start with one line that names the setting
-// and says why.
-func TestWrongSettings(t *testing.T) {
+// A server with an invalid setting does not start, and prints one line that names the setting and
+// the reason.
+func TestInvalidSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	write := func(name, content string) string {
@@ -32,7 +32,7 @@ func TestWrongSettings(t *testing.T) {
 
 	for _, c := range []struct {
 		name, setting string
-		// says lists the texts that the line must contain in addition to the setting's name.
+		// says lists texts that the line must contain in addition to the setting's name.
 		says []string
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
@@ -89,8 +89,8 @@ func TestWrongSettings(t *testing.T) {
 	}
 }
 
-// TestFlags: every setting is a flag too, which wins over the environment.
-func TestFlags(t *testing.T) {
+// Every setting has a flag, which overrides the environment.
+func TestFlagsOverrideTheEnvironment(t *testing.T) {
 	help, err := program.Run(bounded(t), nil, "dev", "--help")
 	if err != nil || help.ExitCode != 0 || help.Stderr != "" {
 		t.Fatalf("%+v, %v", help, err)
@@ -111,7 +111,7 @@ func TestFlags(t *testing.T) {
 	}
 	for _, address := range []string{`--addr="127.0.0.1:8080"`, `--inference-addr="127.0.0.1:8081"`} {
 		if !strings.Contains(help.Stdout, address) {
-			t.Errorf("other machines reach a server without that setting: %s is missing in\n%s", address, help.Stdout)
+			t.Errorf("the default must be local: %s is missing in\n%s", address, help.Stdout)
 		}
 	}
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + t.TempDir(), "CUTROOM_WORKERS=1"}, "dev",
@@ -121,8 +121,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A server reports whether other machines can reach it, and then warns of a key that can be guessed.
-func TestWhoReachesTheServer(t *testing.T) {
+// A server reports whether other machines can reach it, and then warns of a weak key.
+func TestServerReportsItsReach(t *testing.T) {
 	const strong = "ck_Zx81kQpR40sTnVb7mLw2"
 	for name, c := range map[string]struct {
 		settings   []string
@@ -142,14 +142,14 @@ func TestWhoReachesTheServer(t *testing.T) {
 				t.Errorf("it says\n%s", server.Printed())
 			}
 			if warned := strings.Contains(server.Log(), "CUTROOM_DEV_KEY can be guessed"); warned != c.warn {
-				t.Errorf("it warns: %t, want %t\n%s", warned, c.warn, server.Log())
+				t.Errorf("warned = %t, want %t\n%s", warned, c.warn, server.Log())
 			}
 		})
 	}
 }
 
-// The console calls the gateway by the public URL, because a proxy may be in front of it.
-func TestTheConsoleBehindAProxy(t *testing.T) {
+// The console calls the gateway with the public URL, because a proxy may be in front of it.
+func TestConsoleUsesThePublicURL(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")
 	answer, err := server.Client().Get(bounded(t), "/console/config.json")
@@ -162,8 +162,8 @@ func TestTheConsoleBehindAProxy(t *testing.T) {
 	}
 }
 
-// refused checks that the start ends, with exit code 2 for an invalid setting and 1 otherwise, and one
-// line on stderr that contains all the texts.
+// refused checks that the server does not start: it exits with code 2 for an invalid setting,
+// otherwise with 1, and prints one line on stderr that contains all the texts.
 func refused(t *testing.T, settings []string, says ...string) {
 	t.Helper()
 	ended, err := program.Run(bounded(t), settings, "dev")
@@ -176,7 +176,7 @@ func refused(t *testing.T, settings []string, says ...string) {
 	}
 	for _, word := range says {
 		if !strings.Contains(ended.Stderr, word) {
-			t.Errorf("%q does not say %q", ended.Stderr, word)
+			t.Errorf("%q does not contain %q", ended.Stderr, word)
 		}
 	}
 }
@@ -190,15 +190,14 @@ func defaultCatalog(t *testing.T) []byte {
 	return catalog
 }
 
-// TestFFmpegIsMissing: the start names the missing program and how to install it.
-func TestFFmpegIsMissing(t *testing.T) {
+// The error names the missing program and how to install it.
+func TestMissingFFmpegIsNamed(t *testing.T) {
 	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + t.TempDir(), "PATH=" + t.TempDir()}, "PATH",
 		"install")
 }
 
-// TestOneServerPerFolder: a second server on the folder of a running one is refused, and
-// does not disturb it.
-func TestOneServerPerFolder(t *testing.T) {
+// A second server on the folder of a running one does not start, and does not disturb the first.
+func TestSecondServerIsRejected(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
 	client := start(t, data).Client()
@@ -213,8 +212,8 @@ func TestOneServerPerFolder(t *testing.T) {
 	}
 }
 
-// TestAnotherFamily serves the same models under another name, by one setting.
-func TestAnotherFamily(t *testing.T) {
+// One setting serves the same models under another family name.
+func TestFamilyIsConfigurable(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_FAMILY=acme").Client()
@@ -236,8 +235,8 @@ func TestAnotherFamily(t *testing.T) {
 	}
 }
 
-// TestTheWelcomeWorks runs the curl lines that the server prints, unchanged.
-func TestTheWelcomeWorks(t *testing.T) {
+// This runs the curl commands that the server prints, unchanged.
+func TestWelcomeCommandsWork(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	server := start(t, t.TempDir())
@@ -267,7 +266,7 @@ func TestTheWelcomeWorks(t *testing.T) {
 	_, id, found := strings.Cut(paste(lines[1], ""), `"job_id":"`)
 	id, _, _ = strings.Cut(id, `"`)
 	if !found || !strings.HasPrefix(id, "job_") {
-		t.Fatalf("no job id in the answer: %q", id)
+		t.Fatalf("no job id in the response: %q", id)
 	}
 	if state := paste(lines[2], id); !strings.Contains(state, id) || !strings.Contains(state, `"progress"`) {
 		t.Errorf("the third line gave %s", state)
@@ -284,5 +283,5 @@ func TestTheWelcomeWorks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	checkVideo(t, content, video{64, 36, 20, 4, true}) // of the size that the tests' servers have
+	checkVideo(t, content, video{64, 36, 20, 4, true}) // the size of results on the tests' servers
 }

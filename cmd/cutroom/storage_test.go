@@ -28,8 +28,8 @@ type vault struct {
 	content map[string][]byte
 }
 
-// newVault stores files, and leaves the folder as a killed server does. It calls early
-// before the last uploads.
+// newVault stores files and leaves the folder like a killed server. It calls early before the last
+// uploads.
 func newVault(t *testing.T, early func(v *vault)) *vault {
 	t.Helper()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
@@ -80,7 +80,7 @@ func (v *vault) copyOfDatabase() string {
 	return folder
 }
 
-// putBack replaces the database by a copy, and removes its other files.
+// putBack replaces the database with a copy and removes its other files.
 func (v *vault) putBack(folder string) {
 	v.t.Helper()
 	v.lose("", "-wal", "-shm")
@@ -117,18 +117,18 @@ func (v *vault) bytesBelow(folder string) map[string]bool {
 	return all
 }
 
-// wantAllBytes checks that the bytes of every acknowledged upload exist somewhere.
+// wantAllBytes checks that the bytes of every acknowledged upload exist.
 func (v *vault) wantAllBytes(when string) {
 	v.t.Helper()
 	have := v.bytes()
 	for id, content := range v.content {
 		if !have[string(content)] {
-			v.t.Errorf("%s: the bytes of %s are gone", when, id)
+			v.t.Errorf("%s: the bytes of %s are missing", when, id)
 		}
 	}
 }
 
-// wantAll checks that every file is known, and that requests find its bytes.
+// wantAll checks that every file has a record and can be read.
 func (v *vault) wantAll(client *servertest.Client) {
 	v.t.Helper()
 	have := v.bytesBelow("blobs/files")
@@ -136,12 +136,12 @@ func (v *vault) wantAll(client *servertest.Client) {
 		var f storedFile
 		call(v.t, client, http.MethodGet, "/v1/files/"+id, nil, "", &f)
 		if f.MD5 != fmt.Sprintf("%x", md5.Sum(content)) || !have[string(content)] {
-			v.t.Errorf("%s: the record is %+v, and its bytes are there: %t", id, f, have[string(content)])
+			v.t.Errorf("%s: the record is %+v, and its bytes exist: %t", id, f, have[string(content)])
 		}
 	}
 }
 
-// refused checks that the start is refused for a reason, and changes nothing.
+// refused checks that the server does not start for the reason, and changes nothing.
 func (v *vault) refused(reason string) {
 	v.t.Helper()
 	before := v.bytes()
@@ -152,23 +152,23 @@ func (v *vault) refused(reason string) {
 	v.t.Cleanup(server.Kill)
 	err = server.Ready(bounded(v.t))
 	if err == nil {
-		v.t.Fatal("the server has started")
+		v.t.Fatal("the server started")
 	}
 	code := "exit code 1"
 	if strings.Contains(reason, "damaged") {
-		code = "exit code 8" // which the service of systemd does not start again
+		code = "exit code 8" // with this code the systemd service is not restarted
 	}
 	for _, words := range []string{
 		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", code,
 	} {
 		if !strings.Contains(err.Error(), words) {
-			v.t.Errorf("it ended with\n%v\nwhich does not say %q", err, words)
+			v.t.Errorf("it ended with\n%v\nwhich does not contain %q", err, words)
 		}
 	}
 	if after := v.bytes(); len(after) != len(before) {
-		v.t.Errorf("of %d blobs %d are left", len(before), len(after))
+		v.t.Errorf("%d blobs became %d", len(before), len(after))
 	}
-	// The command that makes keys does not make another database either.
+	// The command that creates keys does not create another database either.
 	if reason == "missing or empty" {
 		ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data}, "keys", "create", "--account", "acme")
 		if err != nil || ended.ExitCode == 0 {
@@ -177,7 +177,7 @@ func (v *vault) refused(reason string) {
 	}
 }
 
-// doctor runs doctor with the arguments, and checks that it succeeds.
+// doctor runs doctor with the arguments and checks that it succeeds.
 func (v *vault) doctor(arguments ...string) string {
 	v.t.Helper()
 	ended, err := program.Run(bounded(v.t), []string{"CUTROOM_DATA=" + v.data},
@@ -188,10 +188,10 @@ func (v *vault) doctor(arguments ...string) string {
 	return ended.Stdout
 }
 
-// TestLostDatabases: a database that is missing, empty, cut off or older than the
-// files refuses the start, which changes nothing; repaired, the server starts, and
-// no byte of an acknowledged upload is gone, whatever the database knows.
-func TestLostDatabases(t *testing.T) {
+// The server does not start with a database that is missing, empty, truncated or older than the
+// files, and changes nothing. After a repair it starts. No byte of an acknowledged upload is lost,
+// even if the database has no record of it.
+func TestLostDatabasesStopTheStart(t *testing.T) {
 	t.Parallel()
 	var older string
 	whole := newVault(t, func(v *vault) { older = v.copyOfDatabase() })
@@ -232,10 +232,10 @@ func TestLostDatabases(t *testing.T) {
 			server := start(t, v.data)
 			v.wantAllBytes("started")
 			stop(t, server)
-			if told := v.doctor(); !strings.Contains(told, "set aside on") {
-				t.Errorf("the unknown files are not listed:\n%s", told)
+			if printed := v.doctor(); !strings.Contains(printed, "set aside on") {
+				t.Errorf("the unknown files are not listed:\n%s", printed)
 			}
-			// The newest database is restored: all files are found again.
+			// The newest database is restored, and all files exist again.
 			v.putBack(newest)
 			server, err := program.Launch(v.data)
 			if err != nil {
@@ -243,7 +243,7 @@ func TestLostDatabases(t *testing.T) {
 			}
 			if err := server.Ready(bounded(t)); err != nil {
 				server.Kill()
-				v.doctor() // it differs from the repaired one
+				v.doctor() // it differs from the repaired database
 				server = start(t, v.data)
 			}
 			endWith(t, server)
@@ -255,8 +255,7 @@ func TestLostDatabases(t *testing.T) {
 	}
 }
 
-// TestUnknownFilesAreAdoptedOrDropped: a blob without a record is listed, becomes a file of an account,
-// or is deleted.
+// A blob without a record is listed, and can be adopted as a file of an account or deleted.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
@@ -284,15 +283,15 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 			t.Errorf("%v: %+v, %v", wrong, ended, err)
 		}
 	}
-	if told := v.doctor(); !strings.Contains(told, "3 files") || !strings.Contains(told, "--adopt ACCOUNT") {
-		t.Errorf("a repair does not list the options:\n%s", told)
+	if printed := v.doctor(); !strings.Contains(printed, "3 files") || !strings.Contains(printed, "--adopt ACCOUNT") {
+		t.Errorf("a repair does not list the options:\n%s", printed)
 	}
-	told := v.doctor("--adopt", "dev", "--only", "files/file_one")
-	_, rest, _ := strings.Cut(told, "now the file ")
+	printed := v.doctor("--adopt", "dev", "--only", "files/file_one")
+	_, rest, _ := strings.Cut(printed, "now the file ")
 	id, _, _ := strings.Cut(rest, " ")
-	if told := v.doctor("--drop", "--only", "jobs/job_x/data"); !strings.Contains(told, "deleted") ||
-		!strings.Contains(told, "files/file_two") {
-		t.Errorf("told\n%s", told)
+	if printed := v.doctor("--drop", "--only", "jobs/job_x/data"); !strings.Contains(printed, "deleted") ||
+		!strings.Contains(printed, "files/file_two") {
+		t.Errorf("printed\n%s", printed)
 	}
 	server = start(t, v.data)
 	v.content[id] = fixtures.tiny
@@ -303,9 +302,9 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	}
 }
 
-// A database that was saved in part may count more or fewer bytes of an account than its rows
-// have. A repair counts them again.
-func TestRepairCountsStorageAgain(t *testing.T) {
+// A partly saved database may count more or fewer bytes of an account than its rows have. A repair
+// counts them again.
+func TestRepairRecountsStorage(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
 	database, err := sql.Open("sqlite", v.path(""))
@@ -334,7 +333,7 @@ func TestRepairCountsStorageAgain(t *testing.T) {
 	}
 }
 
-// Files that root makes in the folder of a server with its own user belong to that user.
+// Files that root creates in the folder of a server with its own user belong to that user.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 	t.Parallel()
 	if os.Geteuid() != 0 {
@@ -371,13 +370,12 @@ func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(elsewhere); err != nil || info.Sys().(*syscall.Stat_t).Uid != 0 {
-		t.Errorf("a file that a link leads to was given away: %v", err)
+		t.Errorf("the target of a link changed its owner: %v", err)
 	}
 }
 
-// TestMissingFilesAreTold: files that the database knows and that are not there
-// are counted in the log.
-func TestMissingFilesAreTold(t *testing.T) {
+// The log reports the number of files in the database that do not exist.
+func TestMissingFilesAreLogged(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
 	if err := os.RemoveAll(filepath.Join(v.data, "blobs", "files")); err != nil {
@@ -387,8 +385,8 @@ func TestMissingFilesAreTold(t *testing.T) {
 	eventually(t, "the log reports missing files", func() bool { return strings.Contains(server.Log(), "blobs=20") })
 }
 
-// A backup of a database that is damaged deep within fails and leaves the last good one.
-func TestBackupKeepsTheLastGoodOne(t *testing.T) {
+// A backup of a damaged database fails and leaves the last good backup.
+func TestFailedBackupKeepsTheLastOne(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
 	if err := filled.Write(t.Context(), v.path(""), filled.Files{
@@ -416,7 +414,7 @@ func TestBackupKeepsTheLastGoodOne(t *testing.T) {
 	}
 }
 
-// wipe overwrites some pages in the midst of the database, whose log has to be empty.
+// wipe overwrites some pages in the middle of the database, whose log must be empty.
 func (v *vault) wipe() {
 	v.t.Helper()
 	file, err := os.OpenFile(v.path(""), os.O_RDWR, 0)
@@ -435,7 +433,7 @@ func (v *vault) wipe() {
 	}
 }
 
-// A server locks the blobs that it makes at its first start.
+// A server locks the blob folder that it creates at its first start.
 func TestServerLocksItsNewBlobs(t *testing.T) {
 	t.Parallel()
 	first, second := t.TempDir(), t.TempDir()

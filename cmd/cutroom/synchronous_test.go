@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// A prompt is expanded by the chat model that is set, and the job shows it.
-func TestPromptsAreExpandedByAModel(t *testing.T) {
+// The configured chat model expands a prompt, and the job shows the expanded prompt.
+func TestChatModelExpandsPrompts(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	const expanded = "A loose watercolor of a bay at dusk."
@@ -44,9 +44,9 @@ func TestPromptsAreExpandedByAModel(t *testing.T) {
 	select {
 	case got := <-asked:
 		if got != "/v1/chat/completions Bearer secret" {
-			t.Errorf("the model was asked by %q", got)
+			t.Errorf("the model got the request %q", got)
 		}
 	case <-time.After(patience.Max):
-		t.Error("the model was not asked")
+		t.Error("the model got no request")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// secureServer is a model server with TLS. It reports the protocol and the key of a call. A stream
-// lasts until its caller leaves, which it reports to left.
+// secureServer is a model server with TLS. It reports the protocol and the key of a request. A
+// stream lasts until the client disconnects, which it reports to left.
 func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan bool) {
 	left = make(chan bool, 1)
 	server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -39,18 +39,18 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 	return server, left
 }
 
-// Model servers are also called by TLS, with HTTP/2 if they support it. A server that cannot prove its
-// name gets no request.
+// Model servers are also called over TLS, with HTTP/2 if they support it. A server with an
+// untrusted certificate gets no request.
 //
-// Only on Linux a variable names the trusted certificates.
-func TestUpstreamsByTLS(t *testing.T) {
+// Only on Linux an environment variable sets the trusted certificates.
+func TestUpstreamsUseTLS(t *testing.T) {
 	t.Parallel()
 	rows, lefts := "", map[string]chan bool{}
 	var certificate []byte
 	for name, http2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {
 		upstream, left := secureServer(t, http2)
 		lefts[name] = left
-		// All servers of httptest have the same one, for 127.0.0.1.
+		// All servers of httptest have the same certificate, for 127.0.0.1.
 		certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: upstream.Certificate().Raw})
 		rows += upstreamRow(name, upstream.URL, `, secret: "env:UPSTREAM_KEY"`)
 		if http2 {
@@ -87,7 +87,7 @@ func TestUpstreamsByTLS(t *testing.T) {
 		select {
 		case <-left:
 		case <-bounded(t).Done():
-			t.Errorf("%s: the upstream did not notice that the caller left", name)
+			t.Errorf("%s: the upstream did not notice that the client disconnected", name)
 		}
 	}
 	answer, err := call(bounded(t), http.MethodPost, "/v1/chat/completions",

@@ -31,49 +31,47 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keepVersion names a version whose fixture is made; the program of that version is the
-// one of -program. CONTRIBUTING.md says when.
+// keepVersion names a version whose fixture is to be made with the program of that version,
+// -program. See CONTRIBUTING.md.
 var (
 	keepVersion = flag.String("keep-version", "", "make the fixture of this version")
 	oldProgram  = flag.String("program", "", "path of the program of that version, without it this one's")
 	keepCatalog = flag.String("catalog", "", "path of a catalog that it reads, with small results")
 )
 
-// versionsFolder has a fixture of each version. NAME.tar.gz is the data folder of a killed server, and
-// NAME.json describes its contents.
+// versionsFolder has a fixture for each version. NAME.tar.gz is the data folder of a killed server,
+// and NAME.json describes its contents.
 var versionsFolder = filepath.Join("testdata", "versions")
 
-// version describes a fixture.
 type version struct {
-	// Schema is the version of its database. MadeAt is when it was made.
+	// Schema is the version of the database. MadeAt is the time at which the fixture was made.
 	Schema int       `json:"schema"`
 	MadeAt time.Time `json:"made_at"`
 	// Key is a permanent key of a separate account.
 	Key string `json:"key"`
-	// Files, Ended are the SHA-256 of files and of results of jobs, by their ids. Open
-	// are jobs that had not ended.
+	// Files and Ended hold the SHA-256 of files and of job results, by id. Open lists jobs that had
+	// not ended.
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
-	// Completions is how many completions were asked for, and sessions were open. Calls of
+	// Completions is the number of completions, and of sessions that were opened. Requests of
 	// batches do not count.
 	Completions int `json:"completions"`
-	// More is the additional part of fixtures since v0.1.0.
+	// More describes the data that fixtures have since v0.1.0.
 	More *versionMore `json:"more,omitempty"`
 }
 
-// versionMore describes the rest of a fixture.
 type versionMore struct {
 	// Budget is the account's monthly budget for jobs.
 	Budget int `json:"budget"`
-	// Batch is an unfinished batch with the given number of calls.
+	// Batch is an unfinished batch with the given number of requests.
 	Batch      string `json:"batch"`
 	BatchCalls int    `json:"batch_calls"`
-	// SessionSeconds is how long sessions were open, by the usage.
+	// SessionSeconds is the session time in the usage.
 	SessionSeconds int `json:"session_seconds"`
-	// Told is a job whose webhook delivery failed and is due for another attempt.
-	Told string `json:"told"`
-	// Announced is an upload that was announced and has not come, with its bytes.
+	// Notified is a job whose webhook delivery failed and is due for another attempt.
+	Notified string `json:"told"`
+	// Announced is an announced upload that has not arrived, with its bytes.
 	Announced string `json:"announced"`
 	Content   string `json:"content"`
 }
@@ -83,7 +81,7 @@ func digestOf(content []byte) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// ask calls the server's gateway with a key, and reads its answer into a value.
+// ask calls the server's gateway with a key, and decodes the response into a value.
 func ask(t *testing.T, server *servertest.Server, key, method, path, body string, into any) {
 	t.Helper()
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -94,15 +92,14 @@ func ask(t *testing.T, server *servertest.Server, key, method, path, body string
 	}
 }
 
-// requests returns how many completions a server has counted on the day when the fixture
-// was made.
+// requests returns the server's count of completions on the day on which the fixture was made.
 func (v version) requests(t *testing.T, server *servertest.Server) int {
 	t.Helper()
 	requests, _ := v.used(t, server)
 	return requests
 }
 
-// used returns the count of requests, and the seconds of open sessions on that day.
+// used returns the request count and the session seconds of that day.
 func (v version) used(t *testing.T, server *servertest.Server) (requests, sessionSeconds int) {
 	t.Helper()
 	day := v.MadeAt.UTC().Format(time.DateOnly)
@@ -121,9 +118,9 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 	return requests, sessionSeconds
 }
 
-// A data folder of each earlier version opens in this one: keys work, files and results are unchanged,
-// usage is counted, and unfinished jobs complete.
-func TestEarlierVersions(t *testing.T) {
+// A data folder of each earlier version opens in this version: keys work, files and results are
+// unchanged, usage is counted, and unfinished jobs complete.
+func TestEarlierVersionsCanBeOpened(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
@@ -138,8 +135,8 @@ func TestEarlierVersions(t *testing.T) {
 	}
 }
 
-// fastBatches is a setting without limits on calls per minute, which would delay the end of a
-// fixture's batch by minutes.
+// fastBatches is a setting without limits on requests per minute, which would delay a fixture's
+// batch by minutes.
 func fastBatches(t *testing.T) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "tiers.yaml")
@@ -150,7 +147,7 @@ func fastBatches(t *testing.T) string {
 	return "CUTROOM_TIERS=" + name
 }
 
-// want fails unless all that the fixture has is there.
+// want fails the test unless all data of the fixture exists.
 func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	t.Helper()
 	ctx := steps(t)
@@ -165,10 +162,10 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	for _, f := range listed.Files {
 		digest, known := v.Files[f.ID]
 		if !known && v.More != nil {
-			continue // the answers of the batch, which may have ended by now
+			continue // results of the batch, which may have ended by now
 		}
 		if !kept[digest] {
-			t.Errorf("the bytes of the file %s are gone", f.ID)
+			t.Errorf("the bytes of the file %s are missing", f.ID)
 		}
 		found++
 	}
@@ -195,7 +192,7 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	}
 }
 
-// want fails unless the rest of the fixture is present and continues.
+// want fails the test unless the additional data exists and its work continues.
 func (m versionMore) want(t *testing.T, data string, server *servertest.Server, v version) {
 	t.Helper()
 	ctx := steps(t)
@@ -210,9 +207,9 @@ func (m versionMore) want(t *testing.T, data string, server *servertest.Server, 
 	var deliveries struct {
 		Deliveries []struct{} `json:"deliveries"`
 	}
-	call(t, client, http.MethodGet, "/v1/jobs/"+m.Told+"/deliveries", nil, "", &deliveries)
+	call(t, client, http.MethodGet, "/v1/jobs/"+m.Notified+"/deliveries", nil, "", &deliveries)
 	if len(deliveries.Deliveries) == 0 {
-		t.Errorf("the attempts at the webhook of %s are gone", m.Told)
+		t.Errorf("the webhook attempts of %s are missing", m.Notified)
 	}
 	eventually(t, "the batch ends", func() bool {
 		var batch struct {
@@ -228,16 +225,15 @@ func (m versionMore) want(t *testing.T, data string, server *servertest.Server, 
 	m.wantAnnounced(t, data, server, client)
 }
 
-// wantAnnounced fails unless the bytes of the announced upload are taken.
+// wantAnnounced fails the test unless the server accepts the bytes of the announced upload.
 func (m versionMore) wantAnnounced(
 	t *testing.T, data string, server *servertest.Server, client *servertest.Client,
 ) {
 	t.Helper()
 	if answer, err := client.Get(bounded(t), "/v1/files/"+m.Announced); err != nil || answer.Status != http.StatusNotFound {
-		t.Errorf("before its bytes come the file is there: %d, %v", answer.Status, err)
+		t.Errorf("the file exists before its bytes arrive: %d, %v", answer.Status, err)
 	}
-	// The URL that the client got has expired; the announcement has not, as its times are
-	// shifted.
+	// The client's URL has expired. The announcement has not, because its times are shifted.
 	secret, err := os.ReadFile(filepath.Join(data, "secret"))
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +252,7 @@ func (m versionMore) wantAnnounced(
 	call(t, client, http.MethodGet, "/v1/files/"+m.Announced, nil, "", &found)
 }
 
-// keepMore makes the rest of a fixture; the batch comes last.
+// keepMore makes the additional data of a fixture, ending with the batch.
 func (v *version) keepMore(t *testing.T, server *servertest.Server, old servertest.Program, data string) {
 	t.Helper()
 	ctx, client := steps(t), &servertest.Client{URL: server.URL(), Key: v.Key}
@@ -284,7 +280,7 @@ func (v *version) keepMore(t *testing.T, server *servertest.Server, old serverte
 	if err != nil {
 		t.Fatal(err)
 	}
-	more.Told = job.ID
+	more.Notified = job.ID
 	eventually(t, "an attempt was made", func() bool {
 		answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/deliveries")
 		return err == nil && strings.Contains(string(answer.Body), `"at"`)
@@ -298,7 +294,6 @@ func (v *version) keepMore(t *testing.T, server *servertest.Server, old serverte
 	v.More = more
 }
 
-// keepBatch makes a batch.
 func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (id string) {
 	t.Helper()
 	var lines strings.Builder
@@ -322,9 +317,9 @@ func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (
 	return made.ID
 }
 
-// A backup that was made of an earlier version's folder is restored, and a newer version's backup or
-// data folder is refused, with an error that names the newer version.
-func TestNewerVersion(t *testing.T) {
+// A backup from an earlier version is restored. A backup or data folder of a newer version is
+// rejected with an error that names the newer version.
+func TestNewerVersionIsRejected(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
@@ -349,9 +344,9 @@ func TestNewerVersion(t *testing.T) {
 	err = server.Ready(bounded(t))
 	server.Kill()
 	if err == nil || !strings.Contains(err.Error(), "version 9999, which is newer than version") {
-		t.Errorf("a newer folder is served: %v", err)
+		t.Errorf("the server started on a newer folder: %v", err)
 	}
-	// So is a backup that such a version made.
+	// A backup of a newer version is rejected too.
 	makeNewer(t, kept)
 	for _, args := range [][]string{
 		{"backup", kept + "2", "--data", into}, {"keys", "list", "--data", into}, {"restore", kept, "--data", t.TempDir()},
@@ -363,7 +358,6 @@ func TestNewerVersion(t *testing.T) {
 	}
 }
 
-// change changes a database.
 func change(t *testing.T, path string, do func(db *sql.DB) error) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
@@ -376,7 +370,7 @@ func change(t *testing.T, path string, do func(db *sql.DB) error) {
 	}
 }
 
-// makeNewer makes a backup into one that a newer version made.
+// makeNewer turns a backup into one of a newer version.
 func makeNewer(t *testing.T, kept string) {
 	t.Helper()
 	path := filepath.Join(kept, "manifest.json")
@@ -403,13 +397,13 @@ func makeNewer(t *testing.T, kept string) {
 	}
 }
 
-// setNewer makes a database one of a newer version.
+// setNewer sets the version of a database to a newer one.
 func setNewer(db *sql.DB) error {
 	_, err := db.Exec("pragma user_version = 9999")
 	return err
 }
 
-// unpacked unpacks a fixture, as if it had just been made.
+// unpacked unpacks a fixture as if it had just been made.
 func unpacked(t *testing.T, name string) (data string, v version) {
 	t.Helper()
 	facts, err := os.ReadFile(name + ".json")
@@ -452,8 +446,8 @@ func unpacked(t *testing.T, name string) (data string, v version) {
 	return data, v
 }
 
-// shift adds a duration to all times near one that a database of any version has. They
-// are milliseconds in integers. Nothing may change the audit log.
+// shift adds a duration to all times near one that a database of any version has. They are integers
+// in milliseconds. The audit log may not change.
 func shift(ctx context.Context, db *sql.DB, near time.Time, by time.Duration) error {
 	columns, err := texts(ctx, db, `select 'update "' || m.name || '" set "' || c.name || '" = "' || c.name || '" + ?1
 		where "' || c.name || '" between ?2 and ?3' from sqlite_schema m, pragma_table_info(m.name) c
@@ -471,7 +465,7 @@ func shift(ctx context.Context, db *sql.DB, near time.Time, by time.Duration) er
 	return nil
 }
 
-// texts returns the texts that a query finds.
+// texts returns the strings that a query selects.
 func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 	rows, err := db.QueryContext(ctx, query)
 	if err != nil {
@@ -489,10 +483,10 @@ func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
 	return found, rows.Err()
 }
 
-// It makes the fixture of a version: a server of its program is used and killed.
+// This makes the fixture of a version: it uses and kills a server of that version's program.
 func TestKeepVersion(t *testing.T) {
 	if *keepVersion == "" {
-		t.Skip("no version is named by -keep-version")
+		t.Skip("-keep-version names no version")
 	}
 	old, settings := program, []string{
 		"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + cmp.Or(*keepCatalog, smallResults), "CUTROOM_WEBHOOK_ALLOW=127.0.0.1",
@@ -558,7 +552,6 @@ func TestKeepVersion(t *testing.T) {
 	v.pack(t, data)
 }
 
-// pack writes the fixture.
 func (v version) pack(t *testing.T, data string) {
 	t.Helper()
 	var packed bytes.Buffer

@@ -15,25 +15,26 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// told is a message at its receiver.
-type told struct {
+// delivered is a webhook message at its receiver.
+type delivered struct {
 	Secret  string            `json:"secret"`
 	Headers map[string]string `json:"headers"`
 	Body    string            `json:"body"`
 }
 
-// Receivers get messages of a job's end and of the budget that it uses up, although the server dies
-// during delivery. They verify the messages with the Standard Webhooks library.
-func TestWebhooksSurviveTheServer(t *testing.T) {
+// Receivers get messages about a job's end and its used-up budget, even if the server dies during
+// delivery. They verify the messages with the Standard Webhooks library.
+func TestWebhooksSurviveKill(t *testing.T) {
 	t.Parallel()
 	ctx, data := steps(t), t.TempDir()
-	// The receiver does not answer until the server is dead: it gets a first message, or more if a job
-	// takes longer than the timeout.
-	messages, dead := map[string]chan told{"/hook": make(chan told, 10), "/budget": make(chan told, 10)}, make(chan struct{})
+	// The receiver does not respond until the server is dead. It gets a first message, or more if a
+	// job takes longer than the timeout.
+	dead := make(chan struct{})
+	messages := map[string]chan delivered{"/hook": make(chan delivered, 10), "/budget": make(chan delivered, 10)}
 	var counts [2]atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		message := told{Body: string(body), Headers: map[string]string{}}
+		message := delivered{Body: string(body), Headers: map[string]string{}}
 		for name := range r.Header {
 			message.Headers[strings.ToLower(name)] = r.Header.Get(name)
 		}
@@ -72,12 +73,12 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := func(path string) (message told) {
+	next := func(path string) (message delivered) {
 		t.Helper()
 		select {
 		case message = <-messages[path]:
 		case <-ctx.Done():
-			t.Fatalf("no message has come to %s; the job is %v", path, job)
+			t.Fatalf("no message arrived at %s; the job is %v", path, job)
 		}
 		return message
 	}
@@ -133,10 +134,10 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 	if warning.Body != again.Body || warning.Headers["webhook-id"] != again.Headers["webhook-id"] ||
 		!strings.Contains(warning.Body, `"data":{"account":"dev","percent":100,"key":null,"period":"month","unit":"jobs",`+
 			`"currency":null,"limit":1,"used":1,"remaining":0,`) {
-		t.Errorf("warned by %+v, then %+v", warning, again)
+		t.Errorf("warned with %+v, then %+v", warning, again)
 	}
 	if job, budget := counts[0].Load(), counts[1].Load(); job != 1 || budget != 1 {
-		t.Errorf("the receivers took the messages %d and %d times", job, budget)
+		t.Errorf("the receivers accepted the messages %d and %d times", job, budget)
 	}
 
 	answer, err := client.Get(ctx, "/v1/webhooks/secret")
@@ -144,7 +145,7 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 		t.Fatalf("the secret: %v, %s", err, answer.Body)
 	}
 	again.Secret = second.Secret
-	for kind, message := range map[string]told{body.Type: second, "budget.warning": again} {
+	for kind, message := range map[string]delivered{body.Type: second, "budget.warning": again} {
 		input, err := json.Marshal(message)
 		if err != nil {
 			t.Fatal(err)
@@ -152,11 +153,11 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 		verify := exec.CommandContext(ctx, pythonProgram(t, "python"), filepath.Join("testdata", "verify_webhook.py"))
 		verify.Stdin = strings.NewReader(string(input))
 		if out, err := verify.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != kind {
-			t.Errorf("the receiver says %v: %s", err, out)
+			t.Errorf("the receiver failed: %v: %s", err, out)
 		}
 	}
 	if log := server.Log(); strings.Contains(log, "token=1") || strings.Contains(log, second.Secret) {
-		t.Error("the log has the URL, or the secret")
+		t.Error("the log contains the URL or the secret")
 	}
 	stop(t, server)
 }

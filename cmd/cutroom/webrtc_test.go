@@ -20,16 +20,16 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Live video over WebRTC, with LiveKit's own clients for Python and for browsers.
-func TestLiveVideo(t *testing.T) {
+// Live video works over WebRTC, with LiveKit's own clients for Python and for browsers.
+func TestLiveVideoWorksWithLiveKitClients(t *testing.T) {
 	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0")
 	t.Run("python", func(t *testing.T) { testPythonRoom(t, server) })
 	t.Run("browser", func(t *testing.T) { testBrowserRoom(t, server) })
 }
 
-// A server without such a transport says so.
-func TestNoLiveVideo(t *testing.T) {
+// A server without WebRTC reports that it is unavailable.
+func TestDisabledLiveVideoIsReported(t *testing.T) {
 	t.Parallel()
 	ctx := steps(t)
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=off")
@@ -39,7 +39,7 @@ func TestNoLiveVideo(t *testing.T) {
 	expect(t, ctx, control, `{"type":"error","error":"LiveKit transport not allowed on this server"}`)
 	answer, err := http.Get(server.URL() + "/v1/rooms/room_1/rtc/validate")
 	if err != nil || answer.StatusCode != http.StatusNotFound {
-		t.Errorf("a room is answered with %v, %v", answer, err)
+		t.Errorf("the request for a room returned %v, %v", answer, err)
 	}
 }
 
@@ -54,8 +54,8 @@ func say(ctx context.Context, t *testing.T, control *controlConn, text string) {
 type pythonRoom struct {
 	*testing.T
 	lines chan map[string]any
-	// told is the client's last report.
-	told []map[string]any
+	// reports holds the client's reports so far.
+	reports []map[string]any
 }
 
 func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pythonRoom {
@@ -95,16 +95,16 @@ func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pytho
 func (r *pythonRoom) await(what string, condition func(line map[string]any) bool) map[string]any {
 	r.Helper()
 	for line := range r.lines {
-		r.told = append(r.told, line)
+		r.reports = append(r.reports, line)
 		if condition(line) {
 			return line
 		}
 	}
-	r.Fatalf("the client ended before %s; its last report is %v", what, r.told[max(0, len(r.told)-12):])
+	r.Fatalf("the client ended before %s; its last report is %v", what, r.reports[max(0, len(r.reports)-12):])
 	return nil
 }
 
-// chroma is how far the picture of a line is from gray; -1 for another line.
+// chroma returns the colorfulness of the reported picture, or -1 if the line reports no picture.
 func chroma(line map[string]any) float64 {
 	means, ok := line["means"].([]any)
 	if !ok {
@@ -152,7 +152,7 @@ func testPythonRoom(t *testing.T, server *servertest.Server) {
 		t.Error(err)
 	}
 	for _, one := range []*pythonRoom{client, viewer} {
-		one.await("it was told to leave", func(line map[string]any) bool { return line["left"] != nil })
+		one.await("it left on request", func(line map[string]any) bool { return line["left"] != nil })
 	}
 	eventually(t, "the slot is free", func() bool {
 		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")
@@ -160,8 +160,8 @@ func testPythonRoom(t *testing.T, server *servertest.Server) {
 	})
 }
 
-// testBrowserRoom has a canvas edited by a page, which loses its signalling, and
-// watches itself.
+// testBrowserRoom has a page's canvas edited. The page loses its signalling connection and watches
+// itself.
 func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	library, err := os.ReadFile(filepath.Join("..", "..", ".tools", "livevideo", "node_modules", "livekit-client", "dist",
 		"livekit-client.umd.js"))
@@ -215,7 +215,7 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	}
 	page.await("the viewer sees it", `color() === "red"`)
 	page.do(`seen.left = null; control.close()`)
-	page.await("everyone is told to leave", `seen.left !== null && room.state === "disconnected" &&
+	page.await("everyone left on request", `seen.left !== null && room.state === "disconnected" &&
 		viewer.state === "disconnected"`)
 
 	joins := func(server *servertest.Server) {
@@ -232,14 +232,14 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	joins(start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0"))
 }
 
-// killHelpers kills the processes that a server has started.
+// killHelpers kills the child processes of a server.
 func killHelpers(t *testing.T, server int) {
 	t.Helper()
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", server))
 	if err != nil {
 		t.Fatal(err)
 	}
-	// All are found before any is killed, because the server starts a new one at once.
+	// Find all of them before killing any, because the server immediately starts a new one.
 	var helpers []int
 	for _, task := range tasks {
 		pids, _ := os.ReadFile(task) // the thread may have ended

@@ -34,8 +34,8 @@ models:
   - {id: easel-1, kind: image, form: picture, sizes: {720p: 1280x720}, description: Edits images.}
 `
 
-// The welcome names models of the catalog that the server has, and no others.
-func TestTheWelcomeGoesByTheCatalog(t *testing.T) {
+// The welcome names only models that the server's catalog has.
+func TestWelcomeNamesCatalogModels(t *testing.T) {
 	t.Parallel()
 	const example = "Edit the sample clip"
 	for name, c := range map[string]struct {
@@ -62,13 +62,13 @@ func TestTheWelcomeGoesByTheCatalog(t *testing.T) {
 			}
 			said := start(t, t.TempDir(), "CUTROOM_CATALOG="+path).Printed()
 			if strings.Contains(said, "gen-") || strings.Contains(said, "%!") {
-				t.Errorf("it names a model that is not there, or is broken:\n%s", said)
+				t.Errorf("the welcome names a missing or broken model:\n%s", said)
 			}
 			if strings.Contains(said, example) != (c.posts != "") || !strings.Contains(said, c.posts) {
 				t.Errorf("want an example that posts to %q:\n%s", c.posts, said)
 			}
 			if strings.Contains(said, "/v1/chat/completions") {
-				t.Errorf("it shows a chat without a model for it:\n%s", said)
+				t.Errorf("the welcome shows a chat without a chat model:\n%s", said)
 			}
 		})
 	}

@@ -29,7 +29,7 @@ func ran(r *Result) (jobs int) {
 
 // A whole day has scarce workers, a lost zone, a deploy, and messages that come late or twice. Every accepted
 // job ends, and none is completed or billed twice.
-func TestBadDayLosesAndDoublesNothing(t *testing.T) {
+func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 600, Failures: true, Strays: 0.2})
 	r := exact(t, w, err)
@@ -42,7 +42,7 @@ func TestBadDayLosesAndDoublesNothing(t *testing.T) {
 }
 
 // All failures come in the middle of the busiest minutes. Every accepted job ends once.
-func TestBadWindowLosesAndDoublesNothing(t *testing.T) {
+func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{
 		Seed: 7, Jobs: 100_000, Window: 2 * time.Minute, WarmUp: 30 * time.Second, Failures: true, Strays: 0.2,
@@ -57,7 +57,7 @@ func TestBadWindowLosesAndDoublesNothing(t *testing.T) {
 // One worker runs where five are needed, for an hour and a half. Accepted jobs end in time nevertheless:
 // admission does not count workers that do not come, no account has more jobs waiting than its turns with
 // other accounts serve, and no image is accepted whose turn comes too late for its caller.
-func TestScarceWorkersKeepWhatIsAccepted(t *testing.T) {
+func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
 	if err != nil {
@@ -78,7 +78,7 @@ func TestScarceWorkersKeepWhatIsAccepted(t *testing.T) {
 
 // In the busiest seconds of a day with a million jobs, nothing is refused or throttled. No partition uses more
 // than a third of its capacity. If one account has all the jobs, its budget's partition may use more.
-func TestMillionJobsStayCool(t *testing.T) {
+func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 	t.Parallel()
 	for what, most := range map[string]float64{"many accounts": 1.0 / 3, "one account": 1} {
 		t.Run(what, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package clienttest builds the client packages for Python and TypeScript, as make
-// clients does, and uses them against a server on this machine.
+// Package clienttest builds the client packages for Python and TypeScript like make clients, and
+// uses them with a server on this machine.
 package clienttest
 
 import (
@@ -26,7 +26,7 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// root is the repository's root.
+// root returns a path in the repository.
 func root(t *testing.T, path ...string) string {
 	t.Helper()
 	found, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".."}, path...)...))
@@ -39,21 +39,20 @@ func root(t *testing.T, path ...string) string {
 	return found
 }
 
-// workshop is a server, and a folder with the packages.
+// workshop is a server and a folder with the packages.
 type workshop struct {
 	server *servertest.Server
 	folder string
 }
 
-// TestClientPackages builds the packages and uses each.
-func TestClientPackages(t *testing.T) {
+func TestClientPackagesWork(t *testing.T) {
 	server, err := servertest.Program(program).Start(bounded(t), t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Kill)
 	w := workshop{server, t.TempDir()}
-	// The server's own document, so that the packages match it.
+	// The packages are built from the server's own document, so they match it.
 	w.run(t, root(t, "scripts", "clients.sh"), nil, w.folder, server.URL()+"/openapi.json")
 	for _, kept := range []string{"cutroom-0.1.0-py3-none-any.whl", "cutroom-0.1.0.tgz"} {
 		if _, err := os.Stat(filepath.Join(w.folder, kept)); err != nil {
@@ -70,7 +69,7 @@ func TestClientPackages(t *testing.T) {
 	}
 }
 
-// python uses the wheel, as pip installs it.
+// python uses the wheel as pip installs it.
 func python(t *testing.T, w workshop) {
 	bin := root(t, ".tools", "clients", "bin")
 	installed := t.TempDir()
@@ -101,7 +100,7 @@ func python(t *testing.T, w workshop) {
 	w.run(t, filepath.Join(bin, "ruff"), nil, "format", "--check", "--quiet", "--no-cache", root(t, "clients", "python"))
 }
 
-// typeScript uses the packed package, installed by npm.
+// typeScript uses the packed package as npm installs it.
 func typeScript(t *testing.T, w workshop) {
 	folder := t.TempDir()
 	modules := filepath.Join(folder, "node_modules")
@@ -151,7 +150,7 @@ func typeScript(t *testing.T, w workshop) {
 	hasExamples(t, "typescript")
 }
 
-// agent uses the server for agents with the official client for Python.
+// agent uses the MCP server with the official Python client.
 func agent(t *testing.T, w workshop) {
 	folder := t.TempDir()
 	picture, err := os.ReadFile(root(t, "testdata", "reference.jpg"))
@@ -182,18 +181,18 @@ func hasExamples(t *testing.T, name string) {
 		}
 	}
 	if len(examples) < 2 {
-		t.Errorf("there are %d examples", len(examples))
+		t.Errorf("found %d examples", len(examples))
 	}
 }
 
-// hasOneTypeForEachName checks that no model's from_dict has one variable for the model
-// and for a field of it that has a type, which mypy refuses (clients/python/generator.yaml).
+// hasOneTypeForEachName checks that no model's from_dict uses one variable both for the model and
+// for one of its typed fields. mypy rejects that (clients/python/generator.yaml).
 func hasOneTypeForEachName(t *testing.T, models string) {
 	t.Helper()
 	made := regexp.MustCompile(`\n {8}(\w+) = cls\(`)
 	paths, err := filepath.Glob(filepath.Join(models, "*.py"))
 	if err != nil || len(paths) < 20 {
-		t.Fatalf("there are %d models, %v", len(paths), err)
+		t.Fatalf("found %d models, %v", len(paths), err)
 	}
 	for _, path := range paths {
 		text, err := os.ReadFile(path)
@@ -206,12 +205,12 @@ func hasOneTypeForEachName(t *testing.T, models string) {
 		}
 		typed := regexp.MustCompile(`\n {8}` + string(found[1]) + `(: | = \[| = cast\()`)
 		if typed.Match(text) {
-			t.Errorf("%s has a field of the name of its module: give it another in generator.yaml", filepath.Base(path))
+			t.Errorf("%s has a field with the name of its module: rename the field in generator.yaml", filepath.Base(path))
 		}
 	}
 }
 
-// clip returns the path of a video in a folder of the test's own.
+// clip returns the path of a video in a temporary folder.
 func (w workshop) clip(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "clip.mp4")
@@ -223,7 +222,8 @@ func (w workshop) clip(t *testing.T) string {
 	return path
 }
 
-// run runs a program, which must succeed, with the server's address and key, and returns its output.
+// run runs a program with the server's address and key, and returns its output. The test fails if
+// the program does.
 func (w workshop) run(t *testing.T, name string, environment []string, arguments ...string) string {
 	t.Helper()
 	command := exec.CommandContext(bounded(t), name, arguments...)
@@ -238,7 +238,7 @@ func (w workshop) run(t *testing.T, name string, environment []string, arguments
 	return string(out)
 }
 
-// smallCatalog is the catalog with results so small that they take no time.
+// smallCatalog is the catalog with small results, which take almost no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(root(t, "shared", "domain", "catalog", "catalog.yaml"))

@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// trouble is a faulty connection between a client and the server. It refuses the first upload for a
-// second, loses the answer to the first job, rejects the next one as too large, cuts the first stream
-// of events, and sends results from another host, whose first download breaks off.
+// trouble is a faulty connection between a client and the server. It rejects the first upload for a
+// second, loses the response to the first job, rejects the next job as too large, cuts the first
+// stream of events, and serves results from another host, whose first download breaks off.
 type trouble struct {
 	*httptest.Server
 	media *httputil.ReverseProxy
@@ -25,11 +25,11 @@ type trouble struct {
 	storage *httptest.Server
 
 	mu sync.Mutex
-	// met counts the troubles that were met, by their names.
+	// met counts the faults by name.
 	met map[string]int
-	// keys are the Idempotency-Keys of the first job's tries.
+	// keys holds the Idempotency-Keys of the attempts for the first job.
 	keys []string
-	// leaked reports whether the other host was sent a key.
+	// leaked reports whether the other host received a key.
 	leaked bool
 }
 
@@ -67,7 +67,7 @@ func proxy(target *url.URL) *httputil.ReverseProxy {
 	return p
 }
 
-// first reports whether a trouble is met for the first time.
+// first reports whether a fault occurs for the first time.
 func (tr *trouble) first(name string) bool {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
@@ -96,8 +96,8 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// job takes a submission: it loses the first one's answer, lets the second try through, and
-// finds the next too large.
+// job handles submissions. It loses the response to the first, passes the second attempt on, and
+// rejects the next as too large.
 func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	lost := tr.first("lost answer")
 	tr.mu.Lock()
@@ -118,18 +118,18 @@ func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wasOvercome checks that the client met every fault and recovered correctly.
+// wasOvercome checks that the client met every fault and recovered.
 func (tr *trouble) wasOvercome(t *testing.T) {
 	t.Helper()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
 	for _, name := range []string{"refused upload", "lost answer", "too large", "cut events", "cut download"} {
 		if tr.met[name] < 2 {
-			t.Errorf("%s: met %d times, and not again", name, tr.met[name])
+			t.Errorf("%s: met %d times without a retry", name, tr.met[name])
 		}
 	}
 	if len(tr.keys) < 2 || tr.keys[0] == "" || tr.keys[0] != tr.keys[1] {
-		t.Errorf("the tries of one job have the keys %q", tr.keys)
+		t.Errorf("the attempts for one job have the keys %q", tr.keys)
 	}
 	if tr.leaked {
 		t.Error("a key was sent to another host")

@@ -16,8 +16,8 @@ import (
 )
 
 // On a terminal the log has short lines without the usual attributes, and no lines for successful
-// reads; through a pipe it is complete.
-func TestDevForPeople(t *testing.T) {
+// reads. Through a pipe it is complete.
+func TestTerminalLogIsBrief(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
 	server := s.open("dev")
@@ -33,36 +33,36 @@ func TestDevForPeople(t *testing.T) {
 	server.waitFor("msg=request", 1)
 	server.press("\x03")
 	if code := server.wait(); code != 0 {
-		t.Errorf("it ended with %d", code)
+		t.Errorf("exit code %d", code)
 	}
 	_, log, _ := strings.Cut(server.screen.String(), "Press Ctrl-C to stop.")
 	line := regexp.MustCompile(`(?m)^.*msg=request.*$`).FindString(log)
 	want := regexp.MustCompile(
 		`^time=\d\d:\d\d:\d\d msg=request .*method=POST route=/v1/files status=200 .*duration=[\d.]+(µ|m)?s\r$`)
 	if !want.MatchString(line) {
-		t.Errorf("a request's line is %q", line)
+		t.Errorf("the request was logged as %q", line)
 	}
 	if strings.Contains(log, "/v1/realtime/quota") {
 		t.Errorf("a read is logged: %s", log)
 	}
 }
 
-// The default data folder is named relative to the working directory. A server
-// starts there again and again, and every command finds its way into it.
-func TestDevInTheWorkingDirectory(t *testing.T) {
+// The default data folder is relative to the working directory. A server can start there
+// repeatedly, and every command finds the folder.
+func TestDevUsesTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
 	data := filepath.Join(s.folder, ".cutroom")
 	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// In a container the data folder may be all that can be written, and be empty before the
-	// first start.
+	// In a container the data folder may be the only writable folder, and empty before the first
+	// start.
 	signs := func() {
 		t.Helper()
 		told := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
 		if !strings.Contains(told.stdout, "ok    signing") {
-			t.Errorf("where nothing but the data folder can be written doctor says %s", told.stdout)
+			t.Errorf("with only a writable data folder doctor prints %s", told.stdout)
 		}
 	}
 	signs()
@@ -74,11 +74,11 @@ func TestDevInTheWorkingDirectory(t *testing.T) {
 		server.waitFor("Press Ctrl-C to stop.", 1)
 		server.press("\x03")
 		if code := server.wait(); code != 0 {
-			t.Fatalf("the %s start ended with %d", start, code)
+			t.Fatalf("the %s start exited with %d", start, code)
 		}
 	}
 	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is sound") {
-		t.Errorf("doctor says %s", told.stdout)
+		t.Errorf("doctor printed %s", told.stdout)
 	}
 	signs()
 	if left, err := os.ReadDir(filepath.Join(data, "scratch")); err != nil || len(left) > 0 {
@@ -86,13 +86,13 @@ func TestDevInTheWorkingDirectory(t *testing.T) {
 	}
 	s.works("keys", "list")
 	if told := s.works("doctor", "--repair"); strings.Contains(told, "warn") || strings.Contains(told, "fail") {
-		t.Errorf("doctor --repair says %s", told)
+		t.Errorf("doctor --repair printed %s", told)
 	}
 }
 
-// A program that starts a server learns its URL and the file of its key from one line,
-// and never sees the key itself.
-func TestDevForPrograms(t *testing.T) {
+// A program that starts a server reads its URL and the path of its key from one line, and never
+// sees the key itself.
+func TestProgramsReadOneLineFromDev(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
 	server := s.command([]string{"dev", "--json"})
@@ -119,7 +119,7 @@ func TestDevForPrograms(t *testing.T) {
 		t.Fatalf("%q: %v", line, err)
 	}
 	if want := filepath.Join(s.folder, ".cutroom"); told.Data != want || told.KeyFile != filepath.Join(want, "dev-key") {
-		t.Errorf("it says %s", line)
+		t.Errorf("dev printed %s", line)
 	}
 	kept, err := os.ReadFile(told.KeyFile)
 	if err != nil {
@@ -136,6 +136,6 @@ func TestDevForPrograms(t *testing.T) {
 		t.Errorf("it ended with %q, %v, %v", rest, err, waitErr)
 	}
 	if strings.Contains(line, key) {
-		t.Error("it shows the key")
+		t.Error("dev printed the key")
 	}
 }

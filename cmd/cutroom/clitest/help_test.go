@@ -12,9 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden help texts")
 
-// The help of each command matches its golden text. The server's commands are left out, because other
-// tests cover their settings.
-func TestHelp(t *testing.T) {
+// The help of each command matches its golden text. The server's commands are omitted, because
+// other tests cover their settings.
+func TestHelpMatchesGoldenTexts(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
 		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs show", "jobs watch", "jobs cancel", "jobs download",
@@ -47,7 +47,7 @@ func TestHelp(t *testing.T) {
 }
 
 // Without arguments the program lists its commands.
-func TestNothingAsked(t *testing.T) {
+func TestNoArgumentsListCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
 	if got, want := s.works(), s.works("--help"); got != want {
@@ -65,16 +65,16 @@ func TestNothingAsked(t *testing.T) {
 }
 
 // Shells can read the completion scripts, and model names are completed.
-func TestCompletion(t *testing.T) {
+func TestShellsCompleteCommands(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
-	program, err := filepath.EvalSymlinks(program) // as the program sees itself
+	program, err := filepath.EvalSymlinks(program) // the path that the program itself sees
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		if script := s.works("completion", name); !strings.Contains(script, program) {
-			t.Errorf("%s is given %q", name, script)
+			t.Errorf("the script for %s is %q", name, script)
 		}
 	}
 	bash := exec.CommandContext(bounded(t), "bash", "-c", `eval "$1" && complete -p cutroom`, "bash",

@@ -31,8 +31,7 @@ func start(t *testing.T) *servertest.Server {
 	return server
 }
 
-// TestCommands runs every command against a server, in parallel groups.
-func TestCommands(t *testing.T) {
+func TestCommandsWork(t *testing.T) {
 	t.Parallel()
 	server := start(t)
 	here := func(t *testing.T) shell { return at(t, server.URL(), server.InferenceURL()) }
@@ -47,27 +46,27 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// images writes the result of an image edit to each possible place.
+// images writes the result of an image edit to every kind of output.
 func images(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	if path := s.works("image", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref",
 		"look.png"); path != "look-winter.png" {
-		t.Errorf("the result is said to be at %q", path)
+		t.Errorf("the reported path is %q", path)
 	}
 	first := s.read("look-winter.png")
 	if _, err := png.Decode(bytes.NewReader(first)); err != nil {
 		t.Error(err)
 	}
-	// The notice says which parts of the prompt the engine followed.
+	// The notice lists the parts of the prompt that the engine followed.
 	if got := s.run("image", "look.png", "-p", "snow, and add a hat", "--resolution", "480p", "-o", "hat.png"); got.code != 0 ||
 		strings.TrimSpace(got.stdout) != "hat.png" || !strings.Contains(got.stderr, "the preview engine followed: winter\n") ||
 		!strings.Contains(got.stderr, "“add a hat” changed nothing: ") {
-		t.Errorf("an edit that is followed in part: %+v", got)
+		t.Errorf("a partly followed prompt: %+v", got)
 	}
-	// An existing file is not replaced unless asked.
+	// An existing file is replaced only with --force.
 	if got := s.run("image", "look.png", "-p", "winter"); got.code != 1 || !strings.Contains(got.stderr, "--force") ||
 		strings.Count(got.stderr, "\n") != 1 {
-		t.Errorf("a result that is there: %+v", got)
+		t.Errorf("an existing result: %+v", got)
 	}
 	documents := s.documents("edit", "look.png", "-p", "winter", "--resolution", "480p", "--seed", "7", "--ref",
 		"look.png", "-o", "again.png")
@@ -91,7 +90,7 @@ func videos(t *testing.T, s shell) {
 	s.save("clips/day.mp4", clip(t, "0.4"))
 	if path := s.works("edit", "clips/day.mp4", "-m", "gen-2.1", "-p", "film noir",
 		"--no-enhance"); path != "clips/day-film-noir.mp4" {
-		t.Errorf("the result is said to be at %q", path)
+		t.Errorf("the reported path is %q", path)
 	}
 	if video := s.read("clips/day-film-noir.mp4"); !bytes.Contains(video[:16], []byte("ftyp")) {
 		t.Errorf("the result begins with %q", video[:16])
@@ -103,7 +102,7 @@ func videos(t *testing.T, s shell) {
 	s.works("jobs", "cancel", strings.TrimSpace(made.stdout))
 }
 
-// batch edits a folder that contains a file that is not a video.
+// batch edits a folder with a file that is not a video.
 func batch(t *testing.T, s shell) {
 	s.save("in/a.png", picture(t))
 	s.save("in/a.jpg", picture(t))
@@ -131,7 +130,7 @@ func batch(t *testing.T, s shell) {
 	}
 	again := s.run("edit", "in", "-p", "anime", "--resolution", "480p", "-o", "out")
 	if again.code != 1 || strings.Count(again.stdout, "skipped") != 2 {
-		t.Errorf("the same again: %+v", again)
+		t.Errorf("a repeated batch: %+v", again)
 	}
 	if documents := s.documents("edit", "in/a.png", "in/a.jpg", "-p", "anime", "--resolution", "480p", "-o",
 		"out"); len(documents) != 2 || documents[0]["status"] != "skipped" {
@@ -142,7 +141,7 @@ func batch(t *testing.T, s shell) {
 func jobs(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	s.save("long.mp4", clip(t, "60"))
-	// The long job is cancelled while it runs or waits.
+	// Cancel the long job while it runs or waits.
 	long := s.works("edit", "long.mp4", "-m", "gen-vton-3.5", "--detach")
 	if cancelled := s.documents("jobs", "cancel", long)[0]; cancelled["status"] != "failed" ||
 		cancelled["error"].(map[string]any)["code"] != "cancelled" {
@@ -201,7 +200,7 @@ func jobs(t *testing.T, s shell) {
 	}
 }
 
-// remembered finds a job by its prompt, shows, fetches and shares it, and deletes another.
+// remembered finds a job by its prompt, shows, downloads and shares it, and deletes another.
 func remembered(t *testing.T, s shell, id string) {
 	t.Helper()
 	s.save("dune at dawn.png", picture(t))
@@ -223,7 +222,7 @@ func remembered(t *testing.T, s shell, id string) {
 		}
 	}
 	if path := s.works("jobs", "download", gone); path != "dune-at-dawn-pop-art.png" {
-		t.Errorf("the result is said to be at %q", path)
+		t.Errorf("the reported path is %q", path)
 	}
 	answer, err := http.Get(s.works("jobs", "share", gone, "--for", "1h"))
 	if err != nil {
@@ -250,20 +249,20 @@ func files(t *testing.T, s shell) {
 		file["size_bytes"] != float64(len(picture(t))) {
 		t.Errorf("the reference is %v", file)
 	}
-	// An input may be a stored file; the result is named after it.
+	// An input may be a stored file. The result is named after it.
 	if path := s.works("edit", ids[0], "-m", "gen-image-2", "-p", "winter", "--resolution", "480p", "-o",
 		"stored.png"); path != "stored.png" {
-		t.Errorf("the result is said to be at %q", path)
+		t.Errorf("the reported path is %q", path)
 	}
-	// Both words list, whatever the list is of.
+	// Both ls and list work for every kind.
 	if listed := s.works("files", "list"); !strings.Contains(listed, ids[0]) {
-		t.Errorf("files list says\n%s", listed)
+		t.Errorf("files list printed\n%s", listed)
 	}
 	s.works("jobs", "ls")
 	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
 		t.Errorf("the files are\n%s", table)
 	}
-	// Newest first; there may be other files.
+	// Newest first; other files may exist.
 	at := map[any]int{}
 	for i, file := range s.documents("files", "ls") {
 		at[file["id"]] = i + 1
@@ -273,7 +272,7 @@ func files(t *testing.T, s shell) {
 	}
 	if path := s.works("files", "get", ids[0], "-o", "back.png"); path != "back.png" ||
 		!bytes.Equal(s.read("back.png"), picture(t)) {
-		t.Errorf("the file is reported at %q, and its bytes differ from the sent ones", path)
+		t.Errorf("the reported path is %q, or the content differs from the upload", path)
 	}
 	if out := s.works("files", "get", ids[0], "-o", "-"); out+"\n" != string(picture(t)) && out != string(picture(t)) {
 		t.Errorf("stdout has %d bytes", len(out))
@@ -294,7 +293,7 @@ func account(t *testing.T, s shell) {
 	}
 	// A client token has fewer rights.
 	if got := s.with("CUTROOM_API_KEY=" + strings.TrimSpace(made.stdout)).run("token"); got.code != 3 {
-		t.Errorf("a token by a token: %+v", got)
+		t.Errorf("a token from a token: %+v", got)
 	}
 	if secret := s.works("webhook-secret"); !strings.HasPrefix(secret, "whsec_") {
 		t.Errorf("the secret is %q", secret)
@@ -303,7 +302,7 @@ func account(t *testing.T, s shell) {
 	for _, model := range s.documents("models") {
 		names[model["id"]] = model["service"]
 		if model["service"] == "media" && (model["kind"] == nil || model["title"] == nil || model["examples"] == nil) {
-			t.Errorf("a menu would show nothing but an id of %v", model)
+			t.Errorf("a menu would show only the id of %v", model)
 		}
 	}
 	if names["gen-2.5"] != "media" || names["cutroom-echo"] != "inference" {
@@ -317,14 +316,14 @@ func account(t *testing.T, s shell) {
 
 func chat(t *testing.T, s shell) {
 	if said := s.works("chat", "hello", "there"); !strings.Contains(said, "“hello there”") {
-		t.Errorf("it said %q", said)
+		t.Errorf("the model replied %q", said)
 	}
 	if piped := s.feed("from a pipe\n", "chat", "-m", "cutroom-echo"); piped.code != 0 ||
 		!strings.Contains(piped.stdout, "“from a pipe”") {
 		t.Errorf("%+v", piped)
 	}
 	if answer := s.documents("chat", "hello")[0]; answer["object"] != "chat.completion" {
-		t.Errorf("the answer is %v", answer)
+		t.Errorf("the response is %v", answer)
 	}
 	if got := s.run("chat", "hello", "-m", "nobody", "--json"); got.code != 4 ||
 		!strings.Contains(got.stderr, `"code":"model_not_found"`) {
@@ -337,7 +336,7 @@ func chat(t *testing.T, s shell) {
 	}
 }
 
-// bars are shown on a terminal for upload, edit and download.
+// bars checks that a terminal shows progress bars for upload, edit and download.
 func bars(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	opened := s.open("image", "look.png", "-p", "winter", "--resolution", "480p")
@@ -355,17 +354,17 @@ func bars(t *testing.T, s shell) {
 	}
 }
 
-// login keeps a key that works in a profile that only its owner can read.
+// login stores a valid key in a profile that only its owner can read.
 func login(t *testing.T, s shell) {
 	target, gateway := s.setting("CUTROOM_URL"), s.setting("CUTROOM_INFERENCE_URL")
 	user := newShell(t)
 	kept := filepath.Join(user.folder, ".config", "cutroom", "config.yaml")
 	args := []string{"login", "--profile", "work", "--url", target, "--inference-url", gateway}
 	if got := user.feed("ck_not_this_one\n", args...); got.code != 3 {
-		t.Errorf("a key that does not work: %+v", got)
+		t.Errorf("an invalid key: %+v", got)
 	}
 	if _, err := os.Stat(kept); !os.IsNotExist(err) {
-		t.Error("it was kept")
+		t.Error("the invalid key was stored")
 	}
 	if got := user.feed("", args...); got.code != 2 {
 		t.Errorf("no key: %+v", got)
@@ -412,7 +411,7 @@ func doctor(t *testing.T, s shell) {
 		}
 	}
 	if _, err := os.Stat(filepath.Join(s.folder, ".cutroom", "c2pa.pem")); err == nil {
-		t.Error("it kept the identity that it tried")
+		t.Error("doctor kept the identity of its trial")
 	}
 	if got := s.with("CUTROOM_C2PA=auto", "CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_password").run("doctor"); !strings.Contains(got.stdout,
 		"warn  network") {
@@ -426,12 +425,11 @@ func doctor(t *testing.T, s shell) {
 	}
 	for _, line := range []string{"fail  ffmpeg", "fail  signing", "fail  engine", "a Cutroom server listens at", "fail  key", "cutroom login"} {
 		if !strings.Contains(got.stdout, line) {
-			t.Errorf("it does not say %q:\n%s", line, got.stdout)
+			t.Errorf("the output lacks %q:\n%s", line, got.stdout)
 		}
 	}
 }
 
-// setting returns the value of one of the shell's settings.
 func (s shell) setting(name string) string {
 	value := ""
 	for _, setting := range s.settings {

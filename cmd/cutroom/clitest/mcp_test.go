@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// agent is a session of the official client with a server that it started.
+// agent is a session of the official client with a server that the client started.
 type agent struct {
 	t       *testing.T
 	session *mcp.ClientSession
@@ -57,7 +57,7 @@ func (s shell) agent(args ...string) *agent {
 	return a
 }
 
-// call calls a tool, and returns its answer whether it is an error or not.
+// call calls a tool and returns its result, even if it is an error.
 func (a *agent) call(tool string, arguments map[string]any) *mcp.CallToolResult {
 	a.t.Helper()
 	params := &mcp.CallToolParams{Name: tool, Arguments: arguments}
@@ -69,7 +69,7 @@ func (a *agent) call(tool string, arguments map[string]any) *mcp.CallToolResult 
 	return result
 }
 
-// works calls a tool that must succeed, and returns its structured answer.
+// works calls a tool that must succeed, and returns its structured result.
 func (a *agent) works(tool string, arguments map[string]any) map[string]any {
 	a.t.Helper()
 	result := a.call(tool, arguments)
@@ -80,16 +80,16 @@ func (a *agent) works(tool string, arguments map[string]any) map[string]any {
 	return answer
 }
 
-// refuses calls a tool that must fail, with an error that says something.
+// refuses calls a tool that must fail with an error that contains the words.
 func (a *agent) refuses(tool string, arguments map[string]any, words string) {
 	a.t.Helper()
 	result := a.call(tool, arguments)
 	if text := said(result); !result.IsError || !strings.Contains(text, words) {
-		a.t.Errorf("%s %v: %q, which does not say %q", tool, arguments, text, words)
+		a.t.Errorf("%s %v: %q, which does not contain %q", tool, arguments, text, words)
 	}
 }
 
-// said returns the text of an answer.
+// said returns the text of a result.
 func said(result *mcp.CallToolResult) string {
 	var texts []string
 	for _, content := range result.Content {
@@ -100,7 +100,7 @@ func said(result *mcp.CallToolResult) string {
 	return strings.Join(texts, "\n")
 }
 
-// agents edits as an agent does, with the official client.
+// agents edits like an agent, with the official client.
 func agents(t *testing.T, s shell) {
 	s.save("look.png", picture(t))
 	a := s.agent()
@@ -209,7 +209,7 @@ func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
 	a.refuses("share", map[string]any{"job_id": id, "expires_in": 0.5}, "expires_in")
 	a.refuses("share", map[string]any{"job_id": "job_none"}, "list_jobs")
 	if gone := a.works("delete_job", map[string]any{"job_id": id}); gone["deleted"] != true {
-		t.Errorf("the deletion says %v", gone)
+		t.Errorf("the deletion returned %v", gone)
 	}
 	a.refuses("delete_job", map[string]any{"job_id": id}, "list_jobs")
 	a.refuses("look", map[string]any{"job_id": id}, "list_jobs")
@@ -225,17 +225,17 @@ func agentOnModels(t *testing.T, a *agent) {
 	question := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "hello there"}}}
 	if answer := a.works("chat", question); !strings.Contains(answer["text"].(string), "“hello there”") ||
 		answer["usage"].(map[string]any)["total_tokens"] == 0.0 {
-		t.Errorf("it said %v", answer)
+		t.Errorf("the model replied %v", answer)
 	}
 	if answer := a.works("complete", map[string]any{"prompt": "Once upon", "max_tokens": 8}); answer["text"] == "" {
-		t.Errorf("it continued %v", answer)
+		t.Errorf("the model continued with %v", answer)
 	}
 	a.refuses("chat", map[string]any{"messages": []any{}}, "messages")
 	question["model"] = "none"
 	a.refuses("chat", question, "none")
 }
 
-// An agent reads and writes media of one folder.
+// An agent reads and writes media in only one folder.
 func agentsFolder(t *testing.T, s shell) {
 	s.save("secret.png", picture(t))
 	s.save("in/look.png", picture(t))
@@ -279,15 +279,15 @@ func agentsFolder(t *testing.T, s shell) {
 	}
 	a.works("fetch", map[string]any{"job_id": id, "path": "look.png", "overwrite": true})
 	if bytes.Equal(s.read("in/look.png"), picture(t)) {
-		t.Error("a file that the user wants replaced was not")
+		t.Error("the file was not replaced despite overwrite")
 	}
 	if left, _ := filepath.Glob(filepath.Join(inside, ".cutroom-*")); left != nil {
 		t.Errorf("%v is left", left)
 	}
 }
 
-// An agent receives errors that it can act on, without the key.
-func TestAgentsTrouble(t *testing.T) {
+// An agent gets errors with advice and without the key.
+func TestAgentErrorsHaveAdviceAndNoKey(t *testing.T) {
 	t.Parallel()
 	key := servertest.Key
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -306,10 +306,10 @@ func TestAgentsTrouble(t *testing.T) {
 	whole, _ := json.Marshal(refused)
 	if text := said(refused); !refused.IsError || strings.Contains(string(whole), key) ||
 		!strings.Contains(text, "[key]") || !strings.Contains(text, "cutroom login") {
-		t.Errorf("a key that is not accepted: %s", whole)
+		t.Errorf("an invalid key: %s", whole)
 	}
 	a.refuses("fetch", map[string]any{"job_id": "job_1", "path": "made.png"}, "neither a video nor a picture")
-	a.refuses("fetch", map[string]any{"job_id": "../job", "path": ""}, "not the id of a job")
+	a.refuses("fetch", map[string]any{"job_id": "../job", "path": ""}, "is not a job id")
 	if found, _ := os.ReadDir(s.folder); len(found) != 0 {
 		t.Errorf("the folder has %v", found)
 	}
@@ -319,12 +319,12 @@ func TestAgentsTrouble(t *testing.T) {
 	at(t, nowhere.URL, nowhere.URL).agent().refuses("list_models", nil, "is it running")
 	newShell(t, "CUTROOM_URL="+nowhere.URL).agent().refuses("list_models", nil, "CUTROOM_API_KEY")
 	if got := s.run("mcp", "--folder", "none"); got.code != 2 || strings.Count(got.stderr, "\n") != 1 {
-		t.Errorf("a folder that is not there: %+v", got)
+		t.Errorf("a missing folder: %+v", got)
 	}
 }
 
-// The server ends when its client does, whatever it is at.
-func TestAgentsEnd(t *testing.T) {
+// The server ends when its client does, even during a call.
+func TestMCPServerEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -340,7 +340,7 @@ func TestAgentsEnd(t *testing.T) {
 		"its client hangs up": func(_ *exec.Cmd, stdin io.Closer) error { return stdin.Close() },
 		"it is stopped":       func(process *exec.Cmd, _ io.Closer) error { return process.Process.Signal(os.Interrupt) },
 	} {
-		// The official client waits for its calls before it hangs up, and others do not.
+		// The official client waits for its calls before it disconnects, but other clients do not.
 		process := s.command([]string{"mcp"})
 		stdin, err := process.StdinPipe()
 		if err == nil {
@@ -362,7 +362,7 @@ func TestAgentsEnd(t *testing.T) {
 	}
 }
 
-// waitingCall opens a session, and waits for a job in it.
+// waitingCall opens a session and waits for a job.
 const waitingCall = `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 {"jsonrpc": "2.0", "method": "notifications/initialized"}
 {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "get_job", "arguments": {"job_id": "job_1"}}}

@@ -32,7 +32,7 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// shell holds the environment of commands: a folder and environment variables.
+// shell is a folder and environment variables for commands.
 type shell struct {
 	t        *testing.T
 	folder   string
@@ -52,7 +52,7 @@ func at(t *testing.T, url, inferenceURL string) shell {
 	return newShell(t, "CUTROOM_URL="+url, "CUTROOM_INFERENCE_URL="+inferenceURL, "CUTROOM_API_KEY="+servertest.Key)
 }
 
-// with returns the shell with more settings; the last value of a variable counts.
+// with returns the shell with more settings; the last value of a variable wins.
 func (s shell) with(settings ...string) shell {
 	s.settings = slices.Concat(s.settings, settings)
 	return s
@@ -71,13 +71,13 @@ func (s shell) command(args []string) *exec.Cmd {
 	return command
 }
 
-// ended is how a command ended.
+// ended is the outcome of a command.
 type ended struct {
 	stdout, stderr string
 	code           int
 }
 
-// run runs a command through pipes, to its end.
+// run runs a command through pipes until it ends.
 func (s shell) run(args ...string) ended { s.t.Helper(); return s.feed("", args...) }
 
 // feed is run with input on stdin.
@@ -101,8 +101,7 @@ func (s shell) feed(stdin string, args ...string) ended {
 	return ended{stdout.String(), stderr.String(), command.ProcessState.ExitCode()}
 }
 
-// works is run for a command that must succeed; it returns stdout without its last end of
-// line.
+// works runs a command that must succeed, and returns stdout without the final newline.
 func (s shell) works(args ...string) string {
 	s.t.Helper()
 	got := s.run(args...)
@@ -112,7 +111,7 @@ func (s shell) works(args ...string) string {
 	return strings.TrimSuffix(got.stdout, "\n")
 }
 
-// documents is works with --json; it returns the documents of stdout.
+// documents is works with --json; it returns the JSON documents from stdout.
 func (s shell) documents(args ...string) []map[string]any {
 	s.t.Helper()
 	var documents []map[string]any
@@ -153,7 +152,7 @@ type terminal struct {
 	command *exec.Cmd
 	keys    *os.File
 	screen  *programtest.Output
-	// read is closed once the whole screen was read.
+	// read is closed when the entire output has been read.
 	read chan struct{}
 }
 
@@ -168,7 +167,7 @@ func (s shell) open(args ...string) *terminal {
 	opened := &terminal{s.t, command, keys, &programtest.Output{}, make(chan struct{})}
 	go func() {
 		defer close(opened.read)
-		_, _ = io.Copy(opened.screen, keys) // ends with the program, by an error on Linux
+		_, _ = io.Copy(opened.screen, keys) // ends with the program, on Linux with an error
 	}()
 	s.t.Cleanup(func() {
 		_ = command.Process.Kill() // it may have ended
@@ -199,7 +198,6 @@ func (o *terminal) waitFor(text string, times int) {
 	}
 }
 
-// press types keys.
 func (o *terminal) press(keys string) {
 	o.t.Helper()
 	if _, err := io.WriteString(o.keys, keys); err != nil {
@@ -207,19 +205,18 @@ func (o *terminal) press(keys string) {
 	}
 }
 
-// wait waits for the program to end, and returns its exit code.
+// wait waits for the program to end and returns its exit code.
 func (o *terminal) wait() int {
 	o.t.Helper()
-	_ = o.command.Wait() // how it ended is in ProcessState
+	_ = o.command.Wait() // ProcessState has the outcome
 	select {
 	case <-o.read:
 	case <-bounded(o.t).Done():
-		o.t.Fatal("the terminal stays open")
+		o.t.Fatal("the terminal stayed open")
 	}
 	return o.command.ProcessState.ExitCode()
 }
 
-// picture is a small PNG.
 func picture(t *testing.T) []byte {
 	t.Helper()
 	var encoded bytes.Buffer

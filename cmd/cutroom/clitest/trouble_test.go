@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// serve serves one path for each pattern, and nothing else.
+// serve serves only the given routes.
 func serve(t *testing.T, routes map[string]http.HandlerFunc) shell {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -37,9 +37,9 @@ func answer(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// Each kind of error has its exit code, and is one line with advice, as text and as JSON (docs/cli.md,
-// "Exit codes").
-func TestExitCodes(t *testing.T) {
+// Each kind of error has its exit code and prints one line with advice, as text and as JSON
+// (docs/cli.md, "Exit codes").
+func TestErrorsHaveExitCodesAndAdvice(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
 		"GET /v1/realtime/quota":   answer(429, `{"detail":"Too many requests."}`, "Retry-After", "120"),
@@ -68,27 +68,27 @@ func TestExitCodes(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"works":                   {s, []string{"files", "rm", "file_gone"}, 0, ""},
-		"a server's bug":          {s, []string{"usage"}, 1, "req-7"},
-		"another program":         {s, []string{"models"}, 1, "is the URL right"},
-		"what is not there":       {s, []string{"files", "put", "nothing.mp4"}, 1, ": the file or folder nothing.mp4 does not exist\n"},
-		"a wrong form":            {s, []string{"edit", "clip.mp4", "-p", "x"}, 1, "seed: Input should be less; the input cannot be edited: It is no video.\n"},
-		"an upstream that left":   {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
-		"a pipe, not a file":      {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is not a regular file"},
-		"an unknown flag":         {s, []string{"edit", "clip.mp4", "--colour"}, 2, "cutroom edit --help"},
-		"an argument too few":     {s, []string{"jobs", "show"}, 2, "cutroom jobs show --help"},
-		"a wrong number":          {s, []string{"edit", "clip.mp4", "--seed", "-1"}, 2, "seed"},
-		"an unknown profile":      {s, []string{"quota", "--profile", "nowhere"}, 2, "cutroom login --profile nowhere"},
-		"nothing to say":          {s, []string{"chat"}, 2, "stdin"},
-		"a key that is refused":   {s, []string{"files"}, 3, "cutroom login"},
-		"something not allowed":   {s, []string{"token"}, 3, "permanent key"},
-		"no key":                  {keyless, []string{"quota"}, 3, "where \"cutroom dev\" was started"},
-		"an unknown file":         {s, []string{"files", "get", "file_x"}, 4, "File not found"},
-		"one of too many":         {s, []string{"quota"}, 5, "2m0s"},
-		"a job that failed":       {s, []string{"jobs", "watch", "job_1"}, 6, "It took too long"},
-		"a server that is not":    {nobody, []string{"quota"}, 7, "cutroom dev"},
-		"a server that is no URL": {s.with("CUTROOM_URL=media"), []string{"quota"}, 2, "https://"},
-		"no URL, and no key":      {keyless.with("CUTROOM_URL=media"), []string{"quota"}, 2, "https://"},
+		"works":                     {s, []string{"files", "rm", "file_gone"}, 0, ""},
+		"a server's bug":            {s, []string{"usage"}, 1, "req-7"},
+		"another program":           {s, []string{"models"}, 1, "is the URL right"},
+		"a missing file":            {s, []string{"files", "put", "nothing.mp4"}, 1, ": the file or folder nothing.mp4 does not exist\n"},
+		"an invalid form":           {s, []string{"edit", "clip.mp4", "-p", "x"}, 1, "seed: Input should be less; the input cannot be edited: It is no video.\n"},
+		"a failed upstream":         {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
+		"a pipe, not a file":        {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is not a regular file"},
+		"an unknown flag":           {s, []string{"edit", "clip.mp4", "--colour"}, 2, "cutroom edit --help"},
+		"a missing argument":        {s, []string{"jobs", "show"}, 2, "cutroom jobs show --help"},
+		"an invalid number":         {s, []string{"edit", "clip.mp4", "--seed", "-1"}, 2, "seed"},
+		"an unknown profile":        {s, []string{"quota", "--profile", "nowhere"}, 2, "cutroom login --profile nowhere"},
+		"an empty message":          {s, []string{"chat"}, 2, "stdin"},
+		"an invalid key":            {s, []string{"files"}, 3, "cutroom login"},
+		"a forbidden request":       {s, []string{"token"}, 3, "permanent key"},
+		"no key":                    {keyless, []string{"quota"}, 3, "where \"cutroom dev\" was started"},
+		"an unknown file":           {s, []string{"files", "get", "file_x"}, 4, "File not found"},
+		"too many requests":         {s, []string{"quota"}, 5, "2m0s"},
+		"a failed job":              {s, []string{"jobs", "watch", "job_1"}, 6, "It took too long"},
+		"a stopped server":          {nobody, []string{"quota"}, 7, "cutroom dev"},
+		"an invalid server URL":     {s.with("CUTROOM_URL=media"), []string{"quota"}, 2, "https://"},
+		"an invalid URL and no key": {keyless.with("CUTROOM_URL=media"), []string{"quota"}, 2, "https://"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.shell.run(c.args...)
@@ -99,7 +99,7 @@ func TestExitCodes(t *testing.T) {
 				return
 			}
 			if strings.Count(got.stderr, "\n") != 1 || !strings.HasPrefix(got.stderr, "cutroom: ") {
-				t.Errorf("it says %q; want one line", got.stderr)
+				t.Errorf("stderr is %q; want one line", got.stderr)
 			}
 			got = c.shell.run(append(c.args, "--json")...)
 			var shown struct {
@@ -116,7 +116,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// jobThatWaits serves a job that does not end while a client listens to it.
+// jobThatWaits serves a job that does not end while a client reads its events.
 func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	fmt.Fprint(w, "event: job\ndata: {\"job_id\":\"job_1\",\"status\":\"processing\",\"progress\":0.25}\n\n")
@@ -124,8 +124,8 @@ func jobThatWaits(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-// Ctrl-C does not cancel the job. The message says how to return to it.
-func TestInterrupt(t *testing.T) {
+// Ctrl-C does not cancel the job. The message explains how to return to it.
+func TestInterruptKeepsTheJob(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{
 		"POST /v1/models/resolve":   answer(200, `{"model_id":"gen-2.5"}`),
@@ -144,7 +144,7 @@ func TestInterrupt(t *testing.T) {
 		}
 		for _, words := range []string{"cutroom jobs watch job_1", "cutroom jobs cancel job_1"} {
 			if !strings.Contains(opened.screen.String(), words) {
-				t.Errorf("%s does not say %q: %q", name, words, opened.screen)
+				t.Errorf("%s does not show %q: %q", name, words, opened.screen)
 			}
 		}
 	}
@@ -163,16 +163,15 @@ func TestInterrupt(t *testing.T) {
 	if err := piped.Process.Signal(os.Interrupt); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = io.Copy(io.Discard, out) // until the program's end
-	_ = piped.Wait()                // how it ended is in ProcessState
+	_, _ = io.Copy(io.Discard, out) // until the program ends
+	_ = piped.Wait()                // ProcessState has the outcome
 	if code := piped.ProcessState.ExitCode(); code != 130 {
 		t.Errorf("through pipes: exit code %d", code)
 	}
 }
 
-// In a chat Ctrl-C stops an answer and not the chat, and earlier turns are sent again
-// with each question.
-func TestChatInTurns(t *testing.T) {
+// In a chat Ctrl-C stops the reply but not the chat. Each question sends the earlier turns again.
+func TestChatSendsEarlierTurns(t *testing.T) {
 	t.Parallel()
 	asked := make(chan string, 10)
 	s := serve(t, map[string]http.HandlerFunc{
@@ -194,7 +193,7 @@ func TestChatInTurns(t *testing.T) {
 		},
 	})
 	opened := s.open("chat", "--system", "Be brief.")
-	// The terminal turns on bracketed paste once it reads keys one by one.
+	// The terminal turns on bracketed paste when it reads keys one by one.
 	turns := 0
 	say := func(keys string) {
 		turns++
@@ -218,7 +217,7 @@ func TestChatInTurns(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	if strings.Contains(opened.screen.String(), "\x1b[2J") {
-		t.Error("a model's text acts on the terminal")
+		t.Error("a model's text controls the terminal")
 	}
 	for i, want := range [][]string{
 		{`"model":"writer"`, "Be brief.", "endless"},
@@ -237,8 +236,8 @@ func TestChatInTurns(t *testing.T) {
 	}
 }
 
-// The key that `cutroom dev` keeps is sent only to this machine's own server.
-func TestKeyOfThisMachine(t *testing.T) {
+// The key that `cutroom dev` stores is sent only to this machine's server.
+func TestLocalKeyIsSentOnlyToThisMachine(t *testing.T) {
 	t.Parallel()
 	s := serve(t, map[string]http.HandlerFunc{"GET /v1/realtime/quota": func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintf(w, `{"limit":%d,"active":0,"remaining":0}`, len(r.Header.Get("x-api-key")))
@@ -246,7 +245,7 @@ func TestKeyOfThisMachine(t *testing.T) {
 	s.save("data/dev-key", []byte("ck_kept_by_dev\n"))
 	s = s.with("CUTROOM_API_KEY=", "CUTROOM_DATA=data")
 	if quota := s.documents("quota"); quota[0]["limit"] != float64(len("ck_kept_by_dev")) {
-		t.Errorf("the server saw a key of %v characters", quota[0]["limit"])
+		t.Errorf("the server got a key of %v characters", quota[0]["limit"])
 	}
 	if got := s.with("CUTROOM_URL=http://media.example.com").run("quota"); got.code != 3 ||
 		!strings.Contains(got.stderr, "no key is known") {

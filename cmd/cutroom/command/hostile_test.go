@@ -17,7 +17,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 )
 
-// run runs a command line against a server, and returns the output.
+// run runs a command line against a server and returns the output.
 func run(t *testing.T, url string, arguments ...string) (seen string, err error) {
 	t.Helper()
 	return runWith(t, nil, url, arguments...)
@@ -48,7 +48,7 @@ func runWith(t *testing.T, settings map[string]string, url string, arguments ...
 	return shown.String(), err
 }
 
-// serve serves answers by pattern.
+// serve serves responses by pattern.
 func serve(t *testing.T, answers map[string]string) string {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -68,8 +68,7 @@ func serve(t *testing.T, answers map[string]string) string {
 	return server.URL
 }
 
-// Whatever name a server gives a model, nothing is written outside the folder for
-// results.
+// A model's name from a server cannot make a command write outside the results folder.
 func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	folder := t.TempDir()
 	results := filepath.Join(folder, "inner", "results")
@@ -91,10 +90,10 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 		`..\\..\\escaped`, ""} {
 		escaped := strings.ReplaceAll(model, "\x1b", `\u001b`)
 		if seen, err := run(t, naming(escaped), "edit", clip, "-p", "x"); err == nil {
-			t.Errorf("the model %q is taken: %q", model, seen)
+			t.Errorf("the model %q was accepted: %q", model, seen)
 		}
 		if seen, err := run(t, naming(escaped), "t2v", "x", "-o", results); err == nil {
-			t.Errorf("the model %q is taken of a text: %q", model, seen)
+			t.Errorf("the model %q was accepted for text: %q", model, seen)
 		}
 	}
 	if seen, err := run(t, naming("gen-2.5"), "t2v", "x", "-o", results); err != nil ||
@@ -112,7 +111,7 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 	}
 }
 
-// A server's text does not control the terminal that shows it.
+// A server's text cannot control the user's terminal.
 func TestServersDoNotActOnTerminals(t *testing.T) {
 	const evil = `\u001b]0;owned\u0007\u009b2J\r\u202e\u2066\u2028`
 	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +

@@ -42,7 +42,7 @@ func (c *Inspect) Run(ctx context.Context, s *Invocation) error {
 	if info, err := os.Stat(c.File); err != nil {
 		return err
 	} else if !info.Mode().IsRegular() {
-		return &UsageError{c.File + "  is not a regular file. Save its content to a file and inspect that file."}
+		return &UsageError{c.File + " is not a regular file. Save its content to a file and inspect that file."}
 	}
 	file, err := os.Open(c.File)
 	if err != nil {

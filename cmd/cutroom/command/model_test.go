@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A command that names no model edits with the catalog's default.
-func TestTheDefaultModelIsTheCatalogs(t *testing.T) {
+// A command without a model uses the catalog's default.
+func TestDefaultModelComesFromTheCatalog(t *testing.T) {
 	folder := t.TempDir()
 	own := filepath.Join(folder, "catalog.yaml")
 	source, err := os.ReadFile("../../../shared/domain/catalog/catalog.yaml")
@@ -32,12 +32,12 @@ func TestTheDefaultModelIsTheCatalogs(t *testing.T) {
 		arguments       []string
 		want            string
 	}{
-		"a video":               {"", "", []string{"edit", clip, "-p", "x"}, "gen-latest"},
-		"another family":        {"", "acme", []string{"edit", clip, "-p", "x"}, "acme-latest"},
-		"another catalog":       {own, "", []string{"edit", clip, "-p", "x"}, "studio-newest"},
-		"an image":              {own, "", []string{"image", picture, "-p", "x"}, "gen-image-latest"},
-		"a text":                {own, "", []string{"t2v", "x"}, "gen-pro-t2v"},
-		"a model that is named": {own, "", []string{"edit", clip, "-p", "x", "-m", "mine"}, "mine"},
+		"a video":         {"", "", []string{"edit", clip, "-p", "x"}, "gen-latest"},
+		"another family":  {"", "acme", []string{"edit", clip, "-p", "x"}, "acme-latest"},
+		"another catalog": {own, "", []string{"edit", clip, "-p", "x"}, "studio-newest"},
+		"an image":        {own, "", []string{"image", picture, "-p", "x"}, "gen-image-latest"},
+		"a text":          {own, "", []string{"t2v", "x"}, "gen-pro-t2v"},
+		"a named model":   {own, "", []string{"edit", clip, "-p", "x", "-m", "mine"}, "mine"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var asked struct{ Model string }
@@ -53,7 +53,7 @@ func TestTheDefaultModelIsTheCatalogs(t *testing.T) {
 				t.Errorf("it worked: %s", seen)
 			}
 			if asked.Model != c.want {
-				t.Errorf("it asked for %q, want %q", asked.Model, c.want)
+				t.Errorf("requested %q, want %q", asked.Model, c.want)
 			}
 		})
 	}

@@ -2,9 +2,9 @@ package command
 
 import "testing"
 
-// The default address of `cutroom dev` also leads to its gateway; any other URL is used for both
+// The default URL of `cutroom dev` also leads to its gateway. Any other URL is used for both
 // services.
-func TestServer(t *testing.T) {
+func TestDefaultURLHasTwoPorts(t *testing.T) {
 	const here, there = "http://127.0.0.1:8080", "https://media.example.com"
 	for _, c := range []struct {
 		kept profile

@@ -29,7 +29,6 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// program is the built command.
 var program string
 
 func TestMain(m *testing.M) {
@@ -40,9 +39,9 @@ func TestMain(m *testing.M) {
 // outcome is the result of a flow, as testdata/console.mjs prints it.
 type outcome struct{ Flow, Failure string }
 
-// Users log in, edit, chat, and use the pages of files, sessions and usage. No page calls anything but
-// the service, breaks its policy, or has a serious fault for users of a keyboard or a screen reader.
-func TestConsole(t *testing.T) {
+// Users log in, edit, chat, and use the pages for files, sessions and usage. No page calls another
+// service, breaks its policy, or has a serious fault for users of a keyboard or screen reader.
+func TestConsoleFlowsWork(t *testing.T) {
 	ctx := patience.TestContext(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
 		"CUTROOM_LOG_LEVEL=warn")
@@ -70,8 +69,8 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-// pictures returns a folder with a picture that another service signed, signed.png, and the
-// same one with another byte in it, changed.png.
+// pictures returns a folder with two pictures: signed.png, which another service signed, and
+// changed.png, a copy with one changed byte.
 func pictures(t *testing.T) string {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -109,18 +108,18 @@ func pictures(t *testing.T) string {
 func play(ctx context.Context, t *testing.T, variables map[string]string) []outcome {
 	t.Helper()
 	if _, err := os.Stat(filepath.Join(variables["PACKAGES"], "node_modules", "playwright-core")); err != nil {
-		t.Fatal("the library that drives browsers is missing: run scripts/install-test-tools.sh")
+		t.Fatal("playwright-core is missing: run scripts/install-test-tools.sh")
 	}
 	node := absolute(t, "../../../.tools/node/node_modules/.bin/node")
 	if _, err := os.Stat(node); err != nil {
-		node = "node" // no packaged one exists for this system
+		node = "node" // no Node package exists for this system
 	}
 	command := exec.CommandContext(ctx, node, filepath.Join("testdata", "console.mjs"))
 	command.Env = os.Environ()
 	for name, value := range variables {
 		command.Env = append(command.Env, name+"="+value)
 	}
-	// The browser is in the same process group, and ends with it.
+	// The browser is in the same process group and ends with it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
@@ -128,7 +127,7 @@ func play(ctx context.Context, t *testing.T, variables map[string]string) []outc
 	command.Stderr = &stderr
 	printed, err := command.Output()
 	if err != nil {
-		t.Errorf("the flows were broken off: %v\n%s", err, &stderr)
+		t.Errorf("the flows did not finish: %v\n%s", err, &stderr)
 	}
 	var outcomes []outcome
 	for lines := bufio.NewScanner(bytes.NewReader(printed)); lines.Scan(); {
@@ -153,9 +152,8 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// catalog writes the built-in catalog with small results, except for gen-2.1, whose edits
-// take long enough to be cancelled, with prices of two models, and with a chat model that
-// never ends.
+// catalog writes the built-in catalog with small results, prices for two models, and a chat model
+// that never ends. The edits of gen-2.1 take long enough to be cancelled.
 func catalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(absolute(t, "../../../shared/domain/catalog/catalog.yaml"))
@@ -202,24 +200,24 @@ func catalog(t *testing.T) string {
 	return path
 }
 
-// talk is a model server that sends a few words and then nothing until its caller leaves.
+// talk is a model server that sends a few words and then waits until the client disconnects.
 func talk(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, word := range []string{"It", " never", " ends"} {
 		fmt.Fprint(w, chunk(word))
 	}
-	_ = http.NewResponseController(w).Flush() // fails if the caller is gone
+	_ = http.NewResponseController(w).Flush() // fails if the client has gone
 	<-r.Context().Done()
 }
 
-// chunk returns the event of a chat that brings a text.
+// chunk returns a chat event with a text.
 func chunk(text string) string {
-	encoded, _ := json.Marshal(text) // a string has always an encoding
+	encoded, _ := json.Marshal(text) // a string always encodes
 	return `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,` +
 		`"delta":{"content":` + string(encoded) + `},"finish_reason":null}]}` + "\n\n"
 }
 
-// write is a model server whose answer is formatted, and would do harm as a part of a page.
+// write is a model server whose reply is formatted and would attack the page.
 func write(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, part := range []string{

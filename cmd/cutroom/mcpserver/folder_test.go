@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// A file that comes between the check and the end of a download is not replaced, unless the
-// user wants that.
-func TestADraftReplacesNothingUnasked(t *testing.T) {
+// A file that appears between the check and the end of a download is replaced only if the user
+// wants that.
+func TestDraftReplacesOnlyOnRequest(t *testing.T) {
 	folder, err := OpenFolder(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -32,7 +32,7 @@ func TestADraftReplacesNothingUnasked(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := keep(false); err == nil || !strings.Contains(err.Error(), "there already") {
+	if err := keep(false); err == nil || !strings.Contains(err.Error(), "exists already") {
 		t.Errorf("next to a file that appeared later: %v", err)
 	}
 	if content, err := os.ReadFile(path); string(content) != "mine" || err != nil {
@@ -50,7 +50,7 @@ func TestADraftReplacesNothingUnasked(t *testing.T) {
 	if err := keep(false); err != nil {
 		t.Error(err)
 	}
-	// A link that leads nowhere is something, too.
+	// A dangling link also counts as existing.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -58,10 +58,10 @@ func TestADraftReplacesNothingUnasked(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := keep(false); err == nil {
-		t.Error("it has written through a link")
+		t.Error("the draft was written through a link")
 	}
 	entries, err := os.ReadDir(folder.Path())
 	if err != nil || len(entries) != 1 {
-		t.Errorf("left are %v, %v", entries, err)
+		t.Errorf("the folder contains %v, %v", entries, err)
 	}
 }

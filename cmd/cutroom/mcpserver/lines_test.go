@@ -14,11 +14,11 @@ import (
 )
 
 // An invalid message gets an error, and the following messages are still read.
-func TestLines(t *testing.T) {
+func TestInvalidMessagesGetErrors(t *testing.T) {
 	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
 	for name, c := range map[string]struct {
 		sent string
-		// passed are the lines passed on; code is the error's code, or 0.
+		// passed holds the lines passed on; code is the error's code, or 0.
 		passed string
 		code   int
 	}{
@@ -28,7 +28,7 @@ func TestLines(t *testing.T) {
 		"empty lines":          {"\n\r\n  \n" + good + "\n\n", good + "\n", 0},
 		"nothing":              {"", "", 0},
 		"no JSON":              {"hello\n" + good + "\n", good + "\n", -32700},
-		"a part":               {`{"jsonrpc":"2.0",` + "\n" + good + "\n", good + "\n", -32700},
+		"an incomplete line":   {`{"jsonrpc":"2.0",` + "\n" + good + "\n", good + "\n", -32700},
 		"two in a line":        {good + good + "\n" + good + "\n", good + "\n", -32700},
 		"bytes":                {"\x00\xff\xfe\n" + good + "\n", good + "\n", -32700},
 		"cut off at the end":   {good + "\n" + `{"jsonrpc`, good + "\n", -32700},
@@ -36,7 +36,7 @@ func TestLines(t *testing.T) {
 		"null":                 {"null\n" + good + "\n", good + "\n", -32600},
 		"no message":           {`{"a":1}` + "\n" + good + "\n", good + "\n", -32600},
 		"another version":      {`{"jsonrpc":"1.0","id":1,"method":"ping"}` + "\n" + good + "\n", good + "\n", -32600},
-		"an id that is none":   {`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n" + good + "\n", good + "\n", -32600},
+		"an invalid id":        {`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n" + good + "\n", good + "\n", -32600},
 		"a batch":              {"[" + good + "]\n" + good + "\n", good + "\n", -32600},
 		"an empty batch":       {"[]\n" + good + "\n", good + "\n", -32600},
 		"too long":             {strings.Repeat("x", maxLine+1) + "\n" + good + "\n", good + "\n", -32600},
@@ -50,7 +50,7 @@ func TestLines(t *testing.T) {
 		}
 		if c.code == 0 {
 			if answers.Len() > 0 {
-				t.Errorf("%s: answered %s", name, &answers)
+				t.Errorf("%s: responded %s", name, &answers)
 			}
 			continue
 		}
@@ -64,14 +64,14 @@ func TestLines(t *testing.T) {
 		}
 		if err := json.Unmarshal(answers.Bytes(), &answer); err != nil || answer.JSONRPC != "2.0" || answer.ID != nil ||
 			answer.Error.Code != c.code || answer.Error.Message == "" || !strings.Contains(answers.String(), `"id":null`) {
-			t.Errorf("%s: answered %s", name, &answers)
+			t.Errorf("%s: responded %s", name, &answers)
 		}
 	}
 }
 
-// A message of the cheapest elements takes at most 20 bytes of memory for each byte, until
-// it is answered.
-func TestMemoryOfMessages(t *testing.T) {
+// A message of the smallest elements takes at most 20 bytes of memory per byte until it is
+// processed.
+func TestMessagesNeedLimitedMemory(t *testing.T) {
 	const most = 1 << 20
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"a"`
 	const initialize = `"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
@@ -92,7 +92,7 @@ func TestMemoryOfMessages(t *testing.T) {
 				waits, end := io.Pipe()
 				agent := untilAnswered{end}
 				if name == "empty lines" {
-					end.Close() // nothing is answered
+					end.Close() // no response is expected
 				}
 				_ = Serve(patience.Context(t), Config{
 					Connect: func() (*client.Client, error) { return nil, errors.New("the test has no service") },
@@ -102,7 +102,7 @@ func TestMemoryOfMessages(t *testing.T) {
 	}
 }
 
-// untilAnswered is an agent that ends when it has the answer to the last message.
+// untilAnswered is an agent that disconnects after the response to the last message.
 type untilAnswered struct{ end io.Closer }
 
 func (u untilAnswered) Write(p []byte) (int, error) {

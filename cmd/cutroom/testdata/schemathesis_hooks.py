@@ -1,4 +1,4 @@
-"""What schemathesis sends where a schema cannot say it, and what it is wrong about."""
+"""Values for schemathesis that a schema cannot describe, and false alarms."""
 
 import datetime
 import os
@@ -14,26 +14,26 @@ def samples(variable):
     return [pathlib.Path(path).read_bytes() for path in os.environ[variable].split(os.pathsep)]
 
 
-# Media of the kinds that a form asks for. Bytes of other kinds it makes up itself.
+# Media of the kinds that a form accepts. schemathesis generates other bytes itself.
 schemathesis.openapi.media_type("video/mp4", st.sampled_from(samples("VIDEO_SAMPLES")))
 schemathesis.openapi.media_type("image/png", st.sampled_from(samples("IMAGE_SAMPLES")))
 
 schemathesis.openapi.format("model-name", st.sampled_from(os.environ["MODEL_NAMES"].split(",")))
 
-# The tier of the development key, which the fuzzer has.
+# Tier of the fuzzer's development key.
 schemathesis.openapi.format("own-tier", st.just("dev"))
 
-# Times that are sent have to be in the future.
+# Times in requests must be in the future.
 schemathesis.openapi.format("date-time", st.sampled_from(["2999-01-31T00:00:00Z", "2999-01-31T12:00:00.5+02:00"]))
 
-# Any other URL may name a host that no webhook goes to.
+# Any other URL may name a host that webhooks must not use.
 RECEIVERS = ["https://example.com/hook", "https://hooks.example.com:8443/?q=1"]
 schemathesis.openapi.format("uri", st.sampled_from(RECEIVERS))
 
 
 @schemathesis.hook
 def before_load_schema(context, raw_schema):
-    """Leaves out the other names of models: they are served alike."""
+    """Omits aliases of models, which behave like their models."""
     paths = raw_schema["paths"]
     for path in [path for path, item in paths.items() if any("x-alias-of" in operation for operation in item.values())]:
         del paths[path]
@@ -41,9 +41,9 @@ def before_load_schema(context, raw_schema):
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Keeps a failure, unless the document says that the answer is right."""
+    """Keeps a failure unless the document allows the response."""
     if response.status_code == 400 and not all(map(printable, case.headers.values())):
-        return False  # no HTTP, so that no rule of the document has seen it
+        return False  # invalid HTTP, so no rule of the document applies
     rejected = isinstance(failure, RejectedPositiveData)
     if rejected and "cursor" in (case.query or {}):
         return False  # made up, so that it is none that the endpoint returned
@@ -66,7 +66,7 @@ def printable(text):
 
 
 def over(time):
-    """It is a time of the past."""
+    """Reports whether a time is in the past."""
     try:
         return datetime.datetime.fromisoformat(time) < datetime.datetime.now(datetime.UTC)
     except (TypeError, ValueError):
@@ -74,22 +74,22 @@ def over(time):
 
 
 def broken(form):
-    """It sets a part of a token or of a job as the limit of a budget."""
+    """Reports whether a budget's limit has a fraction of a token or job."""
     limit = form.get("limit")
     return form.get("unit", "cost") != "cost" and isinstance(limit, float) and not limit.is_integer()
 
 
 def excluding(form):
-    """It puts fields together that the document says exclude each other."""
+    """Reports whether fields are combined that exclude each other."""
     return "reference_image.0" in form and not form.keys().isdisjoint({"prompt", "reference_image"})
 
 
 def unnameable(form):
-    """It gives fields names that no part's header can carry."""
+    """Reports whether field names cannot appear in a part's header."""
     return not all(name and printable(name) for name in form)
 
 
 def forever(form):
-    """It does not read that a lifetime is a number of seconds."""
+    """Reports whether a lifetime is not a number of seconds."""
     lifetime = str(form.get("ttl_seconds", "persistent"))
     return lifetime != "persistent" and not (lifetime.isdecimal() and 60 <= int(lifetime) <= 2592000)

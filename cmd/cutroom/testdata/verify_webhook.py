@@ -1,4 +1,4 @@
-"""Verifies a webhook, read as JSON, as a receiver does, and prints its type."""
+"""Verifies a webhook from JSON like a receiver, and prints its type."""
 
 import json
 import sys

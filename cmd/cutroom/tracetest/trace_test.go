@@ -23,18 +23,16 @@ import (
 const (
 	traceID = "4bf92f3577b34da6a3ce929d0e0e4736"
 	caller  = "00f067aa0ba902b7"
-	// secretPrompt must show up nowhere but with the model.
+	// secretPrompt may appear only at the model.
 	secretPrompt = "an-unmistakable-prompt"
 )
 
-// program is the path of the built command.
 var program string
 
 func TestMain(m *testing.M) {
 	os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program))
 }
 
-// start serves until the test ends.
 func start(t *testing.T, settings ...string) (context.Context, *servertest.Server) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
@@ -47,7 +45,7 @@ func start(t *testing.T, settings ...string) (context.Context, *servertest.Serve
 	return ctx, server
 }
 
-// send makes a request within the trace and returns the answer, whose body is read.
+// send makes a request within the trace and returns the response and its body.
 func send(ctx context.Context, t *testing.T, method, url string, body io.Reader,
 	header ...string) (*http.Response, string) {
 	t.Helper()
@@ -81,7 +79,8 @@ func picture(t *testing.T) []byte {
 	return picture
 }
 
-// engineServer is an engine server that writes a picture and reports the traceparent of its requests.
+// engineServer returns the URL of an engine server that writes a picture and reports the
+// traceparent of its requests.
 func engineServer(t *testing.T) (url string, asked <-chan string) {
 	t.Helper()
 	picture := picture(t)
@@ -89,7 +88,7 @@ func engineServer(t *testing.T) (url string, asked <-chan string) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var run engineserver.Request
 		if r.URL.Path != "/v1/runs" || json.NewDecoder(r.Body).Decode(&run) != nil {
-			return // its health, and how long edits take
+			return // health checks and estimates
 		}
 		parents <- r.Header.Get("Traceparent")
 		if err := os.WriteFile(run.Output, picture, 0o600); err != nil {
@@ -101,9 +100,8 @@ func engineServer(t *testing.T) (url string, asked <-chan string) {
 	return server.URL, parents
 }
 
-// One trace leads from the client's call through the API, the queue and the worker
-// to the engine.
-func TestATraceLeadsFromTheCallToTheEngine(t *testing.T) {
+// A trace leads from the client's request through the API, the queue and the worker to the engine.
+func TestTraceLeadsFromRequestToEngine(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
 	engine, asked := engineServer(t)
@@ -153,8 +151,8 @@ func TestATraceLeadsFromTheCallToTheEngine(t *testing.T) {
 	}
 }
 
-// A stream of the gateway is one call of an upstream, which continues the trace.
-func TestAStreamIsOneSpan(t *testing.T) {
+// A gateway stream is one upstream call, which continues the trace.
+func TestStreamIsOneSpan(t *testing.T) {
 	t.Parallel()
 	collector := tracetest.Start(t)
 	ctx, server := start(t, collector.Settings()...)
@@ -180,7 +178,7 @@ func TestAStreamIsOneSpan(t *testing.T) {
 		}
 	}
 	if len(calls) != 1 || calls[0].Parent != request.SpanID || request.Parent != caller {
-		t.Fatalf("%+v beneath %+v", calls, request)
+		t.Fatalf("%+v below %+v", calls, request)
 	}
 	call := calls[0]
 	if len(call.Events) != 1 || call.Events[0] != "first_token" || call.Attributes["gen_ai.operation.name"] != "chat" ||
@@ -194,11 +192,10 @@ func TestAStreamIsOneSpan(t *testing.T) {
 	}
 }
 
-// A collector that accepts nothing delays no caller and does not keep the server
-// from stopping.
-func TestACollectorThatIsGone(t *testing.T) {
+// A collector that accepts no data delays no client and does not keep the server from stopping.
+func TestHangingCollectorDelaysNothing(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts and says nothing
+	listener, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections but does not respond
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,18 +207,18 @@ func TestACollectorThatIsGone(t *testing.T) {
 		}
 	}
 	if code, err := server.Stop(ctx); code != 0 || err != nil {
-		t.Errorf("it ended with %d, %v", code, err)
+		t.Errorf("the server exited with %d, %v", code, err)
 	}
 }
 
-// A wrong endpoint stops the start with a line that names it.
-func TestAWrongEndpoint(t *testing.T) {
+// A server with an invalid endpoint does not start, and prints one line that names it.
+func TestInvalidEndpointStopsTheStart(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),
 		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")
 	if err == nil {
 		server.Kill()
-		t.Fatal("it has started")
+		t.Fatal("the server started")
 	}
 	if !strings.Contains(err.Error(),
 		"cutroom: OTEL_EXPORTER_OTLP_ENDPOINT: it is not a URL, for example http://127.0.0.1:4318") {

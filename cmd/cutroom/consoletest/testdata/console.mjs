@@ -1,5 +1,4 @@
-// Runs every flow, a few at a time, and prints a line of JSON for each:
-// {flow, failure}.
+// Runs every flow, a few concurrently, and prints a line of JSON for each: {flow, failure}.
 
 import { join } from "node:path";
 import { env, launch, Visit } from "./world.mjs";
@@ -10,14 +9,14 @@ const flows = { ...edits, ...pages };
 const lanes = 3;
 
 const browser = await launch();
-// FLOW names those to run, with commas between; absent, all are.
+// FLOW names the flows to run, separated by commas; by default all.
 const wanted = env.FLOW?.split(",");
 const waiting = Object.keys(flows).filter(name => !wanted || wanted.includes(name));
 
 async function run(name) {
   let failure = "";
   const visits = [];
-  // A page on which a script has ended may wait for ever for what it was to draw.
+  // After the script has ended, a page may wait forever for its next frame.
   let broken;
   const breaks = new Promise((_, reject) => { broken = reject; });
   const visit = async options => {

@@ -1,4 +1,4 @@
-// Flows of the page Edit.
+// Flows of the Edit page.
 
 import { execFile } from "node:child_process";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -12,7 +12,7 @@ const choose = async (page, file) => {
   await chooser.setFiles(media(file));
 };
 
-// drop lets go of files over an element.
+// drop drops files on an element.
 async function drop(page, selector, files, type) {
   const all = [files].flat().map(file => [readFileSync(media(file)).toString("base64"), file]);
   const transfer = await page.evaluateHandle(([all, type]) => {
@@ -23,7 +23,7 @@ async function drop(page, selector, files, type) {
   for (const event of ["dragenter", "dragover", "drop"]) await page.dispatchEvent(selector, event, { dataTransfer: transfer });
 }
 
-// jobOf returns the job whose result is shown.
+// jobOf returns the job of the shown result.
 const jobOf = async page => new URL(page.url()).hash.split("/")[2];
 const isDone = async page => await page.locator(".edit .download").count() === 1;
 
@@ -44,7 +44,7 @@ export async function video(visit) {
   const split = page.getByLabel("Where the original ends");
   await split.waitFor();
 
-  // By keyboard and by pointer.
+  // The comparison works by keyboard and by pointer.
   const at = () => page.locator(".compare").evaluate(box => parseFloat(box.style.getPropertyValue("--split")));
   await split.focus();
   await page.keyboard.press("Home");
@@ -58,7 +58,7 @@ export async function video(visit) {
   await page.mouse.up();
   check(Math.abs(await at() - 70) < 2, `the line follows the pointer, but is at ${await at()}`);
 
-  // Both videos play, together.
+  // Both videos play in sync.
   await until("both videos play", () => page.locator(".compare video").evaluateAll(all => all.length === 2 && all.every(one => !one.paused && one.currentTime > 0)));
   await page.getByRole("button", { name: "Pause" }).click();
   await page.getByLabel("Position").fill("0.5");
@@ -73,7 +73,7 @@ export async function video(visit) {
   const served = await fetch(`${env.URL}/v1/jobs/${first}/content`, { headers: { "x-api-key": env.KEY } });
   check(bytes.equals(Buffer.from(await served.arrayBuffer())), "what is downloaded is not the result");
 
-  // The line for a terminal gives the same edit.
+  // The command for a terminal makes the same edit.
   await page.getByText("The same from a terminal").click();
   await page.getByRole("button", { name: "Copy: Submit the same edit" }).click();
   const line = await page.evaluate(() => navigator.clipboard.readText());
@@ -81,7 +81,7 @@ export async function video(visit) {
   const { stdout } = await promisify(execFile)("sh", ["-c", line], { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
   const { body } = await api("GET", `/v1/jobs/${JSON.parse(stdout).job_id}`);
   equal(body.seed, 7, "the line's job has the seed");
-  // So do the programs.
+  // The generated programs do too.
   const programs = mkdtempSync(join(tmpdir(), "programs-"));
   copyFileSync(media("clip.mp4"), join(programs, "clip.mp4"));
   await page.getByRole("group").getByText("JavaScript", { exact: true }).click();
@@ -97,7 +97,7 @@ export async function video(visit) {
   await person.accessible("a result's programs");
   await person.shot("edit-programs");
 
-  // Another seed repeats the result that is shown, whatever the form says by now.
+  // Another seed repeats the shown result, even if the form has changed.
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
   await page.getByRole("button", { name: "Another seed" }).click();
@@ -111,7 +111,7 @@ export async function video(visit) {
   await until("the first result is shown again", async () => await isDone(page) && await jobOf(page) === first);
   await page.goBack();
   await until("the browser goes back to the other", async () => await isDone(page) && await jobOf(page) === again.job_id);
-  // A signed result says so.
+  // A signed result is marked as signed.
   await page.route(`**/v1/jobs/${again.job_id}`, async route => {
     const answer = await route.fetch(), job = await answer.json();
     job.result.content_credentials = { source_type: "compositeWithTrainedAlgorithmicMedia", signed_by: "Example Films", signed_at: job.completed_at };
@@ -124,7 +124,7 @@ export async function video(visit) {
   check((await page.locator(".credentials a").getAttribute("href")).endsWith("/docs#get_job_credentials"), "and lead to how they are verified");
 }
 
-// Each of the ways of working keeps what it shows.
+// Each mode keeps its results.
 export async function tabs(visit) {
   const person = await visit({ width: 1440 }), { page } = person;
   await person.signIn();
@@ -148,7 +148,7 @@ export async function tabs(visit) {
   await page.getByLabel("Where the original ends").waitFor();
   equal(page.url(), address, "the address of the result");
 
-  // A result is the next edit's file.
+  // A result can be the next edit's input.
   await page.getByRole("button", { name: "Edit this result" }).click();
   await page.getByText(/^edited-job_/).first().waitFor();
   await page.getByLabel("Prompt", { exact: true }).fill("x".repeat(3500));
@@ -158,7 +158,7 @@ export async function tabs(visit) {
   check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is told, not cut");
 }
 
-// A file is cut before it is uploaded.
+// A file is trimmed before the upload.
 export async function cutting(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
@@ -193,7 +193,7 @@ export async function cutting(visit) {
   await until("the crop is shown", () => page.getByRole("img", { name: "The original image" }).evaluate(image => image.naturalHeight > image.naturalWidth));
 }
 
-// All edits are found again, looked at, compared, shared and deleted.
+// All edits can be found, viewed, compared, shared and deleted.
 export async function gallery(visit) {
   const person = await visit({ moving: true }), { page } = person;
   for (const prompt of ["sepia in the gallery", "anime in the gallery"]) {
@@ -227,7 +227,7 @@ export async function gallery(visit) {
   await person.accessible("an edit of the gallery");
   await person.shot("gallery-edit");
 
-  // A user of the link needs no key.
+  // A public link needs no key.
   await page.getByRole("button", { name: "Share this result" }).click();
   await person.accessible("the question of a link");
   await page.getByLabel("It ends").selectOption("in an hour");
@@ -247,7 +247,7 @@ export async function gallery(visit) {
   equal((await fetch(link)).status === 200, false, "the link still works after the deletion");
   await page.getByRole("searchbox").fill("nothing like it");
   await page.getByRole("heading", { name: "Nothing like that" }).waitFor();
-  // The list is read anew while the button is being pressed.
+  // The list is refreshed while the button is pressed.
   await page.getByRole("button", { name: "Show all edits" }).hover();
   await page.mouse.down();
   const read = page.waitForResponse(/\/v1\/jobs\?/);
@@ -259,8 +259,8 @@ export async function gallery(visit) {
   equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "edits that were deleted");
 }
 
-// Several edits are deleted by one question, by keyboard alone; what fails is told and
-// stays.
+// One question deletes several edits, by keyboard alone. Failures are reported, and their edits
+// stay.
 export async function several(visit) {
   const ids = [];
   for (let i = 0; i < 4; i++) {
@@ -310,7 +310,7 @@ export async function several(visit) {
   for (const id of ids) equal((await api("GET", `/v1/jobs/${id}`)).status, 404, "a deleted job's status");
 }
 
-// A search that finds little asks for a few pages, and goes on when it is told to.
+// A search with few hits loads a few pages, and continues on demand.
 export async function furtherSearch(visit) {
   const person = await visit({}), { page } = person;
   let asked = 0;
@@ -335,7 +335,7 @@ export async function furtherSearch(visit) {
   await page.keyboard.press("Enter");
   await page.getByRole("link", { name: /a needle/ }).waitFor();
   await until("the walk ends", async () => asked === 28);
-  // What another tab changes costs a few requests, and what was found stays.
+  // A change in another tab costs a few requests, and the found edits stay.
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await until("it is read anew", () => asked === 32);
   await until("it is done with that", () => page.locator(".jobs-grid:not([aria-busy])").count());
@@ -348,8 +348,8 @@ export async function furtherSearch(visit) {
   equal(asked, pages + 4, "requests of the whole search");
 }
 
-// The page says beforehand and afterwards what of a prompt is followed, and offers
-// nothing that does nothing.
+// The page shows before and after the edit which parts of a prompt are followed. It offers no
+// option without effect.
 export async function honest(visit) {
   const person = await visit({ width: 1440 }), { page } = person;
   await person.signIn();
@@ -389,7 +389,7 @@ export async function honest(visit) {
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the look that was chosen");
 }
 
-// Several models and seeds run at once from one form, and several files.
+// Several models, seeds and files run concurrently from one form.
 export async function sideBySide(visit) {
   const person = await visit({ moving: true }), { page } = person;
   await person.signIn();
@@ -473,7 +473,7 @@ export async function cancelled(visit) {
   equal(await page.getByRole("button", { name: "Run edit" }).isEnabled(), true, "another edit can be run");
 }
 
-// A run goes on through a reload, and says how long it still takes.
+// A run survives a reload and shows its remaining time.
 export async function reloaded(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
@@ -498,7 +498,7 @@ export async function reloaded(visit) {
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "snowy winter", "what was written");
 }
 
-// Where prices are set, the form says what its runs cost, and a run what it does.
+// With prices, the form shows the cost of its runs, and each run its own cost.
 export async function prices(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
@@ -530,14 +530,14 @@ export async function prices(visit) {
   await page.getByLabel("Prompt", { exact: true }).fill("rain that costs");
   await page.getByRole("button", { name: "Make video" }).click();
   await page.locator(".made").filter({ hasText: /about €1\.50/ }).waitFor();
-  // Without a file, the price of a second is all that is known.
+  // Without a file only the price per second is known.
   await page.getByText("Video", { exact: true }).first().click();
   await page.getByRole("button", { name: "New edit" }).click();
   await page.getByRole("button", { name: "Remove the file" }).click();
   await cost.filter({ hasText: "Costs €0.05 per second" }).waitFor();
 }
 
-// What is too large for a form is read first, which shows how far it is.
+// A file that is too large for a form is read first, with progress, and then uploaded.
 export async function large(visit) {
   const person = await visit({}), { page } = person;
   await page.route("**/config.json", async route => {
@@ -562,8 +562,8 @@ export async function large(visit) {
   await page.getByLabel("Where the original ends").waitFor();
 }
 
-// An upload that is cut off in the middle leaves all in place to try again, and a
-// connection that is lost later is taken up again.
+// After an interrupted upload the form is unchanged for another attempt. A later lost connection is
+// resumed.
 export async function lostConnection(visit) {
   const wire = await Wire.lay();
   try {
@@ -588,7 +588,7 @@ export async function lostConnection(visit) {
   }
 }
 
-// A connection that is gone without a word is noticed, wherever an edit stands.
+// A silently lost connection is detected in every phase of an edit.
 export async function silentConnection(visit) {
   const wire = await Wire.lay();
   try {
@@ -619,7 +619,7 @@ export async function silentConnection(visit) {
   }
 }
 
-// What the service refuses is told in its words.
+// The page shows the service's error message.
 export async function refused(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();

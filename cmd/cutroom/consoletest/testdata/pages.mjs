@@ -1,4 +1,4 @@
-// Flows of signing in and of the pages beside Edit.
+// Flows of the login and of all pages except Edit.
 
 import { execFile } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -26,7 +26,7 @@ export async function signIn(visit) {
   const kept = await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.href].join());
   check(!kept.includes(env.KEY), "the key is kept beyond the tab");
 
-  // A second tab has the key of the first, and loses it with it.
+  // A second tab shares the login of the first, and its logout.
   const other = await person.context.newPage();
   await other.goto(env.URL + "/console/#usage");
   await other.locator(".page.usage").waitFor();
@@ -44,7 +44,7 @@ export async function signIn(visit) {
   await stranger.page.getByLabel("API key").waitFor();
 }
 
-// A page whose files do not arrive, or late, loads them again or says so. It is never
+// If files arrive late or not at all, the page loads them again or reports an error. It is never
 // blank.
 export async function loading(visit) {
   const person = await visit({}), { page } = person;
@@ -63,7 +63,7 @@ export async function loading(visit) {
   await spoiled("**/config.json", route => route.fulfill({ status: 500, body: "{}" }));
   await spoiled("**/config.json", () => {}); // it never comes
 
-  // A network that comes or goes breaks off all at once.
+  // The network drops all connections when it goes down or comes up.
   let broken = 0;
   await page.route("**/console/*", route => route.request().resourceType() !== "document" && broken++ < 60 ? route.abort() : route.continue());
   await page.goto(`${env.URL}/console/`);
@@ -77,7 +77,7 @@ export async function loading(visit) {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByLabel("API key").waitFor();
 
-  // A page that comes when it is opened says so where it does not come.
+  // A page that is loaded on demand reports when it cannot be loaded.
   await page.route("**/usage.js", route => route.abort());
   await person.signIn("usage");
   await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
@@ -85,7 +85,7 @@ export async function loading(visit) {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByLabel("30 days").waitFor();
 
-  // A service that does not answer costs nobody the key.
+  // If the service does not respond, the user stays logged in.
   await page.route("**/v1/files?*", route => route.abort());
   await page.reload();
   await page.getByRole("alert").filter({ hasText: "cannot be reached" }).waitFor();
@@ -96,7 +96,7 @@ export async function loading(visit) {
   person.forgive("net::ERR_FAILED");
 }
 
-// Every view has an address, which a reload and the back button go by.
+// Every view has a URL, which works with reload and the back button.
 export async function addresses(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("usage?span=7&measure=requests");
@@ -113,7 +113,7 @@ export async function addresses(visit) {
   await page.locator(".page.jobs").waitFor();
   await page.goBack();
   await page.locator(".page.usage").waitFor();
-  // Without a measure it shows one of which there is something.
+  // Without a selected measure the page shows one with data.
   const row = { day: new Date().toISOString().slice(0, 10), model: "gen-2.5", jobs: 3, requests: 0, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 };
   await page.route("**/v1/usage?*", route => route.fulfill({ json: { data: [row] } }));
   await page.evaluate(() => { location.hash = "usage"; });
@@ -122,8 +122,8 @@ export async function addresses(visit) {
   equal(await page.getByLabel("Edits", { exact: true }).isChecked(), true, "the measure that is chosen");
 }
 
-// Tabs hear of each other, an upload is not lost unasked, and who looks elsewhere is
-// told of the end.
+// Tabs notify each other, leaving during an upload needs confirmation, and a user of another tab is
+// notified when the edit ends.
 export async function elsewhere(visit) {
   const person = await visit({}), { page } = person;
   await person.context.grantPermissions(["notifications"], { origin: env.URL });
@@ -141,11 +141,11 @@ export async function elsewhere(visit) {
   await other.getByLabel("Prompt", { exact: true }).fill("fireworks for the other tab");
   await other.getByRole("button", { name: "Make video" }).click();
   await page.getByRole("link", { name: /fireworks for the other tab/ }).waitFor();
-  // What a program does is seen too.
+  // Changes by other programs appear too.
   const { body: { job_id: made } } = await api("POST", "/v1/jobs/gen-pro-t2v", new URLSearchParams({ prompt: "made by a program" }));
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await page.locator(`[data-id="${made}"][data-status=completed]`).waitFor();
-  // Each goes from the other tab as soon as it is deleted in this one.
+  // A job that is deleted in this tab disappears from the other tab.
   const tile = other.locator(`.recent [data-id="${made}"]`);
   await other.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await tile.waitFor();
@@ -179,7 +179,7 @@ export async function elsewhere(visit) {
   });
   equal(await page.title(), "Edit – Cutroom", "the tab's title once it is looked at");
 
-  // An upload under way.
+  // Leave the page during an upload.
   await person.go("Files");
   let release;
   await page.route("**/v1/files", route => route.request().method() === "POST" ? new Promise(resolve => { release = () => resolve(route.continue()); }) : route.continue());
@@ -193,7 +193,7 @@ export async function elsewhere(visit) {
   await page.locator(".file").filter({ hasText: "garment.png" }).first().waitFor();
 }
 
-// Whoever's key is revoked is told, and can sign in again where they were.
+// A user whose key was revoked sees a message, and can log in again on the same page.
 export async function revoked(visit) {
   const made = (await api("POST", "/v1/keys", JSON.stringify({ label: "short-lived" }))).body;
   const person = await visit({}), { page } = person;
@@ -218,7 +218,7 @@ export async function revoked(visit) {
   equal(await page.locator(".refused-key").count(), 0, "words about the key");
 }
 
-// What a model writes is shown as what it means, and never as part of the page.
+// A model's Markdown is rendered, and cannot become part of the page.
 export async function markdown(visit) {
   const person = await visit({}), { page } = person;
   await page.route("**/v1/models", route => route.abort()); // the gateway is away
@@ -312,7 +312,7 @@ export async function chat(visit) {
   await page.getByRole("slider", { name: "Requests by day" }).waitFor();
 }
 
-// The page of the API has samples that run, finds fields, and takes stored files.
+// The API page has samples that run, finds fields, and accepts stored files.
 export async function docs(visit) {
   const person = await visit({}), { page } = person;
   await page.goto(`${env.URL}/docs`);
@@ -322,7 +322,7 @@ export async function docs(visit) {
   await nav.getByRole("link", { name: /gen-2\.5/ }).filter({ hasText: "webhook_url" }).waitFor();
   await filter.fill("no such thing");
   await nav.getByText("Nothing matches “no such thing”.").waitFor();
-  // The operations beside it are looked at below: they take axe seconds.
+  // The neighbouring operations are checked below, because axe needs seconds for them.
   const operations = page.locator("main");
   await operations.evaluate(all => { all.hidden = true; });
   await person.accessible("a filter that finds nothing");
@@ -332,7 +332,7 @@ export async function docs(visit) {
   await page.locator("#realtime_protocol").getByText("generation_ended", { exact: true }).waitFor();
   await filter.fill("");
 
-  // The samples make jobs.
+  // The samples create jobs.
   const section = page.locator(".operation").filter({ has: page.locator("h3 a[href^='#create_job']") }).filter({ has: page.locator("button[value='/v1/jobs/gen-latest']") });
   const sampleIn = async language => {
     await section.locator(".samples").getByRole("button", { name: language }).click();
@@ -343,7 +343,7 @@ export async function docs(visit) {
   check(JSON.parse(made.stdout).job_id.startsWith("job_"), `curl has made a job: ${made.stdout}`);
   const { stdout } = await run(process.execPath, "--input-type=module", "-e", await sampleIn("JavaScript"));
   check(stdout.includes("job_"), `JavaScript has made a job: ${stdout}`);
-  // One start of each language's program parses all samples of it.
+  // Each language's interpreter starts once and parses all its samples.
   for (const [language, program, args] of [
     ["Python", "python3", ["-c", "import ast, json, sys\nfor text in json.load(open(sys.argv[1])): ast.parse(text, text)"]],
     ["JavaScript", process.execPath, ["--experimental-vm-modules", "-e", "for (const text of JSON.parse(fs.readFileSync(process.argv[1]))) new vm.SourceTextModule(text, { identifier: text })"]],
@@ -385,12 +385,12 @@ export async function files(visit) {
   await page.getByText("note-0.txt").waitFor();
   {
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
-    // Other flows store files of the media's names beside this one.
+    // Other flows store files with the names of the media at the same time.
     await chooser.setFiles([["clip.mp4", "video/mp4"], ["reference.jpg", "image/jpeg"]].map(([name, mimeType]) => ({ name: `own-${name}`, mimeType, buffer: readFileSync(media(name)) })));
     for (const name of ["own-clip.mp4", "own-reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
   await page.locator(".thumb img").first().waitFor();
-  // A small picture of the video does: the whole of it is fetched once it is played.
+  // A small preview of the video is enough. The entire video is fetched when it is played.
   let fetched = 0;
   page.on("request", request => { fetched += /\/v1\/uploads\/file_\w+$/.test(request.url()); });
   await page.reload();
@@ -428,7 +428,7 @@ export async function files(visit) {
   const { body } = await api("GET", "/v1/files?limit=1000");
   check(!body.files.some(file => file.filename === "note-25.txt"), "the file is still there");
 
-  // Several at once; the tools of each are within its card.
+  // The buttons of each file are within its card.
   const cut = await page.locator(".file").evaluateAll(all => all.filter(card => [...card.querySelectorAll("button")].some(one => one.getBoundingClientRect().right > card.getBoundingClientRect().right)).length);
   equal(cut, 0, "cards with buttons that are cut off");
   await page.getByLabel("Select note-24.txt").focus();
@@ -442,7 +442,7 @@ export async function files(visit) {
   await page.getByText("5 files are deleted.").first().waitFor();
   equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "files that were deleted");
 
-  // The form has the stored files at hand.
+  // The form offers the stored files.
   await person.go("Edit");
   await page.getByRole("button", { name: "A stored image as the reference" }).click();
   const library = page.getByRole("dialog", { name: "Choose a stored image" });
@@ -467,8 +467,7 @@ export async function files(visit) {
   check(/data=file_\w+/.test(line) && /reference_image=file_\w+/.test(line), `stored files go by their ids: ${line}`);
 }
 
-// An admin makes a key, sees it once, and revokes it; whoever signs in with another
-// key has no such page.
+// An admin creates a key, sees it once, and revokes it. Users with other keys have no such page.
 export async function keys(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("keys");
@@ -502,7 +501,7 @@ export async function keys(visit) {
   await person.shot("keys");
 
   const other = await visit({}), plain = other.page;
-  // A key that is limited to other calls than the first ones of the page signs in too.
+  // A key that cannot use the console's first requests can log in too.
   const { key: narrow } = (await api("POST", "/v1/keys", JSON.stringify({ label: "chats alone", routes: ["inference"] }))).body;
   const guest = await visit({});
   await guest.signIn("chat", narrow);
@@ -526,8 +525,8 @@ export async function keys(visit) {
   await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": secret } })).status === 401);
 }
 
-// An admin sets a budget of a key, what the key spends shows in it and in the charts, and
-// the audit log has each change. Whoever has no admin key sees the usage alone.
+// An admin sets a budget for a key. The budget and the charts show the key's spending, and the
+// audit log has each change. Users without an admin key see only the usage.
 export async function money(visit) {
   const made = (await api("POST", "/v1/keys", JSON.stringify({ label: "newsroom" }))).body;
   const ask = () => fetch(`${env.INFERENCE_URL}/v1/chat/completions`, { method: "POST", headers: { authorization: `Bearer ${made.key}` }, body: JSON.stringify({ model: "scribe", stream: true, messages: [{ role: "user", content: "Write." }] }) });
@@ -546,7 +545,7 @@ export async function money(visit) {
   const row = page.locator(".budgets li").filter({ hasText: "newsroom" }), meter = row.getByRole("meter", { name: "newsroom, €1.10 a month" });
   await row.filter({ hasText: "€0.00 used, €1.10 left" }).filter({ hasText: "warns hooks.example" }).waitFor();
 
-  // Four calls of 25 cents fit, and the fifth does not.
+  // Four requests of 25 cents fit the budget, and the fifth does not.
   for (let i = 0; i < 4; i++) {
     await until("a call has its budget", async () => {
       const answer = await ask();
@@ -581,7 +580,7 @@ export async function money(visit) {
   await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
   await row.waitFor({ state: "detached" });
 
-  // The usage has what was spent, by key too.
+  // The usage shows the spending, also by key.
   await page.getByRole("navigation", { name: "Usage and Budgets" }).getByRole("link", { name: "Usage" }).click();
   await page.getByText("By key").click();
   await page.getByLabel("What to show").getByText("Cost").click();
@@ -612,7 +611,7 @@ export async function money(visit) {
   await changes.getByText("limit 1.1 → 0.5").click();
   await changes.getByRole("row", { name: "limit 1.1 0.5" }).waitFor();
   await person.accessible("changes");
-  // What is read anew closes nothing that somebody has opened.
+  // A refresh does not close anything that the user has opened.
   const again = page.waitForResponse(/\/v1\/audit/);
   await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
   await again;
@@ -648,7 +647,7 @@ export async function realtime(visit) {
   await person.accessible("a session's frame");
   await person.accessible("a session", page.frames()[1]);
   await person.shot("realtime");
-  // The session ends with the visit of its page.
+  // The session ends when the user leaves its page.
   await person.go("Chat");
   await until("the session is freed", async () => (await api("GET", "/v1/realtime/quota")).body.active === 0);
 }
@@ -667,7 +666,7 @@ export async function screens(visit) {
       await person.shot(`phone-${title.toLowerCase()}-${scheme}`);
     }
   }
-  // The scheme that is chosen stays, and reaches the live page.
+  // The chosen color scheme stays, and applies to the live page.
   const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await ground();
   await page.getByRole("button", { name: "Scheme:" }).click();
@@ -697,8 +696,8 @@ export async function keyboard(visit) {
   }
 }
 
-// Anybody's picture is dropped on the page Files, which says who made it and whether it was
-// changed since, and keeps none of them.
+// Any picture can be dropped on the Files page, which shows who made it and whether it was changed,
+// and does not store it.
 export async function verified(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("files");
@@ -724,7 +723,7 @@ export async function verified(visit) {
   await person.accessible("in the dark, on a phone");
   await person.fits("what was verified");
   await person.shot("verified-narrow-dark");
-  // What is dropped on the dialog is not stored by the page below it.
+  // A file that is dropped on the dialog is not stored by the page below.
   const dropped = await page.evaluateHandle(bytes => {
     const carried = new DataTransfer();
     carried.items.add(new File([new Uint8Array(bytes)], "dropped.png", { type: "image/png" }));
@@ -732,7 +731,8 @@ export async function verified(visit) {
   }, [...readFileSync(media("garment.png"))]);
   await dialog.dispatchEvent("drop", { dataTransfer: dropped });
   await verdict.filter({ hasText: "No Content Credentials" }).waitFor();
-  // Of several files it says which one it verifies, and a later one takes an earlier one's place.
+  // Of several files the dialog names the one that it verifies. A later file replaces an earlier
+  // one.
   const several = await page.evaluateHandle(() => {
     const carried = new DataTransfer();
     carried.items.add(new File([new Uint8Array(8 << 20)], "first.mp4", { type: "video/mp4" }));

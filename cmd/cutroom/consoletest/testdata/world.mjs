@@ -1,4 +1,4 @@
-// What the flows share: the browser, a person's visit, and a wire that can be cut.
+// Shared by the flows: the browser, a person's visit, and a connection that can be cut.
 
 import { createRequire } from "node:module";
 import net from "node:net";
@@ -26,7 +26,7 @@ export function equal(got, want, what) {
   check(got === want, `${what}: got ${JSON.stringify(got)}, want ${JSON.stringify(want)}`);
 }
 
-// until waits for a condition of the flow's own.
+// until waits for a condition of the flow.
 export async function until(what, condition) {
   for (const end = Date.now() + patience; Date.now() < end; await new Promise(resolve => setTimeout(resolve, 50))) {
     if (await condition()) return;
@@ -34,9 +34,8 @@ export async function until(what, condition) {
   throw new Error(`${what}: not within ${patience / 1000} s`);
 }
 
-// Visit is one person in one tab, who wants less motion unless it is said: without a
-// graphics card, what moves while an edit is waited for takes all that a processor has.
-// All that the page does wrong by itself is kept in faults.
+// Visit is one person in one tab. By default it prefers reduced motion, because animations would
+// take all processor time without a graphics card. It collects the page's errors in faults.
 export class Visit {
   static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, moving = false, broken = () => {}, ...more } = {}) {
     const visit = new Visit();
@@ -53,7 +52,7 @@ export class Visit {
       const { protocol, origin } = new URL(request.url());
       if (protocol !== "blob:" && protocol !== "data:" && !own.includes(origin)) visit.faults.push(`asked for ${request.url()}`);
     });
-    // What a page does not get explains why it is not there.
+    // A failed request's response explains a missing resource.
     visit.missed = [];
     page.on("requestfailed", request => visit.missed.push(`${request.url()}: ${request.failure()?.errorText}`));
     page.on("response", answer => answer.status() >= 400 && visit.missed.push(`${answer.url()}: status ${answer.status()}`));
@@ -62,13 +61,13 @@ export class Visit {
       broken(error);
     });
     page.on("console", message => {
-      // A browser reports refusals by itself, which flows look at where they matter.
+      // The browser itself logs error responses, which flows check where they matter.
       if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) visit.faults.push(`on its console: ${message.text()}`);
     });
     return visit;
   }
 
-  // forgive leaves out faults that a flow has made itself.
+  // forgive ignores faults that a flow has caused.
   forgive(text) {
     this.faults = this.faults.filter(fault => !fault.includes(text));
   }
@@ -88,9 +87,9 @@ export class Visit {
     return this.page.screenshot({ path: join(env.SHOTS, `${name}.png`) });
   }
 
-  // accessible has axe look at the page as it stands.
+  // accessible checks the current page with axe.
   async accessible(what, frame = this.page) {
-    // Not while a color is on its way to another.
+    // Wait for color transitions to end.
     await frame.evaluate(() => Promise.allSettled(document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity).map(one => one.finished)));
     if (!await frame.evaluate(() => "axe" in window)) await frame.evaluate(axe);
     const found = await frame.evaluate(async () => (await window.axe.run(document, { iframes: false, resultTypes: ["violations"] })).violations.filter(one => one.impact === "serious" || one.impact === "critical").map(one => `${one.id}: ${one.help}\n    ${one.nodes.map(node => `${node.html} ${node.any.map(part => part.message).join(" ")}`).join("\n    ")}`));
@@ -109,17 +108,16 @@ export class Visit {
   }
 }
 
-// api calls the media service as a program does.
+// api calls the media service like a program.
 export async function api(method, path, body) {
   const type = typeof body === "string" ? { "content-type": "application/json" } : {};
   const answer = await fetch(env.URL + path, { method, body, headers: { "x-api-key": env.KEY, ...type } });
   return { status: answer.status, body: await answer.json().catch(() => undefined) };
 }
 
-// Wire stands between a browser and the service. While a wire is cut, nothing
-// passes; cutAfter lets so many bytes of each connection pass before that, and cutAt
-// names what is asked for when that happens. While it is held, nothing passes either,
-// and no connection ends.
+// Wire is a proxy between a browser and the service. While it is cut, no data passes; cutAfter sets
+// the number of bytes of each connection that still pass, and cutAt the path of the request that
+// cuts it. While it is held, no data passes and no connection ends.
 export class Wire {
   static async lay() {
     const wire = new Wire();
@@ -165,7 +163,7 @@ export class Wire {
     this.ends.forEach(end => end.pause());
   }
 
-  // mend lets pass what comes from now on. What was held is gone.
+  // mend lets new data pass. Held data is lost.
   mend() {
     if (this.held) this.ends.forEach(end => end.destroy());
     this.cutAfter = Infinity;

@@ -1,7 +1,7 @@
 """Calls the gateway's other dialects with the official client libraries for Python.
 
-Each check prints its name once it has passed; the first that fails ends the
-program. Where to call, and by which keys, comes from the environment.
+Each check prints its name when it has passed; the first failure ends the
+program. URLs and keys come from the environment.
 """
 
 import base64
@@ -35,7 +35,7 @@ def claude(key="PERMANENT_KEY", **options):
 
 
 def refused(kind, call):
-    """Returns the exception, which must be of the kind, that a call raises."""
+    """Returns the exception of a call, which must be of the kind."""
     try:
         call()
     except kind as error:
@@ -72,7 +72,7 @@ def responses_parse():
 
 
 def responses_agent():
-    """Walks through an agent's turns, with a picture and two calls at once."""
+    """Runs an agent's turns with a picture and two parallel tool calls."""
     tools = [{"type": "function", "name": "get_weather", "parameters": SCHEMA, "strict": True}]
     picture = {"type": "input_image", "image_url": "data:image/png;base64," + PIXEL, "detail": "auto"}
     items = [{"role": "user", "content": [{"type": "input_text", "text": "look"}, picture]}]
@@ -133,7 +133,7 @@ def messages_parse():
 
 
 def messages_agent():
-    """Walks through an agent's turns, with a picture and two calls at once."""
+    """Runs an agent's turns with a picture and two parallel tool calls."""
     tools = [{"name": "get_weather", "input_schema": SCHEMA, "strict": True}]
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     turns = [{"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image", "source": source}]}]

@@ -1,8 +1,8 @@
-"""Joins a room as the Python clients of such services do.
+"""Joins a room like a Python client of such services.
 
-Publishes a red picture (with "watch" as third argument: nothing), and prints as JSON
-lines what comes back: the size and the mean luma and chroma of every tenth picture, and
-why the room ended.
+Publishes a red picture (or nothing, with "watch" as third argument), and prints JSON
+lines about the received video: the size and the mean luma and chroma of every tenth
+picture, and the reason why the room ended.
 """
 
 import asyncio

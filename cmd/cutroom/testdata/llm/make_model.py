@@ -1,8 +1,8 @@
-"""Writes tiny models with random weights into a folder, as files that llama.cpp reads:
+"""Writes tiny models with random weights into a folder, in llama.cpp's format:
 chat.gguf generates, embeddings.gguf makes vectors, ranks.gguf scores documents.
 
-Their vocabulary is the 256 bytes, so that any text is tokens, and what they answer means
-nothing. The seed is fixed: the models are the same each time.
+Their vocabulary is the 256 bytes, so any text can be tokenized. Their output has no
+meaning. The seed is fixed, so the models are always the same.
 """
 
 import itertools
@@ -31,15 +31,15 @@ CHAT = """{%- if tools %}
 {{- '<|im_end;\\n' }}
 {%- endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{%- endif %}"""
-# What the models have learned, one token by the one before it: an answer begins with the
-# mark of a call and ends after one, so that a grammar that wants calls is followed.
+# Token pairs that the models have learned: a reply begins with the mark of a tool call and ends
+# after one, so that it follows a grammar that requires tool calls.
 LEARNED = [(f"<0x{ord(one):02X}>", f"<0x{ord(other):02X}>") for one, other in itertools.pairwise("\n<run>")]
 LEARNED.append((f"<0x{ord(';'):02X}>", "</s>"))
 RANK = "{query}\n{document}"
 
 
 def describe(writer, pooling):
-    """Writes what the model is."""
+    """Writes the model's metadata."""
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
     writer.add_embedding_length(WIDTH)
@@ -68,7 +68,7 @@ def describe(writer, pooling):
 
 
 def write(path, pooling=None):
-    """Writes a model, which generates unless it pools."""
+    """Writes a generating model, or a pooling model if pooling is set."""
     writer = gguf.GGUFWriter(path, "qwen3")
     random = numpy.random.default_rng(1)
     describe(writer, pooling)
@@ -82,7 +82,7 @@ def write(path, pooling=None):
     def norm(name, width=WIDTH):
         writer.add_tensor(name + ".weight", numpy.ones(width, numpy.float32))
 
-    # What is learned has dimensions of its own, which the layers leave alone.
+    # The learned pairs have their own dimensions, which the layers do not change.
     apart = len(LEARNED)
     embedding, output = weights(len(TOKENS), WIDTH), weights(len(TOKENS), WIDTH)
     embedding[:, :apart] = output[:, :apart] = 0

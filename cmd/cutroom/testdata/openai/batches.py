@@ -1,6 +1,6 @@
 """Makes batches with the official client library for Python.
 
-The first argument says what to do; each check prints its name once it has passed.
+The first argument names the command. Each check prints its name when it has passed.
 """
 
 import json
@@ -45,7 +45,7 @@ def results(file_id):
 
 
 def begin(count):
-    """Makes a batch of so many calls, and prints its id."""
+    """Creates a batch of count requests and prints its id."""
     file = upload(line(n) for n in range(int(count)))
     assert (file.object, file.purpose, file.status) == ("file", "batch", "processed"), file
     assert file.expires_at - file.created_at == 30 * 24 * 3600, file
@@ -56,7 +56,7 @@ def begin(count):
 
 
 def finish(batch_id, count):
-    """Waits for the end of the batch, and checks that each call has one answer."""
+    """Waits for the batch to end, and checks that each request has one response."""
     count = int(count)
     batch = ended(client.batches.retrieve(batch_id), "completed")
     counts = batch.request_counts
@@ -137,7 +137,7 @@ def flaws():
 
 
 def failures():
-    """A call that is refused is in the error file, the others are answered."""
+    """A rejected request is in the error file; the others have responses."""
     wrong = line(2)
     wrong["body"]["temperature"] = 5
     batch = ended(create(upload([line(1), wrong, line(3)])), "completed")
@@ -148,7 +148,7 @@ def failures():
 
 
 def cancelling():
-    """A batch is cancelled while the model server holds its calls, which live calls pass."""
+    """Cancels a batch while the model server holds its requests. Live requests overtake them."""
     batch = create(upload(line(n, "held") for n in range(200)))
     while client.batches.retrieve(batch.id).status != "in_progress":
         time.sleep(0.05)

@@ -1,7 +1,7 @@
 // Calls the inference gateway with the official client library for Node.
 //
-// Each check prints its name once it has passed; the first that fails ends the
-// program. Where to call, and by which keys, comes from the environment.
+// Each check prints its name when it has passed; the first failure ends the program. URLs and keys
+// come from the environment.
 import assert from "node:assert/strict";
 import OpenAI from "openai";
 
@@ -19,7 +19,7 @@ const client = (key = "PERMANENT_KEY", options = {}) =>
   new OpenAI({ baseURL: process.env.GATEWAY_URL + "/v1", apiKey: process.env[key], maxRetries: 0, ...options });
 const ask = (fields = {}, key, options) => client(key, options).chat.completions.create({ model, messages, ...fields });
 
-// refused returns the error, which must be of the kind, that a call ends with.
+// refused returns the error of a call, which must be of the kind.
 async function refused(kind, call) {
   const error = await call.then(() => assert.fail(`no ${kind.name} was thrown`), (error) => error);
   assert.ok(error instanceof kind, `${error} is no ${kind.name}`);

@@ -1,7 +1,7 @@
 """Calls the inference gateway with the official client library for Python.
 
-Each check prints its name once it has passed; the first that fails ends the
-program. Where to call, and by which keys, comes from the environment.
+Each check prints its name when it has passed; the first failure ends the
+program. URLs and keys come from the environment.
 """
 
 import json
@@ -38,7 +38,7 @@ def client(key="PERMANENT_KEY", **options):
 
 
 def refused(kind, call):
-    """Gives the exception, which must be of the kind, that a call raises."""
+    """Returns the exception of a call, which must be of the kind."""
     try:
         call()
     except kind as error:
