@@ -301,7 +301,7 @@ func TestMissingAWSAccessIsReported(t *testing.T) {
 		"AWS_CONFIG_FILE=" + t.TempDir() + "/config", "AWS_SHARED_CREDENTIALS_FILE=" + t.TempDir() + "/credentials",
 	}
 	for _, c := range []struct{ region, says string }{
-		{"AWS_REGION=", "no region of AWS is chosen: set AWS_REGION"},
+		{"AWS_REGION=", "no AWS region is set: set AWS_REGION"},
 		{"AWS_REGION=eu-central-1", "no AWS credentials were found: set AWS_PROFILE, or AWS_ACCESS_KEY_ID"},
 	} {
 		ended, err := program.Run(bounded(t), append(nowhere, c.region), "keys", "create", "--stage", "prod", "--account",

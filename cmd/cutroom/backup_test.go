@@ -104,7 +104,7 @@ func TestBackupsSurviveKills(t *testing.T) {
 			}
 			err = server.Ready(ctx)
 			server.Kill()
-			if err == nil || !strings.Contains(err.Error(), "not restored to the end") {
+			if err == nil || !strings.Contains(err.Error(), "is incomplete") {
 				t.Fatalf("the server starts with an incomplete restore: %v", err)
 			}
 		}
@@ -163,7 +163,7 @@ func TestInvalidBackupsAreRejected(t *testing.T) {
 	}
 	server.Kill()
 	ended, err := program.Run(t.Context(), nil, "restore", kept, "--data", data)
-	if err != nil || !strings.Contains(ended.Stderr, "holds a service already") {
+	if err != nil || !strings.Contains(ended.Stderr, "already holds data") {
 		t.Errorf("restore over existing data: %+v, %v", ended, err)
 	}
 }

@@ -37,14 +37,14 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 	}{
 		{"no address", "CUTROOM_ADDR=here", []string{"here"}},
 		{"an empty address", "CUTROOM_ADDR=", []string{"empty"}},
-		{"a port beyond the last", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
-		{"a trusted proxy by its name", "CUTROOM_TRUSTED_PROXIES=proxy.internal", []string{"proxy.internal", "10.1.0.0/16"}},
-		{"a port that is used", "CUTROOM_ADDR=" + taken.Addr().String(),
+		{"a port that is too large", "CUTROOM_ADDR=127.0.0.1:70000", []string{"70000"}},
+		{"a trusted proxy's host name", "CUTROOM_TRUSTED_PROXIES=proxy.internal", []string{"proxy.internal", "10.1.0.0/16"}},
+		{"a port in use", "CUTROOM_ADDR=" + taken.Addr().String(),
 			[]string{taken.Addr().String() + " is in use", "another address"}},
 		{"an empty inference address", "CUTROOM_INFERENCE_ADDR=", []string{"empty"}},
-		{"an inference port that is used", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(),
+		{"an inference port in use", "CUTROOM_INFERENCE_ADDR=" + taken.Addr().String(),
 			[]string{taken.Addr().String() + " is in use", "another address"}},
-		{"a public URL that is not a URL", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com",
+		{"an invalid public URL", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com",
 			[]string{"llm.example.com", "https://"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
 		{"a file as data folder", "CUTROOM_DATA=" + write("file", ""), []string{"file"}},
@@ -52,34 +52,34 @@ func TestInvalidSettingsAreNamed(t *testing.T) {
 		{"an empty family", "CUTROOM_FAMILY=", []string{"letters"}},
 		{"a short key", "CUTROOM_DEV_KEY=ck_short", []string{"8 to 128"}},
 		{"another service's key", "CUTROOM_DEV_KEY=sk_0123456789", []string{"ck_"}},
-		{"a secret that can be guessed", "CUTROOM_SECRET=guess", []string{"16"}},
-		{"words as upload limit", "CUTROOM_MAX_UPLOAD=huge", []string{"huge", "512MiB"}},
-		{"nothing as upload limit", "CUTROOM_MAX_UPLOAD=0", []string{`"0"`}},
-		{"a catalog that is not there", "CUTROOM_CATALOG=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
-		{"a catalog with a typing error", "CUTROOM_CATALOG=" +
+		{"a short secret", "CUTROOM_SECRET=guess", []string{"16"}},
+		{"a word as upload limit", "CUTROOM_MAX_UPLOAD=huge", []string{"huge", "512MiB"}},
+		{"a zero upload limit", "CUTROOM_MAX_UPLOAD=0", []string{`"0"`}},
+		{"a missing catalog", "CUTROOM_CATALOG=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
+		{"a catalog with a typo", "CUTROOM_CATALOG=" +
 			write("typo.yaml", strings.Replace(catalog, "fps: 25", "fsp: 25", 1)), []string{"typo.yaml", "fsp"}},
 		{"a catalog with a wrong size", "CUTROOM_CATALOG=" +
 			write("size.yaml", strings.Replace(catalog, "1088x624", "1088x625", 1)), []string{"size.yaml", "line", "1088x625"}},
-		{"a catalog with an upstream that is no URL", "CUTROOM_CATALOG=" +
+		{"a catalog with an invalid upstream URL", "CUTROOM_CATALOG=" +
 			write("upstream.yaml", strings.Replace(catalog, `url: "embedded:"`, `url: "here"`, 1)),
 			[]string{"upstream.yaml", "line", "cutroom-echo", "http"}},
-		{"a catalog with a name twice", "CUTROOM_CATALOG=" +
+		{"a catalog with a duplicate name", "CUTROOM_CATALOG=" +
 			write("twice.yaml", strings.Replace(catalog, "$family-2.1", "$family-2.5", 1)),
 			[]string{"twice.yaml", "line", "gen-2.5"}},
-		{"tiers that are not there", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
+		{"missing tiers", "CUTROOM_TIERS=" + filepath.Join(folder, "none.yaml"), []string{"none.yaml"}},
 		{"tiers without the default", "CUTROOM_TIERS=" + write("tiers.yaml", "gold: {pending_jobs: 1}\n"),
 			[]string{"tiers.yaml", "default"}},
 		{"too little memory for a request", "CUTROOM_INFERENCE_MEMORY=127MiB", []string{"128 MiB"}},
-		{"words as workers", "CUTROOM_WORKERS=many", []string{"many"}},
-		{"less than no workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
-		{"an army of workers", "CUTROOM_WORKERS=257", []string{"257"}},
+		{"a word as workers", "CUTROOM_WORKERS=many", []string{"many"}},
+		{"negative workers", "CUTROOM_WORKERS=-1", []string{"-1"}},
+		{"too many workers", "CUTROOM_WORKERS=257", []string{"257"}},
 		{"an origin with a path", "CUTROOM_CORS_ORIGINS=https://a.example,https://b.example/app",
 			[]string{"https://b.example/app"}},
 		{"an enhancer without a model", "CUTROOM_ENHANCE_URL=http://localhost:8081", []string{"CUTROOM_ENHANCE_MODEL"}},
 		{"an enhancer's key without an enhancer", "CUTROOM_ENHANCE_KEY=secret", []string{"CUTROOM_ENHANCE_URL"}},
-		{"an unknown level of the log", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
-		{"an unknown engine of live video", "CUTROOM_LIVE_ENGINE=magic", []string{"magic", "preview"}},
-		{"live video by an OpenAI interface", "CUTROOM_LIVE_ENGINE=openai:http://127.0.0.1:1", []string{"live"}},
+		{"an unknown log level", "CUTROOM_LOG_LEVEL=loud", []string{"loud"}},
+		{"an unknown live engine", "CUTROOM_LIVE_ENGINE=magic", []string{"magic", "preview"}},
+		{"live video with an OpenAI interface", "CUTROOM_LIVE_ENGINE=openai:http://127.0.0.1:1", []string{"live"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			settings := []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
@@ -137,7 +137,7 @@ func TestServerReportsItsReach(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := start(t, t.TempDir(), c.settings...)
-			if open := strings.Contains(server.Printed(), "other machines reach it"); open != c.open ||
+			if open := strings.Contains(server.Printed(), "other machines can reach it"); open != c.open ||
 				open == strings.Contains(server.Printed(), "only this machine") {
 				t.Errorf("it says\n%s", server.Printed())
 			}

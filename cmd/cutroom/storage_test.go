@@ -271,7 +271,7 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 		return strings.Contains(server.Log(), "set aside") && strings.Contains(server.Log(), "blobs=3")
 	})
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, "doctor", "--repair")
-	if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "stopped") {
+	if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "stop the server") {
 		t.Errorf("a repair while a server runs: %+v, %v", ended, err)
 	}
 	stop(t, server)
@@ -409,7 +409,7 @@ func TestFailedBackupKeepsTheLastOne(t *testing.T) {
 	if ended := run("backup", saved); ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "damaged") {
 		t.Errorf("a backup of the damaged database: %+v", ended)
 	}
-	if ended := run("restore", "--check", saved); ended.ExitCode != 0 || !strings.Contains(ended.Stdout, "is whole") {
+	if ended := run("restore", "--check", saved); ended.ExitCode != 0 || !strings.Contains(ended.Stdout, "is complete") {
 		t.Errorf("the last good backup: %+v", ended)
 	}
 }
