@@ -119,15 +119,15 @@ func (c *restoreCommand) Run(ctx context.Context, out *command.Invocation) error
 		if err := backup.Verify(ctx, store, manifest); err != nil {
 			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces damaged files", c.From, err)
 		}
-		return c.tell(out, "The backup of %s is complete: the database (%s) and %s (%s).\n", manifest)
+		return c.report(out, "The backup of %s is complete: the database (%s) and %s (%s).\n", manifest)
 	}
 	if err := c.restore(ctx, store, manifest); err != nil {
 		return err
 	}
-	return c.tell(out, "Restored the backup of %s: the database (%s) and %s (%s).\n", manifest)
+	return c.report(out, "Restored the backup of %s: the database (%s) and %s (%s).\n", manifest)
 }
 
-func (c *restoreCommand) tell(out *command.Invocation, text string, m backup.Manifest) error {
+func (c *restoreCommand) report(out *command.Invocation, text string, m backup.Manifest) error {
 	if out.JSON {
 		return out.Print(m)
 	}

@@ -47,16 +47,16 @@ func TestRealtimeSessionEdits(t *testing.T) {
 	if got := quota(); got != `{"limit":5,"active":1,"remaining":4}` {
 		t.Errorf("with a session: %s", got)
 	}
-	tell := func(text string) {
+	send := func(text string) {
 		t.Helper()
 		if err := conn.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	tell(`{"type":"prompt","prompt":"a pencil sketch"}`)
+	send(`{"type":"prompt","prompt":"a pencil sketch"}`)
 	expect(t, ctx, conn, `{"type":"prompt_ack","prompt":"a pencil sketch","success":true,"engine":"preview",`+
 		`"understood":["pencil sketch"]}`)
-	tell(`{"type":"set_image","image_ref":"` + file + `"}`)
+	send(`{"type":"set_image","image_ref":"` + file + `"}`)
 	expect(t, ctx, conn, `{"type":"set_image_ack","success":true,"engine":"preview",`+
 		`"understood":["pencil sketch","colors of the reference image"]}`)
 	var frame bytes.Buffer

@@ -51,9 +51,9 @@ func (f repairFlags) Validate() error {
 // repair repairs the data folder of a stopped server.
 type repair struct {
 	repairFlags
-	data dataFlag
-	tell func(finding) error
-	now  func() time.Time
+	data   dataFlag
+	report func(finding) error
+	now    func() time.Time
 }
 
 // checkTimeOfRepair is long enough for any database, because a person waits for the repair.
@@ -89,18 +89,18 @@ func (r *repair) database(ctx context.Context) error {
 	var refused *refusal
 	switch {
 	case err == nil:
-		return r.tell(finding{Check: "database", State: fine,
+		return r.report(finding{Check: "database", State: fine,
 			Detail: database + " is sound and complete"})
 	case errors.Is(err, integrity.ErrDamaged), errors.Is(err, integrity.ErrLostMain):
 		kept, err := sqlite.SetAside(database, r.now())
 		if err != nil {
 			return err
 		}
-		return r.tell(finding{"database", warning,
+		return r.report(finding{"database", warning,
 			"the server will create a new database; the old one was kept as " + strings.Join(kept, " and "),
 			"sqlite3 FILE .recover saves its remaining data."})
 	case errors.As(err, &refused):
-		return r.tell(finding{"database", warning, refused.why() + ": accepted from now on", ""})
+		return r.report(finding{"database", warning, refused.why() + ": accepted from now on", ""})
 	}
 	return err
 }
@@ -122,7 +122,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return err
 	}
 	if missing > 0 {
-		if err := r.tell(finding{"missing", warning, fmt.Sprintf("%d files and results in the database are missing",
+		if err := r.report(finding{"missing", warning, fmt.Sprintf("%d files and results in the database are missing",
 			missing),
 			"Restore the blobs folder from a backup; requests for missing files get 404."}); err != nil {
 			return err
@@ -151,9 +151,9 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 		return err
 	}
 	if len(left) == 0 {
-		return r.tell(finding{Check: "unknown", State: fine, Detail: "every file has a record in the database"})
+		return r.report(finding{Check: "unknown", State: fine, Detail: "every file has a record in the database"})
 	}
-	return r.tell(finding{"unknown", warning,
+	return r.report(finding{"unknown", warning,
 		fmt.Sprintf("%d files without a record are set aside and will be deleted after CUTROOM_UNKNOWN_DAYS days",
 			len(left)),
 		"cutroom doctor --repair --adopt ACCOUNT adds them to an account; --drop deletes them now."})
@@ -184,16 +184,16 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 		if err := s.blobs.DropAside(ctx, set); err != nil {
 			return err
 		}
-		return r.tell(finding{Check: "unknown", State: fine, Detail: detail + ": deleted"})
+		return r.report(finding{Check: "unknown", State: fine, Detail: detail + ": deleted"})
 	case meant && r.Adopt != "":
 		f, err := r.adopt(ctx, s, set, key)
 		if err != nil {
 			return fmt.Errorf("adopt %s: %w", set.Name, err)
 		}
-		return r.tell(finding{Check: "unknown", State: fine,
+		return r.report(finding{Check: "unknown", State: fine,
 			Detail: fmt.Sprintf("%s: now the file %s of the account %s", detail, f.ID, f.Account)})
 	}
-	return r.tell(finding{"unknown", warning, detail, ""})
+	return r.report(finding{"unknown", warning, detail, ""})
 }
 
 // adopt makes an unknown file a file of the account. It does not expire.
@@ -239,7 +239,7 @@ func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key s
 func (c *doctorCommand) repairWith(ctx context.Context, s *command.Invocation) error {
 	r := &repair{
 		repairFlags: c.repairFlags, data: c.Server.dataFlag, now: time.Now,
-		tell: func(found finding) error { return c.print(s, found) },
+		report: func(found finding) error { return c.print(s, found) },
 	}
 	return r.run(ctx)
 }
