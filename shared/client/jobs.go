@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"net/url"
@@ -48,6 +49,8 @@ type Job struct {
 	Prompt  string              `json:"prompt"`
 	Options map[string]any      `json:"options"`
 	Inputs  map[string]JobInput `json:"inputs"`
+	// Planned is the size and frame rate of the result, or nil if unknown.
+	Planned *Planned `json:"planned"`
 	// Engine made the result. Understood holds the parts of the prompt that it followed (nil if
 	// unknown), and Notice its remarks on the result.
 	Engine     string     `json:"engine"`
@@ -62,6 +65,20 @@ type Job struct {
 
 	// Raw is the whole record as the service sent it.
 	Raw json.RawMessage `json:"-"`
+}
+
+// Planned is a size in pixels and frames per second, 0 for an image.
+type Planned struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+	FPS    int `json:"fps"`
+}
+
+func (p Planned) String() string {
+	if p.FPS == 0 {
+		return fmt.Sprintf("%dx%d", p.Width, p.Height)
+	}
+	return fmt.Sprintf("%dx%d, %d frames per second", p.Width, p.Height, p.FPS)
 }
 
 type JobInput struct {

@@ -33,6 +33,8 @@ type result struct {
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
+	// Planned is nil if unknown.
+	Planned *client.Planned `json:"planned,omitempty"`
 	// Cost is an estimate, nil if unknown. Bill is the actual cost of a completed edit.
 	Cost *client.Cost `json:"estimated_cost,omitempty"`
 	Bill *client.Cost `json:"cost,omitempty"`
@@ -188,7 +190,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	}
 	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
 	done.Engine, done.Understood, done.Notice = job.Engine, job.Understood, job.Notice
-	done.Cost, done.Bill = job.Cost, job.Bill
+	done.Planned, done.Cost, done.Bill = job.Planned, job.Cost, job.Bill
 	if job.Status == client.Failed {
 		return done, &JobError{job}
 	}
@@ -199,8 +201,11 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	return done, nil
 }
 
-// report prints on stderr which parts of the prompt the engine followed, and its notice.
+// report prints on stderr the result's size, which parts of the prompt the engine followed, and its notice.
 func (e *editor) report(done result) {
+	if done.Planned != nil {
+		e.invocation.note("the result has %s", done.Planned)
+	}
 	if len(done.Understood) > 0 {
 		e.invocation.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))
 	}

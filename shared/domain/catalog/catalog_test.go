@@ -87,6 +87,26 @@ func TestFit(t *testing.T) {
 	}
 }
 
+// A resolution named source keeps the input's size and frame rate, up to its limits.
+func TestPlanOfSourceKeepsTheInput(t *testing.T) {
+	m := &catalog.Model{FPS: 20, Sizes: map[string]catalog.Size{"720p": size(t, "1280x704"), "source": size(t, "3840x2160")}}
+	for _, c := range []struct {
+		resolution, input string
+		rate              float64
+		want              catalog.Plan
+	}{
+		{"720p", "4000x2668", 30, catalog.Plan{Width: 1056, Height: 704, FPS: 20}},
+		{"source", "1919x1081", 29.97, catalog.Plan{Width: 1920, Height: 1082, FPS: 30}},
+		{"source", "1080x1920", 24, catalog.Plan{Width: 1080, Height: 1920, FPS: 24}},
+		{"source", "64x36", 0, catalog.Plan{Width: 64, Height: 36, FPS: 20}},
+		{"source", "7680x4320", 240, catalog.Plan{Width: 3840, Height: 2160, FPS: 60}},
+	} {
+		if got := m.Plan(c.resolution, "", size(t, c.input), c.rate); got != c.want {
+			t.Errorf("%s of %s at %g: %+v, want %+v", c.resolution, c.input, c.rate, got, c.want)
+		}
+	}
+}
+
 func size(t *testing.T, text string) (s catalog.Size) {
 	t.Helper()
 	width, height, _ := strings.Cut(text, "x")

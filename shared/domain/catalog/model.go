@@ -6,6 +6,7 @@ package catalog
 import (
 	"cutroom/shared/domain/fault"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 )
@@ -119,6 +120,38 @@ func (s Size) Fit(input Size) Size {
 		width, height = nearestEven(box.Height*input.Width, input.Height), box.Height
 	}
 	return Size{min(width, box.Width), min(height, box.Height)}
+}
+
+// SourceResolution is the resolution whose results keep the size and the frame rate of their input, up
+// to the size that the catalog gives it and maxSourceFPS.
+const SourceResolution = "source"
+
+const maxSourceFPS = 60
+
+// Plan is the size of a result in pixels and its frames per second; 0 for an image.
+type Plan struct {
+	Width  int `json:"width"`
+	Height int `json:"height"`
+	FPS    int `json:"fps,omitempty"`
+}
+
+// Plan returns the plan for a resolution and an orientation, which may be "". input and rate, in
+// frames per second, belong to the input, and are zero without one.
+func (m *Model) Plan(resolution, orientation string, input Size, rate float64) Plan {
+	box, fps := m.Sizes[resolution], m.FPS
+	size := box.Fit(input)
+	if resolution == SourceResolution {
+		if size.Width >= input.Width && input.Width > 0 {
+			size = Size{nearestEven(input.Width, 1), nearestEven(input.Height, 1)}
+		}
+		if fps > 0 && rate > 0 {
+			fps = min(max(1, int(math.Round(rate))), maxSourceFPS)
+		}
+	}
+	if input == (Size{}) && orientation == "portrait" {
+		size = size.Portrait()
+	}
+	return Plan{size.Width, size.Height, fps}
 }
 
 // nearestEven rounds a/b to the nearest even number that is at least 2.

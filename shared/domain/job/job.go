@@ -104,6 +104,8 @@ type Request struct {
 	// expected length of the result, or 0 if unknown.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
+	// Planned is the size and frame rate of the result, or nil if the input's header did not show its size.
+	Planned *catalog.Plan `json:"planned,omitempty"`
 	// Spread is set for jobs without inputs whose blob names begin with random digits (see
 	// Config.SpreadBlobs). For jobs with inputs, the names of the inputs show it.
 	Spread bool `json:"spread,omitempty"`

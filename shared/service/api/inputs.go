@@ -28,6 +28,9 @@ type inputs struct {
 	jobID   string
 	// clip is the length of the input video; 0 if unknown or without a video.
 	clip time.Duration
+	// size and rate, in frames per second, belong to the field "data"; 0 if unknown.
+	size catalog.Size
+	rate float64
 }
 
 // take stores the content of a file part, or copies the stored file that it references
@@ -151,7 +154,7 @@ func (in *inputs) check(
 		return &wrong, nil
 	}
 	if field.Name == catalog.DataField {
-		in.clip = info.Duration
+		in.clip, in.size, in.rate = info.Duration, catalog.Size{Width: info.Width, Height: info.Height}, info.FrameRate
 	}
 	return nil, nil
 }

@@ -90,6 +90,10 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 		order.request.Price = m.Price.At(order.request.Option(catalog.ResolutionField))
 		order.request.Length = lengthOf(m, in.clip)
 	}
+	if order.request.Inputs[catalog.DataField].Blob == "" || in.size.Width > 0 && in.size.Height > 0 {
+		plan := m.Plan(order.request.Option(catalog.ResolutionField), order.request.Option("orientation"), in.size, in.rate)
+		order.request.Planned = &plan
+	}
 	accepted := job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
@@ -205,7 +209,7 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 		ID: j.ID, Status: j.Status, Model: j.Model,
 		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
 		Progress: j.Progress, Seed: j.Seed, Failure: j.Failure,
-		askedBody: newAskedBody(j.Request), Result: newResultBody(j, resultAge),
+		askedBody: newAskedBody(j.Request), Planned: j.Request.Planned, Result: newResultBody(j, resultAge),
 		Estimate: newCostBody(j), Cost: newBillBody(j),
 	}
 	if left, known := j.Left(now); known {
@@ -249,6 +253,8 @@ type jobBody struct {
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
+	// Planned is absent if the input's header did not show its size.
+	Planned *catalog.Plan `json:"planned,omitempty"`
 	// Result is present if the job completed.
 	Result *resultBody `json:"result,omitempty"`
 	// Estimate is present if the model has a price and the length is known.

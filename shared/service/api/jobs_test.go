@@ -53,7 +53,8 @@ func TestJobStatusFormat(t *testing.T) {
 	}
 	const moment = `"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`
 	asked := `"prompt":"a <b>","options":\{"enhance_prompt":true,"resolution":"720p","self_anchor":true\},` +
-		`"inputs":\{"data":\{"name":"upload","mime":"video/mp4","size_bytes":` + fmt.Sprint(len(clip(t))) + `\}\}`
+		`"inputs":\{"data":\{"name":"upload","mime":"video/mp4","size_bytes":` + fmt.Sprint(len(clip(t))) +
+		`\}\},"planned":\{"width":1280,"height":720,"fps":20\}`
 	check := func(state, pattern string) {
 		t.Helper()
 		a := w.get("/v1/jobs/"+id, studio)
@@ -84,7 +85,7 @@ func TestJobStatusFormat(t *testing.T) {
 	check("failed",
 		`\{"job_id":"ID","status":"failed","model":"gen-pro-t2v","created_at":TIME,"started_at":TIME,"completed_at":TIME,`+
 			`"progress":0,"seed":0,"prompt":"x","options":\{"enhance_prompt":true,"orientation":"landscape",`+
-			`"resolution":"720p"\},"inputs":\{\},`+
+			`"resolution":"720p"\},"inputs":\{\},"planned":\{"width":1280,"height":704,"fps":25\},`+
 			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 

@@ -24,8 +24,11 @@ type Model struct {
 	Kind        catalog.Kind `json:"kind"`
 	Description string       `json:"description"`
 	// Title and Examples are as in catalog.Model.
-	Title    string   `json:"title,omitempty"`
-	Examples []string `json:"examples,omitempty"`
+	Title string `json:"title,omitempty"`
+	// Sizes maps a resolution to the width and height of the result's box in landscape. FPS is 0 for images.
+	Sizes    map[string][2]int `json:"sizes"`
+	FPS      int               `json:"fps,omitempty"`
+	Examples []string          `json:"examples,omitempty"`
 	// Price is absent without a price (docs/contract/jobs.md#prices).
 	Price  *Price  `json:"price,omitempty"`
 	Fields []Field `json:"fields"`
@@ -57,10 +60,14 @@ func Models(known *catalog.Catalog) []Model {
 	for _, row := range known.Models() {
 		offered := Model{
 			ID: row.ID, Kind: row.Kind, Description: row.Description, Title: row.Title, Examples: row.Examples,
+			Sizes: map[string][2]int{}, FPS: row.FPS,
 			URLEncoded: row.Form.URLEncoded, ExactlyOne: row.Form.ExactlyOne, OnlyWith: row.Form.OnlyWith,
 		}
 		if p := row.Price; p != nil {
 			offered.Price = &Price{p.Amount(), p.Per, p.Currency}
+		}
+		for resolution, size := range row.Sizes {
+			offered.Sizes[resolution] = [2]int{size.Width, size.Height}
 		}
 		for _, field := range row.Form.Fields {
 			offered.Fields = append(offered.Fields, Field{

@@ -118,8 +118,8 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	j := p.job
 	spec := engine.Spec{
 		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.Options,
-		Size: m.Sizes[j.Request.Option(catalog.ResolutionField)], FPS: m.FPS, Duration: m.Duration,
-		Folder: scratch, Output: filepath.Join(scratch, "output"+extension), Thumbnails: w.config.Posters != nil,
+		Duration: m.Duration,
+		Folder:   scratch, Output: filepath.Join(scratch, "output"+extension), Thumbnails: w.config.Posters != nil,
 	}
 	var err error
 	if spec.Reference, err = p.input(ctx, w, catalog.ReferenceField, catalog.ImageFile); err != nil {
@@ -128,16 +128,18 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	if spec.Data, err = p.input(ctx, w, catalog.DataField, m.DataType()); err != nil {
 		return err
 	}
-	switch {
-	case spec.Data != nil:
-		spec.Size = spec.Size.Fit(catalog.Size{Width: spec.Data.Info.Width, Height: spec.Data.Info.Height})
+	var input catalog.Size
+	var rate float64
+	if spec.Data != nil {
+		info := spec.Data.Info
+		input, rate = catalog.Size{Width: info.Width, Height: info.Height}, info.FrameRate
 		if m.Kind != catalog.Image {
-			spec.Duration = spec.Data.Info.Duration
+			spec.Duration = info.Duration
 			err = checkLength(j, spec.Duration)
 		}
-	case j.Request.Option("orientation") == "portrait":
-		spec.Size = spec.Size.Portrait()
 	}
+	plan := m.Plan(j.Request.Option(catalog.ResolutionField), j.Request.Option("orientation"), input, rate)
+	spec.Size, spec.FPS = catalog.Size{Width: plan.Width, Height: plan.Height}, plan.FPS
 	p.spec = spec
 	return err
 }

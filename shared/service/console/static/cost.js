@@ -13,15 +13,29 @@ export const about = cost => cost ? `about ${money(cost)}` : "";
 // priceOf returns a model's price in words, or "".
 export const priceOf = model => model.price ? `${money(model.price)} per ${model.price.per}` : "";
 
-// lengthOf resolves to the seconds of a video, undefined if unknown.
-export function lengthOf(url) {
+// shapeOf resolves to the width and height of a video or an image, and to the seconds of a video;
+// undefined if unknown.
+export function shapeOf(url, image) {
   return new Promise(resolve => {
-    const video = document.createElement("video");
-    video.preload = "metadata";
-    video.addEventListener("loadedmetadata", () => resolve(Number.isFinite(video.duration) ? video.duration : undefined));
-    video.addEventListener("error", () => resolve(undefined));
-    video.src = url;
+    const shown = document.createElement(image ? "img" : "video");
+    shown.preload = "metadata";
+    shown.addEventListener("load", () => resolve({ width: shown.naturalWidth, height: shown.naturalHeight }));
+    shown.addEventListener("loadedmetadata", () => resolve({ width: shown.videoWidth, height: shown.videoHeight, seconds: Number.isFinite(shown.duration) ? shown.duration : undefined }));
+    shown.addEventListener("error", () => resolve({}));
+    shown.src = url;
   });
+}
+
+// planOf returns the size and frame rate of a model's result in words, or "" if unknown. The rules are
+// those of docs/contract/media.md#models. resolution "source" keeps the input's.
+export function planOf(model, resolution, { width, height } = {}) {
+  const box = model.sizes[resolution];
+  if (!box || !width || !height) return "";
+  const even = (a, b) => Math.max(2, Math.floor((a + b) / (2 * b)) * 2);
+  const [across, down] = height > width ? [Math.min(...box), Math.max(...box)] : box;
+  let size = across * height > down * width ? [even(down * width, height), down] : [across, even(across * height, width)];
+  if (resolution === "source" && size[0] >= width) size = [even(width, 1), even(height, 1)];
+  return `Result: ${Math.min(size[0], across)}x${Math.min(size[1], down)}${model.fps && resolution !== "source" ? `, ${model.fps} frames per second` : ""}.`;
 }
 
 // estimate resolves to the service's estimate for an edit by a model, {amount, currency}. seconds

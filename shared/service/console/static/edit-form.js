@@ -1,7 +1,7 @@
 // The form of an edit: the fields of the chosen models except the media.
 
 import { button, icon, make, number, signButton } from "./dom.js";
-import { costOf, priceOf } from "./cost.js";
+import { costOf, planOf, priceOf } from "./cost.js";
 import { factsOf, looks } from "./engine.js";
 import { Hints } from "./hints.js";
 import { chooseStored } from "./library.js";
@@ -37,7 +37,7 @@ export class Form {
     this.reference = undefined; // a File, or a stored file's reference
     this.options = new Map(); // controls by the name of the field
     this.onchange = () => {};
-    this.lengths = async () => []; // resolves to the seconds of the inputs
+    this.shapes = async () => []; // resolves to the sizes and seconds of the inputs
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
     this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }));
     this.prompt.addEventListener("keydown", event => {
@@ -58,6 +58,7 @@ export class Form {
     this.extras = make("div", { class: "extras" });
     this.problem = make("p", { id: "form-problem", class: "problem", role: "alert" });
     this.cost = make("p", { class: "note cost", id: "cost", role: "status" });
+    this.size = make("p", { class: "note", id: "result-size", role: "status" });
     this.words = make("span", {}, "Run edit");
     this.run = make("button", { class: "primary run" }, icon("arrow"), this.words);
     this.element = make("form", { class: "composer", novalidate: true, "aria-label": "The edit", on: {
@@ -80,7 +81,7 @@ export class Form {
           }))),
         this.extras),
       this.beside,
-      make("div", { class: "go" }, this.problem, this.run, this.cost));
+      make("div", { class: "go" }, this.problem, this.run, this.size, this.cost));
     this.showReference();
   }
 
@@ -161,7 +162,7 @@ export class Form {
 
   offerField(field, kept) {
     if (field.type === "choice" && field.values.length > 1) {
-      const control = make("select", { id: `field-${field.name}` }, field.values.map(value => make("option", { value }, value)));
+      const control = make("select", { id: `field-${field.name}`, on: { change: () => this.estimate() } }, field.values.map(value => make("option", { value }, value)));
       control.value = field.values.includes(kept.get(field.name)) ? kept.get(field.name) : field.default ?? field.values[0];
       this.options.set(field.name, control);
       this.extras.append(make("div", { class: "field" }, make("label", { for: control.id }, titled(field.name)), control));
@@ -199,10 +200,13 @@ export class Form {
     this.estimate();
   }
 
-  // estimate shows the cost of the runs, if prices are set.
+  // estimate shows the size of the result, and the cost of the runs if prices are set.
   async estimate() {
     const estimating = this.estimating = {};
-    const words = await costOf([this.chosen, ...this.besides()], await this.lengths(), +this.results.value);
+    const shapes = await this.shapes();
+    if (this.estimating !== estimating) return;
+    this.size.textContent = planOf(this.chosen, this.options.get("resolution")?.value || this.chosen.fields.find(field => field.name === "resolution")?.default, shapes[0]);
+    const words = await costOf([this.chosen, ...this.besides()], shapes.map(shape => shape?.seconds), +this.results.value);
     if (this.estimating === estimating) this.cost.textContent = words;
   }
 

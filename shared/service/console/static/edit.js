@@ -2,7 +2,7 @@
 
 import { button, bytes, icon, make, say, signButton, toast } from "./dom.js";
 import { fitTo, view } from "./compare.js";
-import { lengthOf } from "./cost.js";
+import { shapeOf } from "./cost.js";
 import { cut } from "./cut.js";
 import { drawSeed, Form, isHEIC, Missing } from "./edit-form.js";
 import { record } from "./jobs.js";
@@ -86,7 +86,7 @@ class Edit {
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
     this.form.onchange = () => this.keepDraft();
-    this.form.lengths = () => this.lengths();
+    this.form.shapes = () => this.shapes();
     this.form.onreference = image => this.keepReference(image);
     this.modes = allModes.map(mode => ({ ...mode, models: settings.models.filter(mode.takes) })).filter(mode => mode.models.length);
     this.tabs = this.modes.map(mode => make("label", {}, make("input", { type: "radio", name: "mode", value: mode.id, on: { change: () => this.turn(mode) } }), make("span", {}, icon(mode.sign), mode.title)));
@@ -270,10 +270,10 @@ class Edit {
     this.drawSource();
   }
 
-  // lengths resolves to the seconds of each file to edit.
-  lengths() {
-    if (this.mode?.id !== "video") return [];
-    return Promise.all((this.sources.video || []).map(source => source.url && (source.length ??= lengthOf(source.url))));
+  // shapes resolves to the size and the seconds of each file to edit, the shown one first.
+  shapes() {
+    const list = this.sources[this.mode?.id] || [], at = this.at[this.mode?.id] || 0;
+    return Promise.all([...list.slice(at), ...list.slice(0, at)].map(source => source.url && (source.shape ??= shapeOf(source.url, this.mode.id === "image"))));
   }
 
   clear() {
