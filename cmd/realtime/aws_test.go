@@ -85,7 +85,7 @@ func TestInstancesInAWS(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the image that is gone is refused", func() bool {
-		return strings.Contains(second.texts(), "image_ref names no stored file.")
+		return strings.Contains(second.texts(), "image_ref must be the id of a stored file.")
 	})
 	second.edit(t)
 

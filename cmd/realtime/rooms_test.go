@@ -173,7 +173,7 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 	// At once, as its lease may be over by the time that the client gives up.
 	if status, body := ask(t, http.MethodGet,
 		second.at(t, info.URL)+"/rtc/v1/validate?access_token="+info.Token); status != http.StatusServiceUnavailable ||
-		!strings.Contains(body, "The room cannot be reached now. Try again.") {
+		!strings.Contains(body, "The room is currently unreachable. Try again.") {
 		t.Errorf("the room of an instance that is gone is answered with %d %s", status, body)
 	}
 	client.tells(t, "left")

@@ -14,10 +14,10 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// refusal is why a connection gets no session (docs/contract/realtime.md#rejections).
+// refusal explains why a connection gets no session (docs/contract/realtime.md#rejections).
 type refusal struct {
 	code websocket.StatusCode
-	// reason is in the close frame, message in the preceding error.
+	// reason is sent in the close frame, message in the error before it.
 	reason, message string
 }
 
@@ -44,13 +44,14 @@ var (
 type admission struct {
 	who   credential.Principal
 	model *catalog.Model
-	// base is the server's address as called by the client, for a WebSocket.
+	// base is the server's WebSocket address as seen by the client.
 	base string
-	// queue is the query's answer about waiting for a session: "true", "false", or other text if unknown.
+	// queue is the query parameter that decides whether to wait for a session: "true" or "false".
+	// Any other text means undecided.
 	queue string
 }
 
-// admit makes the checks that need no slot. Its error is a refusal.
+// admit runs the checks that need no slot. Its error is a refusal.
 func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" {
@@ -64,8 +65,8 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, tooManyFailures
 	}
 	if err != nil {
-		// The store is slow or unavailable, which is temporary: the client should try again.
-		s.config.Logger.Error("a session could not be authenticated", "error", err)
+		// The store is temporarily slow or unavailable, so the client should try again.
+		s.config.Logger.Error("cannot authenticate a session", "error", err)
 		return admission{}, cannotOpen
 	}
 	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
@@ -82,14 +83,14 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
 }
 
-// openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue. The
-// lobby then has its messages; otherwise it may be nil. arrived is called when the wait starts.
+// openOrWait takes a slot. If all are taken and the client agrees, the client waits in the queue, and
+// the lobby holds its messages. Otherwise the lobby may be nil. arrived is called when the wait starts.
 func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
 	opened *session.Session, waited *lobby, err error,
 ) {
 	opened, err = s.openSession(ctx, admitted.who)
 	asks := admitted.queue == "true"
-	// Clients of rooms introduce themselves in their first message.
+	// Clients of rooms say in their first message whether they wait.
 	mayAsk := admitted.queue != "false" && s.config.WebRTC != nil
 	if err == nil || !errors.Is(err, limitReached) || !asks && !mayAsk {
 		return opened, nil, err
@@ -119,7 +120,7 @@ func (s *Server) openSession(ctx context.Context, who credential.Principal) (*se
 	case fault.Is(err, fault.Limited):
 		return nil, limitReached
 	case !fault.Is(err, fault.Unavailable):
-		s.config.Logger.Error("a session could not be opened", "account", who.Account(), "error", err)
+		s.config.Logger.Error("cannot open a session", "account", who.Account(), "error", err)
 	}
 	return nil, cannotOpen
 }

@@ -18,9 +18,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Refusals accept the upgrade, send an error and close
+// To reject a client, the server accepts the upgrade, sends an error and closes the connection
 // (docs/contract/realtime.md#rejections).
-func TestWhoGetsASession(t *testing.T) {
+func TestSessionRequiresValidCredential(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{origins: []string{page, "https://other.example.com"}})
 	revoked, err := credential.NewKey("ck_revoked_key", "studio", credential.DefaultTier, "", time.Now())
@@ -45,7 +45,7 @@ func TestWhoGetsASession(t *testing.T) {
 	for _, c := range []struct {
 		name, model, secret string
 		header              []string
-		// reason is the reason of a refusal, or "".
+		// reason is the expected reason of a rejection, or "".
 		reason string
 	}{
 		{"a key", "gen-2.5", studio, nil, ""},
@@ -121,7 +121,7 @@ func TestWhoGetsASession(t *testing.T) {
 	}
 }
 
-func TestTheLimitOfSessions(t *testing.T) {
+func TestSessionsAreLimited(t *testing.T) {
 	w := newWorld(t, setup{limit: 2})
 	first := w.open("gen-2.5", studio)
 	w.open("gen-2.1", w.mint(studio, credential.Scope{}, time.Hour))
@@ -134,7 +134,7 @@ func TestTheLimitOfSessions(t *testing.T) {
 	w.open("gen-2.5", rival)
 	w.active("studio", 2)
 
-	// A close frees the slot at once, and so does a broken connection.
+	// Closing the connection or losing it frees the slot immediately.
 	first.leave()
 	w.active("studio", 1)
 	second := w.open("gen-2.5", studio)
@@ -143,8 +143,8 @@ func TestTheLimitOfSessions(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// A store that is slow or unavailable refuses no client for good.
-func TestConnectsWhileTheStoreFails(t *testing.T) {
+// If the store is slow or unavailable, clients are asked to retry.
+func TestFailingStoreAsksToRetry(t *testing.T) {
 	var failing atomic.Pointer[error]
 	w := newWorld(t, setup{failing: &failing})
 	for _, err := range []error{
@@ -164,8 +164,8 @@ func TestConnectsWhileTheStoreFails(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// A page may ask whether it may send the header x-api-key.
-func TestAPreflightOfTheStream(t *testing.T) {
+// A page may send the header x-api-key.
+func TestStreamAnswersPreflight(t *testing.T) {
 	w := newWorld(t, setup{origins: []string{"https://app.example.com"}})
 	for origin, want := range map[string]string{
 		"https://app.example.com": "https://app.example.com", "https://b.example.com": "",
@@ -190,8 +190,7 @@ func TestAPreflightOfTheStream(t *testing.T) {
 	}
 }
 
-// Requests that do not open a WebSocket receive an HTTP response.
-func TestRequestsThatOpenNoWebSocket(t *testing.T) {
+func TestPlainRequestGetsHTTPError(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, c := range []struct {
 		method string

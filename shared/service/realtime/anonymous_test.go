@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A request without a valid credential takes little memory from its connection to its answer,
-// whatever it has: the HTTP library takes 10 times its bytes, and the server adds little.
+// A request without a valid credential needs little memory: the HTTP library uses 10 times its size, and the
+// server adds little.
 func TestAnonymousRequests(t *testing.T) {
 	const perByte, more = 12, 32 << 10
 	w := newWorld(t, setup{webrtc: true, limit: 1})
@@ -55,8 +55,8 @@ func TestAnonymousRequests(t *testing.T) {
 	}
 }
 
-// askOnce sends a request on a new connection, and reads until its answer is complete
-// or the server closes.
+// askOnce sends a request on a new connection, and reads until the response is complete or the server
+// closes the connection.
 func (w *world) askOnce(request string) {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -66,19 +66,19 @@ func (w *world) askOnce(request string) {
 	defer conn.Close()
 	_ = conn.SetDeadline(time.Now().Add(patience.Max))
 	if _, err := io.WriteString(conn, request); err != nil {
-		return // the server has refused it and closed
+		return // the server has rejected the request and closed the connection
 	}
 	_ = conn.(*net.TCPConn).CloseWrite()
 	_, _ = io.Copy(io.Discard, conn)
 }
 
-// A WebSocket without a valid credential is open only to say why it is refused. The server
-// decodes no message of such a client, and closes the connection even if the client sends
-// nothing, never stops sending, or does not answer the close.
-func TestAnonymousWebSockets(t *testing.T) {
+// A WebSocket without a valid credential is open only to report the error. The server decodes no message of
+// such a client. It closes the connection even if the client sends nothing, never stops sending, or does not
+// reply to the close frame.
+func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 100 * time.Millisecond}})
-	// In bytes of memory. Dropping an empty frame of 6 bytes takes up to 160, which are free
-	// again at once.
+	// In bytes of memory. Dropping an empty frame of 6 bytes needs up to 160 bytes, which are freed
+	// immediately.
 	const most, forEmptyFrames = 512 << 10, 20 << 20
 	frame := func(kind byte, size int) string {
 		head := binary.BigEndian.AppendUint64([]byte{0x80 | kind, 0x80 | 127}, uint64(size))

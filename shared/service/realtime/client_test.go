@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// client is a session as its client sees it.
 type client struct {
 	t    *testing.T
 	conn *websocket.Conn
@@ -45,12 +44,11 @@ type message struct {
 	Room  string `json:"room_name"`
 
 	frame image.Image
-	// closed is how the connection was closed; nil while it is open.
+	// closed is the received close frame; nil while the connection is open.
 	closed *websocket.CloseError
 }
 
-// dial connects with a key in the query; the arguments after it are the names
-// and values of header fields.
+// dial connects with a key in the query. The other arguments are names and values of header fields.
 func (w *world) dial(model, key string, header ...string) *client {
 	w.t.Helper()
 	query := url.Values{}
@@ -97,11 +95,11 @@ func (w *world) open(model, key string, header ...string) *client {
 	return c
 }
 
-// tryAgain refuses a session when the server could not ask its store in time.
+// tryAgain is the error when the server could not read its store in time.
 const tryAgain = "No session can be opened now. Try again."
 
-// first connects, and again if the machine stalled while the server asked its store. It returns the
-// client and its first message.
+// first connects and returns the client and its first message. It retries if the machine stalled while the
+// server read its store.
 func first(connect func() *client) (c *client, m message) {
 	for range 10 {
 		c = connect()
@@ -175,7 +173,7 @@ func (c *client) write(kind websocket.MessageType, content []byte) {
 	}
 }
 
-// ack expects the next message to acknowledge a message, with this error.
+// ack expects an acknowledgement with this error.
 func (c *client) ack(kind, failure string) message {
 	c.t.Helper()
 	m := c.next()
@@ -202,8 +200,8 @@ func (c *client) painted(want color.RGBA) {
 	}
 }
 
-// ends expects the session to end: generation_ended with the reason, unless
-// that is empty, and the connection closed with the code and the text.
+// ends expects generation_ended with the reason, unless it is empty, and then a close frame with the code and
+// the text.
 func (c *client) ends(reason string, code websocket.StatusCode, text string) message {
 	c.t.Helper()
 	var ended message

@@ -17,7 +17,7 @@ import (
 )
 
 type ending struct {
-	// reason is for generation_ended, close for the close frame. A client that has left receives
+	// reason is sent in generation_ended, close in the close frame. A client that has left receives
 	// neither.
 	reason string
 	code   websocket.StatusCode
@@ -44,27 +44,27 @@ var (
 type connection struct {
 	admission admission
 	spending  *spending
-	// most limits the charged seconds; 0 means no limit.
+	// most limits the billed seconds; 0 means no limit.
 	most    atomic.Int64
 	server  *Server
 	socket  *socket
 	session *session.Session
 	editor  engine.LiveEditor
-	// edits and changes are the server's, or the session's own if other hardware, which may be slow
-	// or hang, edits its frames.
+	// edits and changes are the server's. If other hardware, which may be slow or hang, edits the
+	// frames, the session has its own.
 	edits, changes *ratelimit.Turns
-	// turn is edits or changes while edit holds a turn of it, otherwise nil.
+	// turn is edits or changes while edit holds a turn of one, otherwise nil.
 	turn *ratelimit.Turns
-	// life ends with the session, with an *ending as its cause; stop ends it.
+	// life ends with the session. Its cause is an *ending. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes. It outlives life, because the client still receives
-	// the reason of the end. When it ends, the connection is cut.
+	// wire is the context of reads and writes. It outlives life, so that the client receives the
+	// reason for the end. When it ends, the connection is closed.
 	wire context.Context
 	cut  context.CancelFunc
 
 	began time.Time
-	// frames are JPEGs of the WebSocket, video pictures of a camera.
+	// frames holds JPEGs of the WebSocket, video holds camera pictures.
 	frames   *newest[[]byte]
 	video    *newest[videoPicture]
 	spares   spares
@@ -116,7 +116,7 @@ func newConnection(
 // end ends the session. The first call determines the reason.
 func (c *connection) end(why *ending) { c.stop(why) }
 
-// seconds returns the charged whole seconds of the session so far.
+// seconds returns the billed seconds of the session so far, rounded down.
 func (c *connection) seconds() int64 {
 	seconds := int64(time.Since(c.began) / time.Second)
 	if most := c.most.Load(); most > 0 {
@@ -138,11 +138,11 @@ func (c *connection) serve() {
 		"session", c.session.ID(), "account", c.account(), "key", c.admission.who.Key.ID,
 		"model", c.admission.model.ID,
 	)
-	log.Info("a session began")
+	log.Info("session started")
 
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
-	// Messages that the client may have sent earlier are handled only after this.
+	// Earlier messages of the client are handled only after this.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
@@ -155,18 +155,18 @@ func (c *connection) serve() {
 	errors.As(context.Cause(c.life), &why)
 	c.leaveRoom(why)
 	c.leave(why)
-	// Free the slot without waiting for the engine.
+	// Free the slot before waiting for the engine.
 	c.session.Close(c.wire)
 	running.Wait()
 	c.closeLive()
 	c.prompts.wait()
 	log.Info(
-		"a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped",
+		"session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped",
 		c.frames.lost()+c.video.lost(),
 	)
 }
 
-// contained wraps work so that a panic, which a client's data may cause, ends only the session.
+// contained wraps work so that a panic caused by a client's data ends only the session.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
 		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())
@@ -186,7 +186,7 @@ func (c *connection) leave(why *ending) {
 		ctx, cancel := context.WithTimeout(c.wire, c.server.config.Times.Close)
 		defer cancel()
 		if why == endedByFailure {
-			_ = c.socket.send(ctx, errorMessage{"error", why.close}) // the next one fails too
+			_ = c.socket.send(ctx, errorMessage{"error", why.close}) // if this fails, the next write fails too
 		}
 		if err := c.socket.send(ctx, endedMessage{"generation_ended", c.seconds(), why.reason}); err != nil {
 			_ = c.socket.CloseNow()
@@ -196,8 +196,8 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session may still be served, and otherwise ends it. It must be called
-// before each sending.
+// serving reports whether the session may still be served. If not, it ends the session. Call it before
+// each write.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)
@@ -221,7 +221,7 @@ func (c *connection) sent(err error) bool {
 	return err == nil
 }
 
-// watch sends a tick every second, and ends the session when its time is over.
+// watch sends a tick every second, and ends the session when its time has expired.
 func (c *connection) watch() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -269,10 +269,10 @@ func (c *connection) idle() time.Duration {
 	return c.server.config.Now().Sub(c.last)
 }
 
-// ping pings the client, so that a vanished client does not keep its slot.
+// ping pings the client, so that a client that disappeared does not keep its slot.
 func (c *connection) ping() {
 	c.socket.pings(c.life, c.wire, func() bool {
-		// A suspended process has lost the session, not its client.
+		// If this process was suspended, it has lost the session, not the client.
 		if !c.serving() {
 			return false
 		}

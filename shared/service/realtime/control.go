@@ -38,13 +38,13 @@ func (c *connection) obey(message clientMessage) {
 	case "prompt":
 		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
 		outcome, err := c.changePrompt(message)
-		ack.Error, ack.told = c.explain(err), toldOf(outcome)
+		ack.Error, ack.outcomeBody = c.explain(err), newOutcomeBody(outcome)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "set_image":
 		ack := setImageAck{Type: "set_image_ack"}
 		outcome, err := c.changeImage(message)
-		ack.Error, ack.told = c.explain(err), toldOf(outcome)
+		ack.Error, ack.outcomeBody = c.explain(err), newOutcomeBody(outcome)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "livekit_join":
@@ -65,11 +65,11 @@ func (c *connection) explain(err error) string {
 	case errors.Is(err, context.DeadlineExceeded):
 		return "The server is busy. Try again."
 	case fault.Is(err, fault.Unavailable):
-		c.server.config.Logger.Warn("a message could not be handled now", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Warn("cannot handle a message now", "session", c.session.ID(), "error", err)
 		return "The server is busy. Try again."
 	}
 	if c.life.Err() == nil {
-		c.server.config.Logger.Error("a message could not be handled", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Error("cannot handle a message", "session", c.session.ID(), "error", err)
 	}
 	return "Internal error"
 }
@@ -104,11 +104,11 @@ type prompt struct {
 func (m clientMessage) prompt() (asked prompt, err error) {
 	asked.enhance = true
 	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &asked.enhance) != nil {
-		return asked, fault.New(fault.Invalid, "enhance_prompt is true or false.")
+		return asked, fault.New(fault.Invalid, "enhance_prompt must be true or false.")
 	}
 	asked.text, asked.sent, err = textOf("prompt", m.Prompt)
 	if strings.TrimSpace(asked.text) == "" {
-		asked.text = "" // as in the forms of jobs
+		asked.text = "" // like in the forms of jobs
 	}
 	if utf8.RuneCountInString(asked.text) > maxPrompt {
 		return asked, fault.New(fault.Invalid, "prompt is longer than %d characters.", maxPrompt)
@@ -124,7 +124,7 @@ func textOf(name string, member json.RawMessage) (text string, sent bool, err er
 		return "", false, nil
 	}
 	if json.Unmarshal(member, &text) != nil {
-		return "", false, fault.New(fault.Invalid, "%s is a string.", name)
+		return "", false, fault.New(fault.Invalid, "%s must be a string.", name)
 	}
 	return text, true, nil
 }
@@ -133,7 +133,7 @@ func isNull(member json.RawMessage) bool {
 	return len(member) == 0 || bytes.Equal(member, []byte("null"))
 }
 
-// beginChange waits for the session's turn to prepare a prompt or an image. It returns false if the
+// beginChange waits for the account's turn to prepare a prompt or an image. It returns false if the
 // session ends first. Call it before locking prompts.mu.
 func (c *connection) beginChange() bool { return c.changes.Take(c.life, c.account()) }
 
@@ -148,7 +148,7 @@ type prompts struct {
 
 func (p *prompts) wait() { p.expanding.Wait() }
 
-// setPrompt sets the editor's prompt at once, and the expanded prompt when it is ready. It returns
+// setPrompt sets the editor's prompt immediately, and the expanded prompt when it is ready. It returns
 // the engine's outcome for the original prompt.
 func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
@@ -198,6 +198,6 @@ func (c *connection) expandPrompt(ctx context.Context, sent string) {
 		_, err = c.setText(ctx, expanded)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.server.config.Logger.Warn("expanding a prompt failed; the original is used", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Warn("cannot expand a prompt; using the original", "session", c.session.ID(), "error", err)
 	}
 }

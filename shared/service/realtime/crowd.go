@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// maxArrivals limits connections that are being authenticated, and separately refused ones.
-	// arrivalsByCaller limits either per address. None of them has presented a valid key yet.
+	// maxArrivals limits connections that are being authenticated, and separately those that are
+	// being rejected. arrivalsByCaller limits both per address. None of them has a valid key yet.
 	maxArrivals, arrivalsByCaller = 256, 32
 	// maxSessions limits the open sessions of one server.
 	maxSessions = 1000
 )
 
-// arrive counts a connection without a session. leave undoes that and may be called more than once.
+// arrive counts a connection without a session. leave ends the count and may be called more than once.
 func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	if leave, ok = s.crowd.Enter(strangers("arrivals", r)...); !ok {
 		return nil, false
@@ -25,7 +25,7 @@ func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	return sync.OnceFunc(leave), true
 }
 
-// strangers are the limits of connections without a session in the same state.
+// strangers returns the limits of connections without a session in the same state.
 func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	bounds := []ratelimit.OpenLimit{{Name: state, Most: maxArrivals}}
 	if caller := credential.Caller(r.Context()); caller != "" {
@@ -34,8 +34,8 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 	return bounds
 }
 
-// turnAway refuses a connection that has left the arrivals. Slow refusals have separate limits, so
-// that they do not block arrivals. At the limits the connection is closed silently.
+// turnAway rejects a connection that has left the arrivals. Slow rejections have separate limits, so
+// that they do not block arrivals. Beyond these limits the connection is closed without a message.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no refusal) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {
@@ -58,8 +58,8 @@ func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	return leave, nil
 }
 
-// answerPings returns a handler that answers the client's pings, and cuts off a
-// client that sends too many.
+// answerPings returns a handler that answers the client's pings, and disconnects a client that sends too
+// many.
 func (h *hijacker) answerPings() func(context.Context, []byte) bool {
 	pings := newPings()
 	return func(context.Context, []byte) bool {

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A key has a share of the account's sessions, which includes its client tokens' sessions.
-func TestAKeyHasItsShareOfSessions(t *testing.T) {
+// The sessions of a key are limited, including those of its client tokens.
+func TestSessionsPerKeyAreLimited(t *testing.T) {
 	w := newWorld(t, setup{limit: 5, perKey: 2})
 	first := w.open("gen-latest", studio)
 	w.open("gen-latest", w.mint(studio, credential.Scope{}, time.Minute))
@@ -35,20 +35,20 @@ func TestAKeyHasItsShareOfSessions(t *testing.T) {
 	w.open("gen-latest", "ck_studio_key_two")
 	first.leave()
 	w.active("studio", 2)
-	// The share is free a moment after the account's slot.
-	eventually(t, "the key has room again", func() bool {
+	// The key's count is decremented shortly after the account's slot is free.
+	eventually(t, "the key can open a session again", func() bool {
 		again := w.dial("gen-latest", studio)
 		return again.next().Type == "session_started"
 	})
 }
 
-// Callers without a valid key can hold only a limited number of connections, however slowly they read
-// their refusals, and do not block callers with a key.
-func TestStrangersHoldFewConnections(t *testing.T) {
-	// A refused client that does not answer is held for this time, and at most this many at once.
+// Callers without a valid key can hold only a limited number of connections, however slowly they read the
+// error, and do not block callers with a key.
+func TestConnectionsWithoutKeyAreLimited(t *testing.T) {
+	// At most this many rejected clients that do not reply are kept, for this time.
 	const held, most = 5 * time.Second, 256
 	w := newWorld(t, setup{times: realtime.Times{Close: time.Minute}})
-	var told []time.Time // connection times of clients that got a reason
+	var informed []time.Time // connection times of clients that got a reason
 	for i := range 300 {
 		began := time.Now()
 		conn, err := net.Dial("tcp", w.address)
@@ -67,7 +67,7 @@ func TestStrangersHoldFewConnections(t *testing.T) {
 		}
 		if _, err := reader.ReadByte(); err == nil {
 			holding := 0
-			for _, since := range told {
+			for _, since := range informed {
 				if time.Since(since) < held {
 					holding++
 				}
@@ -75,16 +75,15 @@ func TestStrangersHoldFewConnections(t *testing.T) {
 			if holding >= most {
 				t.Fatalf("stranger %d received a reason with %d others", i, holding)
 			}
-			told = append(told, began)
-		} else if errors.Is(err, os.ErrDeadlineExceeded) || len(told) < most {
-			t.Fatalf("stranger %d received no reason, and %d did: %v", i, len(told), err)
+			informed = append(informed, began)
+		} else if errors.Is(err, os.ErrDeadlineExceeded) || len(informed) < most {
+			t.Fatalf("stranger %d received no reason, and %d did: %v", i, len(informed), err)
 		}
 	}
 	w.open("gen-latest", studio)
 }
 
-// A client that sends too many pings is cut off.
-func TestTooManyPings(t *testing.T) {
+func TestPingFloodDisconnects(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-latest", studio)
 	ctx := patience.Context(t)

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A long text message that has only the cheapest elements takes at most 20 times its bytes of memory.
-func TestCheapMessages(t *testing.T) {
-	const size = 1 << 20 // the longest has 14 MB
+// A text message of many small elements needs at most 20 times its size in memory.
+func TestTextMessagesNeedLittleMemory(t *testing.T) {
+	const size = 1 << 20 // the maximum is 14 MB
 	repeated := func(element string) string { return strings.Repeat(element, size/len(element)) }
 	for name, text := range map[string]string{
 		"members":           `{` + repeated(`"a":0,`) + `"type":"prompt"}`,
@@ -46,7 +46,7 @@ func TestCheapMessages(t *testing.T) {
 	}
 }
 
-// A frame that is larger than allowed is refused by its header, before it takes any memory.
+// A frame beyond the limit is rejected based on its header, before it uses memory.
 func TestLargeFramesAreNotDecoded(t *testing.T) {
 	head := func(width, height uint16, kind byte, sampling string) []byte {
 		frame := append([]byte{0xff, 0xd8, 0xff, kind, 0, 17, 8}, binary.BigEndian.AppendUint16(nil, height)...)

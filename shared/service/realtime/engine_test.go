@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// remote is an engine on other hardware: it has a fixed number of slots, takes no images, and hangs in
-// frames while the test holds it.
+// remote is an engine on other hardware. It has a fixed number of slots, does not accept images, and hangs
+// while the test holds it.
 type remote struct {
 	painter
 	room atomic.Int32
@@ -24,7 +24,7 @@ type remote struct {
 
 func (r *remote) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
 	if r.room.Add(-1) < 0 {
-		return nil, fault.New(fault.Unavailable, "The engine has no place for a session now. Try again.")
+		return nil, fault.New(fault.Unavailable, "The engine has no free session. Try again.")
 	}
 	return &remoteEditor{canvas{painter: &r.painter, color: colorOf("")}}, nil
 }
@@ -34,13 +34,13 @@ type remoteEditor struct{ canvas }
 func (e *remoteEditor) Offloaded() bool { return true }
 
 func (e *remoteEditor) SetImage(context.Context, *engine.ReferenceImage) (engine.Outcome, error) {
-	return engine.Outcome{}, fault.New(fault.Invalid, "The engine takes no image here.")
+	return engine.Outcome{}, fault.New(fault.Invalid, "The engine accepts no images.")
 }
 
-// A full engine refuses no client for good, and the session's slot is released.
-func TestConnectsWhileTheEngineIsFull(t *testing.T) {
+// If the engine is full, the client is asked to retry, and the slot is released.
+func TestFullEngineReleasesSlot(t *testing.T) {
 	full := &remote{}
-	full.room.Store(1) // for the session that shows the test that the server is ready
+	full.room.Store(1) // for the session that checks that the server is ready
 	w := newWorld(t, setup{engine: full})
 	full.room.Store(0)
 	w.dial("gen-2.5", studio).refused(websocket.StatusTryAgainLater, tryAgain)
@@ -49,20 +49,20 @@ func TestConnectsWhileTheEngineIsFull(t *testing.T) {
 	w.open("gen-2.5", studio)
 }
 
-// An image that the engine refuses changes nothing, and neither does the prompt with it.
-func TestAnImageThatTheEngineRefuses(t *testing.T) {
+// If the engine rejects an image, the prompt in the same message is not applied either.
+func TestImageRejectedByEngineChangesNothing(t *testing.T) {
 	r := &remote{}
 	r.room.Store(100)
 	c := newWorld(t, setup{engine: r}).open("gen-2.5", studio)
 	c.say(`{"type":"prompt","prompt":"blue","enhance_prompt":false}`)
 	c.ack("prompt_ack", "")
 	c.say(`{"type":"set_image","image_data":null,"prompt":"green","enhance_prompt":false}`)
-	c.ack("set_image_ack", "The engine takes no image here.")
+	c.ack("set_image_ack", "The engine accepts no images.")
 	c.painted(colorOf("blue"))
 }
 
-// Sessions whose remote engine hangs do not delay other sessions' frames here.
-func TestAnEngineThatHangsElsewhere(t *testing.T) {
+// Sessions whose remote engine hangs do not delay frames of other sessions.
+func TestHangingRemoteEngineDelaysNoOthers(t *testing.T) {
 	r := &remote{}
 	r.room.Store(100)
 	w := newWorld(t, setup{engine: r})
@@ -80,7 +80,7 @@ func TestAnEngineThatHangsElsewhere(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// planner is an engine that prepares the prompt for frames 64 pixels wide, until the test ends that.
+// planner is an engine that prepares the prompt for frames 64 pixels wide until the test ends it.
 type planner struct {
 	painter
 	begun, release chan struct{}
@@ -110,7 +110,7 @@ func (e *planning) Edit(ctx context.Context, picture *engine.Picture) (*engine.P
 }
 
 // Sessions whose frames need a plan do not delay frames of another account.
-func TestPlansDelayNoFramesOfOthers(t *testing.T) {
+func TestPlansDelayNoOtherAccounts(t *testing.T) {
 	p := &planner{begun: make(chan struct{}, 100), release: make(chan struct{})}
 	w := newWorld(t, setup{engine: p})
 	other := w.open("gen-2.5", rival)

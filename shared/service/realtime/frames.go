@@ -11,11 +11,11 @@ import (
 	"cutroom/shared/engine"
 )
 
-// newest holds the frame that waits to be edited. A newer frame replaces it.
+// newest holds the frame to edit next. A newer frame replaces it.
 type newest[T any] struct {
-	// waits has an element while a frame is held.
+	// waits has an element while newest holds a frame.
 	waits chan struct{}
-	// replaced, if not nil, is called with each replaced frame.
+	// replaced is called with each replaced frame. It may be nil.
 	replaced func(T)
 
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func (c *connection) edit() {
 		case <-c.video.waits:
 			next = c.editPicture
 		}
-		// Take the frame only at the session's turn, so that it is the newest.
+		// Take the frame only when the turn starts, so that it is the newest.
 		if !c.edits.Take(c.life, c.account()) {
 			return
 		}
@@ -85,7 +85,7 @@ func (c *connection) edit() {
 		case fault.Is(err, fault.Invalid):
 			c.complain(err)
 		case err != nil:
-			c.server.config.Logger.Error("a frame could not be edited", "session", c.session.ID(), "error", err)
+			c.server.config.Logger.Error("cannot edit a frame", "session", c.session.ID(), "error", err)
 			c.end(endedByFailure)
 			return
 		case send != nil:
@@ -102,9 +102,8 @@ func (c *connection) endTurn() {
 	}
 }
 
-// allowPlan changes the session's turn to one of changes if the edit of the picture prepares the
-// prompt, so that frames of other accounts do not wait for it. It returns false if the session ends
-// first.
+// allowPlan exchanges the session's turn for a turn of changes if the edit also prepares the prompt, so
+// that frames of other accounts do not wait for it. It returns false if the session ends first.
 func (c *connection) allowPlan(picture *engine.Picture) bool {
 	if p, ok := c.editor.(engine.LivePlanner); !ok || !p.Plans(picture) {
 		return true
@@ -117,8 +116,8 @@ func (c *connection) allowPlan(picture *engine.Picture) bool {
 	return true
 }
 
-// editNewest decodes, edits and encodes the waiting JPEG, and then ends its turn. It returns the
-// function that sends the result, or nil without a frame.
+// editNewest decodes, edits and encodes the waiting JPEG, and then ends the turn. It returns the function
+// that sends the result, or nil without a frame.
 //
 // Errors: fault.Invalid for an invalid frame.
 func (c *connection) editNewest() (send func(), err error) {
@@ -147,13 +146,13 @@ func (c *connection) editNewest() (send func(), err error) {
 	return func() { c.write(websocket.MessageBinary, encoded) }, nil
 }
 
-// complain reports a frame that cannot be edited: each JPEG, because the client waits for it, and
-// camera frames once a second.
+// complain sends an error for a frame that cannot be edited. Clients wait for each JPEG, so it reports all
+// of them, but camera frames only once a second.
 func (c *connection) complain(err error) {
-	tell := func() { c.say(errorMessage{"error", c.explain(err)}) }
+	report := func() { c.say(errorMessage{"error", c.explain(err)}) }
 	if l := c.media(); l != nil {
-		l.complaints.Do(tell)
+		l.complaints.Do(report)
 		return
 	}
-	tell()
+	report()
 }

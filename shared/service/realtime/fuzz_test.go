@@ -10,8 +10,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// FuzzMessage looks for a text message that makes its readers panic or return
-// something beyond a limit.
+// No text message causes a panic or a value beyond a limit.
 func FuzzMessage(f *testing.F) {
 	for _, seed := range []string{
 		`{"type":"prompt","prompt":"a watercolor painting","enhance_prompt":false}`,
@@ -51,7 +50,7 @@ func FuzzMessage(f *testing.F) {
 	})
 }
 
-// FuzzFrame looks for a frame that passes the check but is beyond a limit.
+// No frame that passes the check is beyond a limit.
 func FuzzFrame(f *testing.F) {
 	f.Add(mediatest.ProgressiveJPEG)
 	f.Add(mediatest.ProgressiveJPEG[:200])

@@ -19,20 +19,20 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Messages that are too large, and too many messages, end a session with specific codes.
+// Each kind of misbehaviour ends a session with a specific code.
 func TestMessagesThatEndASession(t *testing.T) {
 	w := newWorld(t, setup{})
 	t.Run("a frame that is too large", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)
 		c.t = t
-		// The server may hang up before all of it is there.
+		// The server may disconnect before the whole message has arrived.
 		_ = c.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
 		c.ends("message_too_large", websocket.StatusMessageTooBig, "The message is too large.")
 	})
 	t.Run("a text that is too large", func(t *testing.T) {
 		c := w.open("gen-2.5", studio)
 		c.t = t
-		// The server may hang up before all of it is there.
+		// The server may disconnect before the whole message has arrived.
 		_ = c.conn.Write(t.Context(), websocket.MessageText,
 			[]byte(`{"type":"prompt","prompt":"`+strings.Repeat("x", 14<<20)+`"}`))
 		if m := c.next(); m.closed == nil || m.closed.Code != websocket.StatusMessageTooBig {
@@ -69,7 +69,7 @@ func TestMessagesThatEndASession(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// Memory and goroutines that hostile clients took are released.
+// The memory and goroutines of hostile clients are released.
 func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{limit: 20, times: realtime.Times{
 		Ping: 200 * time.Millisecond, Pong: 500 * time.Millisecond, Write: time.Second, Close: 300 * time.Millisecond,
@@ -85,11 +85,11 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
 	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
-	// A stalled machine answers no ping in time.
+	// A stalled machine does not reply to pings in time.
 	eventually(t, "a session paints", w.paints)
 }
 
-// paints reports whether a new session paints a frame before it ends.
+// paints reports whether a new session edits a frame.
 func (w *world) paints() bool {
 	w.t.Helper()
 	c := w.dial("gen-2.5", studio)
@@ -108,7 +108,7 @@ func (w *world) paints() bool {
 	}
 }
 
-// level returns how many goroutines there are, and how many bytes are in use.
+// level returns the number of goroutines and of bytes in use.
 func level() (goroutines int, memory uint64) {
 	runtime.GC()
 	var stats runtime.MemStats
@@ -116,8 +116,7 @@ func level() (goroutines int, memory uint64) {
 	return runtime.NumGoroutine(), stats.HeapAlloc
 }
 
-// attack is one hostile client; it returns when the server has ended the
-// connection.
+// attack runs a hostile client until the server has closed the connection.
 func attack(t *testing.T, w *world, number int) {
 	conn, err := net.Dial("tcp", w.address)
 	if err != nil {
@@ -131,13 +130,13 @@ func attack(t *testing.T, w *world, number int) {
 		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
 	send := func(parts ...string) {
 		for _, part := range parts {
-			// It fails once the server has cut the connection.
+			// It fails once the server has closed the connection.
 			if _, err := conn.Write([]byte(part)); err != nil {
 				return
 			}
 		}
 	}
-	// A client's frames are masked; this mask is all zeros.
+	// Frames of clients are masked. This mask is all zeros.
 	const mask = "\x00\x00\x00\x00"
 	switch number % 8 {
 	case 0: // no key, and nothing more

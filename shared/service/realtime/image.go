@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// imagesAtOnce limits concurrent decodings of images, each by a program that may use a few hundred
-// megabytes. An account decodes at most one (ratelimit.Turns), so that its slow images do not keep
-// others waiting.
-const imagesAtOnce = 2
+// maxDecodes limits concurrent decodings of images. Each one runs a program that may use a few hundred
+// megabytes. An account decodes at most one image at a time (ratelimit.Turns), so that its slow images do
+// not delay other accounts.
+const maxDecodes = 2
 
-// changeImage handles a message of type set_image. The image and the prompt, if any, change
-// together or not at all. It returns the engine's outcome for both.
+// changeImage handles a message of type set_image. Either both the image and the prompt (if any) change, or
+// neither. It returns the engine's outcome for both.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
@@ -56,12 +56,13 @@ func (c *connection) setImage(
 	return c.editor.SetImage(ctx, image)
 }
 
-// imageOf reads and decodes the image in a message or its image_ref. It returns nil for null.
+// imageOf reads and decodes the image in a message or the image that image_ref names. It returns nil for
+// null.
 //
 // Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engine.ReferenceImage, error) {
 	if len(message.ImageRef) == 0 && len(message.ImageData) == 0 {
-		return nil, fault.New(fault.Invalid, "image_ref or image_data is required; null takes the image away.")
+		return nil, fault.New(fault.Invalid, "image_ref or image_data is required; null removes the image.")
 	}
 	id, referred, err := textOf("image_ref", message.ImageRef)
 	if err != nil {
@@ -88,12 +89,12 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 	return c.decode(ctx, data, mime)
 }
 
-// decode decodes an image at this session's turn.
+// decode waits for the account's turn and decodes an image.
 //
 // Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
 	if c.server.config.Pictures == nil {
-		return nil, fault.New(fault.Invalid, "This server takes no images.")
+		return nil, fault.New(fault.Invalid, "This server does not accept images.")
 	}
 	account := c.account()
 	if !c.server.decodes.Take(ctx, account) {
@@ -117,7 +118,7 @@ func errImageSize() error {
 //
 // Errors: fault.Invalid if the account has no such file, or it is too large.
 func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error) {
-	missing := fault.New(fault.Invalid, "image_ref names no stored file.")
+	missing := fault.New(fault.Invalid, "image_ref must be the id of a stored file.")
 	f, err := c.server.config.Files.Get(ctx, c.account(), id)
 	if fault.Is(err, fault.NotFound) {
 		return nil, missing
@@ -152,7 +153,7 @@ func decodeImage(member json.RawMessage) ([]byte, error) {
 	}
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
-		return nil, fault.New(fault.Invalid, "image_data is no base64.")
+		return nil, fault.New(fault.Invalid, "image_data is not valid base64.")
 	}
 	return data, nil
 }
@@ -166,7 +167,7 @@ func checkImage(data []byte) (mime string, err error) {
 	}
 	kind, known := sniff.Media(data)
 	if !known || !kind.Image {
-		return "", fault.New(fault.Invalid, "The image is of no type that is known.")
+		return "", fault.New(fault.Invalid, "The image has an unknown format.")
 	}
 	if kind.MIME == "image/jpeg" && scans(data) > maxScans {
 		return "", fault.New(fault.Invalid, "The image has more than %d scans.", maxScans)

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/engine"
 )
 
-// frameQuality is the quality of sent JPEGs, of 100.
+// frameQuality is the quality of sent JPEGs, from 1 to 100.
 const frameQuality = 82
 
 func decodeFrame(frame []byte) (*engine.Picture, error) {
@@ -22,7 +22,7 @@ func decodeFrame(frame []byte) (*engine.Picture, error) {
 	}
 	decoded, err := jpeg.Decode(bytes.NewReader(frame))
 	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
+		return nil, fault.Wrap(err, fault.Invalid, "The frame cannot be decoded as JPEG.")
 	}
 	still, err := media.InspectStill(bytes.NewReader(frame), int64(len(frame)), "image/jpeg")
 	if err != nil {
@@ -31,7 +31,7 @@ func decodeFrame(frame []byte) (*engine.Picture, error) {
 	return &engine.Picture{YCbCr: *upright(planes(decoded), still.Orientation)}, nil
 }
 
-// upright turns a picture as Exif's orientation asks.
+// upright applies the Exif orientation to a picture.
 func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
 	if orientation < 2 || orientation > 8 {
 		return picture
@@ -64,7 +64,7 @@ func upright(picture *image.YCbCr, orientation int) *image.YCbCr {
 	return turned
 }
 
-// planes converts a decoded JPEG to luma and chroma. Most have these; others are grey or CMYK.
+// planes converts a decoded JPEG to YCbCr. Most JPEGs are YCbCr already; others are grey or CMYK.
 func planes(decoded image.Image) *image.YCbCr {
 	if picture, ok := decoded.(*image.YCbCr); ok {
 		return picture
@@ -103,34 +103,33 @@ func encodeFrame(picture *engine.Picture) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkFrame checks a frame's header before this process decodes it, because starting another
+// checkFrame checks a frame's header. This process decodes the frame itself, because starting another
 // program would take too long. So the check is strict, and limits memory and time.
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
 	kind, known := sniff.Media(frame)
 	if !known || kind.MIME != "image/jpeg" {
-		return fault.New(fault.Invalid, "A binary message is a JPEG frame, and this one is not.")
+		return fault.New(fault.Invalid, "A binary message must be a JPEG frame.")
 	}
 	header, ok := media.InspectJPEG(frame)
 	switch {
 	case !ok:
-		return fault.New(fault.Invalid, "The frame is broken.")
+		return fault.New(fault.Invalid, "The frame is malformed.")
 	case header.Width*header.Height > maxFramePixels:
 		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
 	case header.Scans > maxScans:
 		return fault.New(fault.Invalid, "The frame has more than %d scans.", maxScans)
 	case header.Memory > maxFrameMemory:
-		return fault.New(fault.Invalid, "The frame takes too much memory to decode.")
+		return fault.New(fault.Invalid, "Decoding the frame needs too much memory.")
 	}
 	return nil
 }
 
-// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode a scan
-// that changes nothing, but a decoder must visit every block for it: a file of the allowed size
-// could occupy a processor for minutes.
+// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode an empty scan for
+// which a decoder must visit every block. A file of the allowed size could occupy a processor for minutes.
 const maxScans = 100
 
-// scans returns at least the number of scans: the bytes that start a scan do not appear within one
-// (ITU-T T.81, B.1.1.5).
+// scans returns an upper limit of the number of scans: the bytes that start a scan do not appear within a
+// scan (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

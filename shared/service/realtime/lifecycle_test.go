@@ -34,7 +34,7 @@ func TestTicksCountTheSeconds(t *testing.T) {
 		if m.Type != "generation_tick" || m.Seconds == nil {
 			t.Fatalf("tick %d: %+v", tick+1, m)
 		}
-		// It may come late.
+		// The tick may be late.
 		if s := *m.Seconds; s < max(last, tick+1) || s > int64(time.Since(began)/time.Second) {
 			t.Errorf("tick %d says %d seconds, the last one %d", tick+1, s, last)
 		}
@@ -42,8 +42,8 @@ func TestTicksCountTheSeconds(t *testing.T) {
 	}
 }
 
-// A tick carries the engine's notice about frames, as long as it applies.
-func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
+// A tick contains the engine's notice about frames while it applies.
+func TestTicksIncludeNotice(t *testing.T) {
 	t.Parallel()
 	says := &critic{}
 	w := newWorld(t, setup{engine: says})
@@ -60,7 +60,7 @@ func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
 	await("")
 }
 
-// critic is an engine whose notice about frames is set by the test.
+// critic is an engine with a notice that the test sets.
 type critic struct{ notice atomic.Value }
 
 func (c *critic) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -77,11 +77,11 @@ func (e *criticalEditor) Notice() string {
 	return notice
 }
 
-func TestTheMaximumDuration(t *testing.T) {
+func TestMaximumDurationEndsSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", w.mint(studio, credential.Scope{MaxSession: 2 * time.Second}, time.Minute))
-	w.later.Store(int64(time.Minute)) // the token expires before
+	w.later.Store(int64(time.Minute)) // the token has expired
 	ended := c.ends("max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached.")
 	if ended.Seconds == nil || *ended.Seconds < 2 {
 		t.Errorf("ended after %v seconds", ended.Seconds)
@@ -89,8 +89,8 @@ func TestTheMaximumDuration(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A revocation ends the sessions of the key and of its tokens, and no others.
-func TestARevokedKeyEndsItsSessions(t *testing.T) {
+// The sessions of the key and its tokens end, and no others.
+func TestRevokedKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
 	const parent = "ck_parent_key"
 	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
@@ -113,8 +113,8 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// So does a key that expires, which also ends its client tokens' sessions.
-func TestAnExpiredKeyEndsItsSessions(t *testing.T) {
+// The sessions of the key's client tokens end too.
+func TestExpiredKeyEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
 	parent := w.limitedKey("ck_parent_key", func(k *credential.Key) { k.ExpiresAt = k.CreatedAt.Add(time.Minute) })
 	own, minted := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute))
@@ -127,8 +127,8 @@ func TestAnExpiredKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// When the server stops, it notifies all sessions, closes them and frees their slots.
-func TestTheStopOfTheServer(t *testing.T) {
+// During shutdown, the server notifies all sessions, closes them and frees their slots.
+func TestShutdownEndsSessions(t *testing.T) {
 	w := newWorld(t, setup{})
 	var all []*client
 	for range 5 {
@@ -149,11 +149,10 @@ func TestTheStopOfTheServer(t *testing.T) {
 	}
 }
 
-// A client that does not answer delays the stop of the server by no more than
-// Times.Drain.
-func TestTheStopOfTheServerWaitsForNobody(t *testing.T) {
+// A client that does not reply delays the shutdown by at most Times.Drain.
+func TestShutdownDoesNotWaitForClients(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Close: 100 * time.Millisecond, Drain: time.Second}})
-	w.open("gen-2.5", studio) // and reads no more
+	w.open("gen-2.5", studio) // does not read any more
 	before := func(ctx context.Context) { <-ctx.Done() }
 	w.engine.before.Store(&before)
 	busy := w.open("gen-2.5", studio)
@@ -184,8 +183,8 @@ func TestIdleSessionsEnd(t *testing.T) {
 	w.active("studio", 1)
 }
 
-// A client that has vanished, so that nothing comes back, loses its slot.
-func TestHalfOpenConnections(t *testing.T) {
+// A client that disappeared without closing the connection loses its slot.
+func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 10*time.Second, func(pong time.Duration) error {
 		w := newWorld(t, setup{
@@ -201,7 +200,7 @@ func TestHalfOpenConnections(t *testing.T) {
 				}
 			}
 		}()
-		w.open("gen-2.5", studio) // nothing reads it, and so nothing answers
+		w.open("gen-2.5", studio) // does not read, so it does not reply to pings
 		eventually(t, "a session ends", func() bool {
 			n, err := w.records.Active(t.Context(), "studio")
 			if err != nil {
@@ -211,7 +210,7 @@ func TestHalfOpenConnections(t *testing.T) {
 		})
 		select {
 		case <-reading:
-			return errors.New("the session that answers ended as well")
+			return errors.New("the responsive session ended too")
 		default:
 		}
 		w.active("studio", 1)
@@ -222,9 +221,8 @@ func TestHalfOpenConnections(t *testing.T) {
 	})
 }
 
-// A process that was suspended no longer serves its sessions, however late it
-// learns that it was.
-func TestASuspendedProcessFencesItself(t *testing.T) {
+// A process that was suspended stops serving its sessions, however late it notices the suspension.
+func TestSuspendedProcessEndsItsSessions(t *testing.T) {
 	w := newWorld(t, setup{})
 	begun := make(chan struct{})
 	before := func(context.Context) {
@@ -242,9 +240,9 @@ func TestASuspendedProcessFencesItself(t *testing.T) {
 	w.open("gen-2.5", studio).painted(colorOf(""))
 }
 
-// A process that was suspended during a send still reports the lost session to its client: messages
-// that the system has accepted are not late.
-func TestAProcessSuspendedWhileSendingTellsItsClient(t *testing.T) {
+// A process that was suspended during a send still reports the lost session to its client, because the system
+// has accepted the message in time.
+func TestSuspendedProcessReportsLostSession(t *testing.T) {
 	t.Parallel()
 	const writeTime = time.Second
 	var w *world
@@ -268,26 +266,25 @@ func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { r
 
 type glutton struct{ canvas }
 
-// Edit returns noise, which takes more than a byte a pixel as a JPEG.
+// Edit returns noise, which needs more than a byte per pixel as JPEG.
 func (*glutton) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {
 	noise := filled(image.Rect(0, 0, 4500, 4500), red)
 	_, _ = rand.NewChaCha8([32]byte{}).Read(noise.Y)
 	return noise, nil
 }
 
-// The clients of a lost session are disconnected before others take its slot, even if they do not read.
-func TestALostSessionLetsGoOfItsClient(t *testing.T) {
+// The client of a lost session is disconnected before others take its slot, even if it does not read.
+func TestLostSessionDisconnectsItsClient(t *testing.T) {
 	w := newWorld(t, setup{engine: glut{}, times: realtime.Times{Write: time.Hour, Close: 50 * time.Millisecond}})
 	c := w.open("gen-2.5", studio)
-	c.show(plain(32, 16, red)) // and never reads the answers
+	c.show(plain(32, 16, red)) // does not read the responses
 	w.asleep.Add(int64(session.FenceAfter))
 	eventually(
 		t, "the connection has ended", func() bool { return strings.Contains(w.log.String(), "reason=session_lost") },
 	)
 }
 
-// An engine that is still busy when its client leaves does not hold the slot.
-func TestASlotIsFreeWhileTheEngineIsBusy(t *testing.T) {
+func TestBusyEngineDoesNotHoldSlot(t *testing.T) {
 	begun, release := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, setup{engine: &slow{begun: begun, release: release}})
 	defer close(release)
@@ -320,9 +317,8 @@ func (e *slowEditor) SetPrompt(context.Context, string) (engine.Outcome, error) 
 	return engine.Outcome{}, nil
 }
 
-// Sessions are in the usage records while they are open, and in full once they
-// have ended.
-func TestUsage(t *testing.T) {
+// The usage contains open sessions in part and ended sessions completely.
+func TestUsageIsRecorded(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Usage: 300 * time.Millisecond}})
 	began := time.Now()
 	today := usage.DayOf(began)

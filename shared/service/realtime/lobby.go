@@ -15,33 +15,34 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// maxKept limits the kept messages of a waiting client: the usual first messages, and some more.
+// maxKept limits the kept messages of a waiting client. It is larger than the usual number of first
+// messages.
 const maxKept = 16
 
 var (
 	tooManyMessages = refused(endedByFlood.code, endedByFlood.close)
 	messageTooLarge = refused(endedBySize.code, endedBySize.close)
-	// errLeft means that the client has left, so a refusal has no receiver.
+	// errLeft means that the client has left and cannot receive a refusal.
 	errLeft = errors.New("the client has left")
 )
 
-// lobby is a client without a session: it waits in its account's queue
-// (docs/contract/realtime.md#the-queue), or may still ask to. Its messages are kept for the session,
-// except for frames, which would be old.
+// lobby is a client without a session. It waits in its account's queue
+// (docs/contract/realtime.md#the-queue), or may still ask to. The lobby keeps its messages for the session,
+// except for frames, which would be outdated.
 type lobby struct {
 	server    *Server
 	socket    *socket
 	admission admission
 	pace      pace
-	// life ends with the wait. Its cause is a refusal or errLeft. stop ends it.
+	// life ends with the wait, with a refusal or errLeft as its cause. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes, also for the following session.
+	// wire is the context of reads and writes, including those of the session that follows.
 	wire context.Context
 	cut  context.CancelFunc
-	// messages are read by one goroutine, for the lobby and then for the session.
+	// messages is filled by one goroutine, for the lobby and then for the session.
 	messages chan received
-	// dropped is closed when messages are no longer handled.
+	// dropped is closed when no more messages are handled.
 	dropped chan struct{}
 	// first receives whether the client's first message asks to wait.
 	first chan bool
@@ -68,7 +69,7 @@ func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admiss
 	return l
 }
 
-// contained wraps work so that a panic, which a client's data may cause, ends only the wait.
+// contained wraps work so that a panic caused by a client's data ends only the wait.
 func (l *lobby) contained(name string, work func()) func() {
 	return func() {
 		log := l.server.config.Logger.With("account", l.admission.who.Account())
@@ -141,7 +142,7 @@ func (l *lobby) keep(message received) bool {
 	return true
 }
 
-// asksToWait reports whether a client's first message asks to wait: a livekit_join that does not decline.
+// asksToWait reports whether a client's first message asks to wait: a livekit_join whose queue is not false.
 func (m received) asksToWait() bool {
 	var message clientMessage
 	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {
@@ -178,7 +179,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	defer s.removeGuest(l)
 	began := time.Now()
 	log := s.config.Logger.With("account", who.Account(), "key", who.Key.ID, "model", l.admission.model.ID)
-	log.Info("a client waits for a session")
+	log.Info("client waits for a session")
 	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Queue: who.Tier.RealtimeQueue}
 	opened, err := s.config.Sessions.Wait(l.life, who.Account(), limits, func(place session.Place) {
 		l.say(positionMessage{"queue_position", place.Position, place.Size})
@@ -188,7 +189,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	if err != nil {
 		outcome = err.Error()
 	}
-	log.Info("a wait ended", "outcome", outcome, "seconds", int64(time.Since(began)/time.Second))
+	log.Info("wait ended", "outcome", outcome, "seconds", int64(time.Since(began)/time.Second))
 	return opened, err
 }
 
@@ -202,18 +203,18 @@ func (l *lobby) explain(err error) error {
 	case fault.Is(err, fault.Limited):
 		return limitReached
 	case !fault.Is(err, fault.Unavailable):
-		l.server.config.Logger.Error("a client could not wait", "account", l.admission.who.Account(), "error", err)
+		l.server.config.Logger.Error("cannot queue a client", "account", l.admission.who.Account(), "error", err)
 	}
 	return cannotOpen
 }
 
-// end ends the wait. Only next reads after it.
+// end ends the wait. After it, only next reads messages.
 func (l *lobby) end() {
 	l.stop(errLeft)
 	l.listening.Wait()
 }
 
-// drop ends the lobby and drops kept messages of a session that did not start or has ended. Call it once.
+// drop ends the lobby and drops the kept messages, if the session did not start or has ended. Call it once.
 func (l *lobby) drop() {
 	l.end()
 	close(l.dropped)
@@ -223,7 +224,7 @@ func (l *lobby) drop() {
 	l.kept = nil
 }
 
-// next returns the client's next message, kept ones first. Call it after end.
+// next returns the client's next message, starting with kept messages. Call it after end.
 func (l *lobby) next() received {
 	if len(l.kept) > 0 {
 		message := l.kept[0]

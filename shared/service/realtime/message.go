@@ -8,18 +8,18 @@ import (
 
 // Limits of a client's messages. A larger message ends the session with status 1009.
 const (
-	// maxFrame limits a frame in bytes, and maxFramePixels in pixels: 1920x1080 with the rows that
+	// maxFrame limits a frame in bytes, and maxFramePixels in pixels: 1920x1080 plus the rows that
 	// codecs add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame,
-	// progressive and without subsampling, takes 40 MB.
+	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame needs 40 MB
+	// if it is progressive and not subsampled.
 	maxFrameMemory = 48 << 20
 	// maxImage limits a reference image in bytes, and maxImagePixels in pixels.
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText limits a text message in bytes: one with an image in base64 and a prompt with every
-	// character escaped, and some more.
+	// maxText limits a text message in bytes. It allows an image in base64 and a prompt in which
+	// every character is escaped.
 	maxText = maxImage/3*4 + 128<<10
 	// maxPrompt limits a prompt in code points (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
@@ -33,12 +33,12 @@ type clientMessage struct {
 	ImageRef      json.RawMessage `json:"image_ref"`
 	ImageData     json.RawMessage `json:"image_data"`
 
-	// Capabilities are the abilities of a client that joins a room.
+	// Capabilities describes a client that joins a room.
 	Capabilities struct {
 		FrameTiming bool `json:"frame_timing"`
 	} `json:"client_capabilities"`
 
-	// Queue chooses whether a joining client waits if no session is free.
+	// Queue decides whether a joining client waits if no session is free.
 	Queue json.RawMessage `json:"queue"`
 
 	// release frees the memory that was counted for the message.
@@ -89,22 +89,22 @@ type (
 		Prompt  json.RawMessage `json:"prompt"`
 		Success bool            `json:"success"`
 		Error   string          `json:"error,omitempty"`
-		told
+		outcomeBody
 	}
 	setImageAck struct {
 		Type    string `json:"type"` // set_image_ack
 		Success bool   `json:"success"`
 		Error   string `json:"error,omitempty"`
-		told
+		outcomeBody
 	}
-	// told is the engine's outcome of a change (see engine.Outcome).
-	told struct {
+	// outcomeBody is the engine's outcome of a change (see engine.Outcome).
+	outcomeBody struct {
 		Engine     string   `json:"engine,omitempty"`
 		Understood []string `json:"understood,omitzero"`
 		Notice     string   `json:"notice,omitempty"`
 	}
 )
 
-func toldOf(o engine.Outcome) told {
-	return told{Engine: o.Engine, Understood: o.Understood, Notice: o.Notice}
+func newOutcomeBody(o engine.Outcome) outcomeBody {
+	return outcomeBody{Engine: o.Engine, Understood: o.Understood, Notice: o.Notice}
 }

@@ -60,14 +60,14 @@ func TestFramesFollowThePrompt(t *testing.T) {
 	c.say(`{"type":"prompt","prompt":""}`)
 	c.ack("prompt_ack", "")
 	c.painted(colorOf(""))
-	// An invalid message changes nothing, and does not end the session.
+	// An invalid message changes nothing and does not end the session.
 	c.say(`{"type":"prompt","prompt":"` + strings.Repeat("é", 4000) + `"}`)
 	c.ack("prompt_ack", "")
 	for text, failure := range map[string]string{
 		`{"type":"prompt"}`:                                              "prompt is required.",
 		`{"type":"prompt","prompt":null}`:                                "prompt is required.",
-		`{"type":"prompt","prompt":7}`:                                   "prompt is a string.",
-		`{"type":"prompt","prompt":"x","enhance_prompt":"no"}`:           "enhance_prompt is true or false.",
+		`{"type":"prompt","prompt":7}`:                                   "prompt must be a string.",
+		`{"type":"prompt","prompt":"x","enhance_prompt":"no"}`:           "enhance_prompt must be true or false.",
 		`{"type":"prompt","prompt":"` + strings.Repeat("é", 4001) + `"}`: "prompt is longer than 4000 characters.",
 	} {
 		c.say(text)
@@ -100,33 +100,33 @@ func TestFramesFollowTheImage(t *testing.T) {
 	other := w.store("rival", square(t, 64, red))
 	words := w.store("studio", []byte("hello"))
 	large := w.store("studio", append(square(t, 64, red), make([]byte, 10<<20)...))
-	const missing = "image_ref names no stored file."
+	const missing = "image_ref must be the id of a stored file."
 	for _, wrong := range [][2]string{
-		{`"x":1`, "image_ref or image_data is required; null takes the image away."},
+		{`"x":1`, "image_ref or image_data is required; null removes the image."},
 		{`"image_ref":"` + ref + `","image_data":"` + data + `"`, "Send image_ref or image_data, not both."},
-		{`"image_ref":7`, "image_ref is a string."},
-		{`"image_data":{}`, "image_data is a string."},
+		{`"image_ref":7`, "image_ref must be a string."},
+		{`"image_data":{}`, "image_data must be a string."},
 		{`"image_ref":"file_0"`, missing},
 		{`"image_ref":"../../secret"`, missing},
 		{`"image_ref":"` + other + `"`, missing},
-		{`"image_ref":"` + words + `"`, "The image is of no type that is known."},
+		{`"image_ref":"` + words + `"`, "The image has an unknown format."},
 		{`"image_ref":"` + large + `"`, "The image is larger than 10485760 bytes."},
-		{`"image_data":"%%%"`, "image_data is no base64."},
-		{`"image_data":""`, "The image is of no type that is known."},
+		{`"image_data":"%%%"`, "image_data is not valid base64."},
+		{`"image_data":""`, "The image has an unknown format."},
 		{`"image_data":"` + base64.StdEncoding.EncodeToString(square(t, 64, red)[:60]) + `"`, "The image cannot be decoded."},
 		{
 			`"image_data":"` + base64.StdEncoding.EncodeToString(layered(plain(64, 32, red), 101)) + `"`,
 			"The image has more than 100 scans.",
 		},
 		{`"image_ref":"` + ref + `","prompt":"` + strings.Repeat("x", 4001) + `"`, "prompt is longer than 4000 characters."},
-		{`"image_ref":"` + ref + `","prompt":7`, "prompt is a string."},
+		{`"image_ref":"` + ref + `","prompt":7`, "prompt must be a string."},
 	} {
 		set(wrong[0], wrong[1])
 	}
 	c.painted(colorOf("winter"))
 }
 
-// An expanded prompt replaces the original, unless another prompt was sent since.
+// An expanded prompt replaces the original, unless another prompt was sent in the meantime.
 func TestPromptsAreExpanded(t *testing.T) {
 	release := make(chan string)
 	w := newWorld(t, setup{enhancer: enhancer(func(ctx context.Context, prompt string) (string, error) {
@@ -170,9 +170,8 @@ func (e enhancer) Enhance(ctx context.Context, prompt string, _ int) (string, er
 	return e(ctx, prompt)
 }
 
-// When frames arrive faster than they can be edited, the newest wins, and those
-// in between are dropped.
-func TestTheNewestFrameWins(t *testing.T) {
+// When frames arrive faster than they can be edited, all but the newest are dropped.
+func TestNewestFrameWins(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
 	begun, release := make(chan struct{}, 100), make(chan struct{})
@@ -191,7 +190,7 @@ func TestTheNewestFrameWins(t *testing.T) {
 		c.show(frame(number))
 	}
 	c.say(`{"type":"prompt","prompt":"after the frames"}`)
-	c.ack("prompt_ack", "") // so that all frames are there, though the editor works
+	c.ack("prompt_ack", "") // by now all frames have arrived
 	close(release)
 	var got []int
 	for range 2 {
@@ -203,7 +202,7 @@ func TestTheNewestFrameWins(t *testing.T) {
 	c.painted(colorOf("after the frames"))
 }
 
-// A session's frames wait for other sessions no longer than one edit takes.
+// A session's frames wait for at most one edit of another session.
 func TestSessionsTakeTurns(t *testing.T) {
 	w := newWorld(t, setup{})
 	var edits atomic.Int64
@@ -228,8 +227,8 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 }
 
-// The frames of an account with many sessions and of one with a single session take turns: the
-// latter waits for an edit or two, not for one of each other session.
+// Accounts take turns. The frames of an account with one session wait for an edit or two of an account with
+// many sessions, not for an edit of each session.
 func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	w := newWorld(t, setup{})
 	places := max(1, runtime.GOMAXPROCS(0)-1)
@@ -262,7 +261,7 @@ func TestAccountsTakeTurnsForFrames(t *testing.T) {
 	}
 }
 
-func TestInvalidFrames(t *testing.T) {
+func TestInvalidFrameIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
 	good := plain(64, 32, color.White)
@@ -270,12 +269,12 @@ func TestInvalidFrames(t *testing.T) {
 		frame []byte
 		want  string
 	}{
-		{nil, "A binary message is a JPEG frame, and this one is not."},
-		{[]byte("hello"), "A binary message is a JPEG frame, and this one is not."},
-		{square(t, 8, red), "A binary message is a JPEG frame, and this one is not."},
-		{good[:8], "The frame is broken."},
-		{good[:len(good)/2], "The frame is broken."},
-		{good[:len(good)-20], "The frame is no JPEG that can be decoded."},
+		{nil, "A binary message must be a JPEG frame."},
+		{[]byte("hello"), "A binary message must be a JPEG frame."},
+		{square(t, 8, red), "A binary message must be a JPEG frame."},
+		{good[:8], "The frame is malformed."},
+		{good[:len(good)/2], "The frame is malformed."},
+		{good[:len(good)-20], "The frame cannot be decoded as JPEG."},
 		{giant(good), "The frame is larger than 1920x1080 pixels."},
 		{layered(good, 101), "The frame has more than 100 scans."},
 	} {
@@ -287,8 +286,8 @@ func TestInvalidFrames(t *testing.T) {
 	c.painted(colorOf(""))
 }
 
-// Most JPEGs have luma and chroma; others are grey, or have red, green and blue.
-func TestFramesOfOtherColours(t *testing.T) {
+// Most JPEGs are YCbCr. Others are grey or RGB.
+func TestGreyAndRGBFramesAreEdited(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	c := w.open("gen-2.5", studio)
 	grey := image.NewGray(image.Rect(0, 0, 61, 33))
@@ -299,7 +298,7 @@ func TestFramesOfOtherColours(t *testing.T) {
 	if err := jpeg.Encode(&encoded, grey, nil); err != nil {
 		t.Fatal(err)
 	}
-	// An Adobe marker declares that the planes, white in luma and chroma, are colours.
+	// An Adobe marker declares the planes, which are white in YCbCr, as RGB.
 	white := plain(64, 32, color.White)
 	labelled := slices.Concat(white[:2], []byte("\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"), white[2:])
 	for what, f := range map[string]struct {
@@ -333,15 +332,15 @@ func giant(frame []byte) []byte {
 	return frame
 }
 
-// layered is a frame followed by empty scans. A decoder of progressive JPEG has to traverse the whole
-// picture for each.
+// layered is a frame followed by empty scans. A decoder of progressive JPEG must traverse the entire picture
+// for each scan.
 func layered(frame []byte, scans int) []byte {
 	const scan = "\xff\xda\x00\x08\x01\x01\x00\x01\x01\x00\x00\x00"
 	body, end := frame[:len(frame)-2], frame[len(frame)-2:]
 	return slices.Concat(body, bytes.Repeat([]byte(scan), scans-1), end)
 }
 
-func TestOtherMessages(t *testing.T) {
+func TestUnknownMessageIsReported(t *testing.T) {
 	w := newWorld(t, setup{})
 	c := w.open("gen-2.5", studio)
 	for _, text := range []string{
@@ -350,7 +349,7 @@ func TestOtherMessages(t *testing.T) {
 	} {
 		c.say(text)
 		if m := c.next(); m.Type != "error" ||
-			m.Error != "A text message is a JSON object with a type, and this one is not." {
+			m.Error != "A text message must be a JSON object with a type." {
 			t.Errorf("%.20s: got %+v", text, m)
 		}
 	}

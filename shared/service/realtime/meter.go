@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime limits a report, because a session's end waits for it.
+// reportTime limits the time of a report, because the end of a session waits for it.
 const reportTime = time.Second
 
-// meter reports the durations of sessions: every Times.Usage, and at the end of each.
+// meter reports the durations of sessions, every Times.Usage and at the end of each session.
 type meter struct {
 	usage  Usage
 	every  time.Duration
@@ -42,7 +42,7 @@ func (m *meter) begin(c *connection) *metered {
 	return session
 }
 
-// end reports the rest of a session and returns its seconds.
+// end reports the remaining seconds of a session and returns its total.
 func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -90,7 +90,7 @@ func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 		Model: s.connection.admission.model.ID, Day: usage.DayOf(m.now()), Counts: more,
 	})
 	if err != nil {
-		m.logger.Warn("the usage of a session could not be reported", "session", s.connection.session.ID(), "error", err)
+		m.logger.Warn("cannot report the usage of a session", "session", s.connection.session.ID(), "error", err)
 		return seconds
 	}
 	s.reported.Add(more)

@@ -16,19 +16,16 @@ import (
 )
 
 var (
-	// mutatedFrames and mutatedImages are how many pictures TestMutatedPictures
-	// sends.
-	mutatedFrames = flag.Int("mutated-frames", mutations, "how many frames TestMutatedPictures sends")
-	mutatedImages = flag.Int("mutated-images", mutations/5, "how many reference images TestMutatedPictures sends")
+	mutatedFrames = flag.Int("mutated-frames", mutations, "number of frames that TestMutatedPicturesEndNoSession sends")
+	mutatedImages = flag.Int("mutated-images", mutations/5, "number of images that TestMutatedPicturesEndNoSession sends")
 )
 
-// perSession is how many pictures one session sends: fewer than the rate limit
-// of a session allows at once.
+// perSession is the number of pictures that one session sends. The rate limit allows more in a burst.
 const perSession = 20
 
-// Scores of pictures, each broken in a different way, end no session, and another session continues. To
-// send more: -run TestMutatedPictures -mutated-frames 18000 -mutated-images 3000.
-func TestMutatedPictures(t *testing.T) {
+// Pictures that are corrupt in many different ways end no session, and another session continues. To send
+// more: -run TestMutatedPicturesEndNoSession -mutated-frames 18000 -mutated-images 3000.
+func TestMutatedPicturesEndNoSession(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	done := make(chan struct{})
 	var other sync.WaitGroup
@@ -64,14 +61,13 @@ func TestMutatedPictures(t *testing.T) {
 	senders.Wait()
 	close(done)
 	other.Wait()
-	t.Logf("%d pictures were taken, %d were refused", edited.Load(), refused.Load())
+	t.Logf("%d pictures were accepted, %d were rejected", edited.Load(), refused.Load())
 	if edited.Load() == 0 || refused.Load() == 0 {
 		t.Error("the pictures were either all edited or all refused, which proves nothing")
 	}
 }
 
-// goesOn expects the session of another account to receive its frames until
-// done is closed.
+// goesOn expects another account's session to receive edited frames until done is closed.
 func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 	c := w.open("gen-2.5", rival)
 	frames := 0
@@ -91,7 +87,7 @@ func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 	}
 }
 
-// sendsFrame sends a frame and expects it to be edited or refused.
+// sendsFrame sends a frame and expects it to be edited or rejected.
 func (c *client) sendsFrame(data []byte, edited, refused *atomic.Int64) {
 	c.show(data)
 	switch m := c.next(); {
@@ -104,8 +100,8 @@ func (c *client) sendsFrame(data []byte, edited, refused *atomic.Int64) {
 	}
 }
 
-// sendsImage sends a reference image, expects it to be accepted or refused, and
-// if it was accepted expects a frame to be edited by it.
+// sendsImage sends a reference image and expects it to be accepted or rejected. If it was accepted, it expects
+// a frame to be edited with it.
 func (c *client) sendsImage(data []byte, edited, refused *atomic.Int64) {
 	c.say(`{"type":"set_image","image_data":"` + base64.StdEncoding.EncodeToString(data) + `"}`)
 	m := c.next()

@@ -23,28 +23,29 @@ import (
 )
 
 const (
-	// passedOn marks a request from another instance, because requests are forwarded only once.
-	passedOn = "X-Cutroom-Passed-On"
-	// maxPassed limits the requests that are forwarded at the same time, maxPassedByCaller the ones
-	// of one address.
-	maxPassed, maxPassedByCaller = 1000, 200
-	// peerDial and peerHeader limit how long an instance may take to accept a connection and to answer.
+	// forwardedHeader marks a request from another instance, because requests are forwarded only once.
+	forwardedHeader = "X-Cutroom-Passed-On"
+	// maxForwarded limits the requests that are being forwarded, maxForwardedByCaller those of one
+	// address.
+	maxForwarded, maxForwardedByCaller = 1000, 200
+	// peerDial and peerHeader limit how long an instance may take to accept a connection and to
+	// respond.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is how long an instance's address is cached, maxKnown how many are.
+	// peerFresh is the cache time of an instance's address, maxKnown the maximum number of addresses.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 
-// errNoPeer means that no instance has the room any longer.
+// errNoPeer means that no instance has the room any more.
 var errNoPeer = errors.New("realtime: no instance has the room")
 
-// peers finds the instances of rooms, and forwards requests to them. A room's name has its
-// instance's epoch, whose address is in the store, so callers cannot choose an address.
+// peers finds the instances of rooms, and forwards requests to them. A room's name contains the epoch of
+// its instance. The store has the instance's address, so callers cannot choose an address.
 type peers struct {
 	sessions  *session.Instance
 	now       func() time.Time
 	logger    *slog.Logger
 	transport *http.Transport
-	// lookups limits the store's reads, because callers need no key to name a room.
+	// lookups limits reads of the store, because callers need no key to name a room.
 	lookups *rate.Limiter
 
 	mu    sync.Mutex
@@ -68,7 +69,8 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance. It is empty for this instance, or without a room.
+// find returns the address of the room's instance. It is empty if this is the instance, or if the name is
+// not that of a room.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {
@@ -82,7 +84,7 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	p.mu.Unlock()
 	if !there || now.After(found.until) {
 		if !p.lookups.Allow() {
-			return "", fault.New(fault.Unavailable, "Too many rooms are asked for. Try again.")
+			return "", fault.New(fault.Unavailable, "Too many requests for rooms. Try again.")
 		}
 		address, own, err := p.sessions.Find(ctx, epoch)
 		if own {
@@ -108,10 +110,10 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	return found.address, nil
 }
 
-// passOn forwards a request to the instance of the room, and reports whether it did. gone answers
-// if no instance has it.
-func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
-	if r.Header.Get(passedOn) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
+// forward sends a request to the instance of the room, and reports whether it has responded. It calls gone
+// to respond if no instance has the room.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
+	if r.Header.Get(forwardedHeader) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
 		return false
 	}
 	address, err := s.peers.find(r.Context(), name)
@@ -121,16 +123,16 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gon
 		return true
 	case err != nil:
 		if !fault.Is(err, fault.Unavailable) {
-			s.config.Logger.Error("the instance of a room was not found", "error", err)
+			s.config.Logger.Error("cannot find the instance of a room", "error", err)
 		}
 		cannotReach(w)
 		return true
 	case address == "":
 		return false
 	}
-	bounds := []ratelimit.OpenLimit{{Name: "passed", Most: maxPassed}}
+	bounds := []ratelimit.OpenLimit{{Name: "passed", Most: maxForwarded}}
 	if caller := credential.Caller(r.Context()); caller != "" {
-		bounds = append(bounds, ratelimit.OpenLimit{Name: "passed/" + caller, Most: maxPassedByCaller})
+		bounds = append(bounds, ratelimit.OpenLimit{Name: "passed/" + caller, Most: maxForwardedByCaller})
 	}
 	leave, ok := s.crowd.Enter(bounds...)
 	if !ok {
@@ -141,19 +143,19 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gon
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	// Forwarded requests end with the server.
-	defer context.AfterFunc(s.passing, cancel)()
+	defer context.AfterFunc(s.forwarding, cancel)()
 	s.peers.proxy(address, r.URL.RawQuery, w.Header()).ServeHTTP(w, withoutQuery(r.WithContext(ctx)))
 	return true
 }
 
-// cannotReach answers a request for a room whose instance is unreachable.
+// cannotReach responds to a request for a room whose instance is unreachable.
 func cannotReach(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
-	answerDetail(w, http.StatusServiceUnavailable, "The room cannot be reached now. Try again.")
+	writeDetail(w, http.StatusServiceUnavailable, "The room is currently unreachable. Try again.")
 }
 
-// withoutQuery returns a request without its query, which the library would otherwise parse. It may
-// have 20,000 parameters, and the other instance verifies the token.
+// withoutQuery returns a request without its query, so that the library does not parse it: it may have
+// 20,000 parameters and an unverified token.
 func withoutQuery(r *http.Request) *http.Request {
 	at := *r.URL
 	at.RawQuery = ""
@@ -161,20 +163,20 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy returns a handler that forwards a request with the query to an address, upgrades included.
-// The answer's header replaces the fields in set.
+// proxy returns a handler that forwards a request (including upgrades) with the query to an address. It removes
+// the fields that the response has from set.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: address})
 			r.Out.URL.RawQuery = query
-			// The answer contains addresses of this server as called by the caller.
+			// The response contains this server's address as seen by the caller.
 			r.Out.Host = r.In.Host
 			if strings.HasPrefix(baseOf(r.In), "wss:") {
 				r.Out.Header.Set("X-Forwarded-Proto", "https")
 			}
-			r.Out.Header.Set(passedOn, "1")
+			r.Out.Header.Set(forwardedHeader, "1")
 		},
 		ModifyResponse: func(answer *http.Response) error {
 			upgraded = answer.StatusCode == http.StatusSwitchingProtocols
@@ -188,10 +190,10 @@ func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if upgraded {
-				return // one side has left, so an answer has no receiver
+				return // one side has disconnected, so nobody receives a response
 			}
 			if r.Context().Err() == nil {
-				p.logger.Warn("an instance does not answer for its room", "address", address, "error", err)
+				p.logger.Warn("cannot reach the instance of a room", "address", address, "error", err)
 			}
 			cannotReach(w)
 		},

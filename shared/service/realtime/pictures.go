@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// imageSide is the longer side of a reference image for editors, in pixels: enough for its colours
-// and its garment.
+// imageSide is the longer side of a reference image for editors, in pixels. It is enough for colours and
+// garments.
 const imageSide = 384
 
 type Pictures interface {

@@ -21,9 +21,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A hostile picture costs at most the session that sent it, and does not delay
-// the others.
-func TestHostilePicturesEndNothing(t *testing.T) {
+// A hostile picture ends at most the session that sent it.
+func TestHostilePictureDelaysNoOthers(t *testing.T) {
 	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
 	other := w.open("gen-2.5", rival)
 	for _, model := range []string{"gen-2.5", "gen-vton-3.6"} {
@@ -86,8 +85,7 @@ func (e *trapped) spring(in string) {
 	}
 }
 
-// echo expands a prompt by repeating it, once the test has read that the prompt
-// was acknowledged.
+// echo expands a prompt by repeating it, after the test has received the acknowledgement.
 type echo struct{ acknowledged chan struct{} }
 
 func (e echo) Enhance(ctx context.Context, prompt string, _ int) (string, error) {
@@ -99,8 +97,8 @@ func (e echo) Enhance(ctx context.Context, prompt string, _ int) (string, error)
 	}
 }
 
-// A panic in an engine ends only its session: the session's resources are released for the next one.
-func TestAPanicEndsItsSession(t *testing.T) {
+// After a panic in the engine, the session's resources are released for the next session.
+func TestPanicEndsOnlyItsSession(t *testing.T) {
 	acknowledged := make(chan struct{})
 	for in, provoke := range map[string]func(c *client){
 		"edit":     func(c *client) { c.show(plain(32, 16, red)) },
@@ -117,7 +115,7 @@ func TestAPanicEndsItsSession(t *testing.T) {
 		t.Run(in, func(t *testing.T) {
 			w := newWorld(t, setup{engine: trap{in: in}, enhancer: echo{acknowledged}})
 			other := w.open("gen-2.5", rival)
-			for range 2 * runtime.GOMAXPROCS(0) { // more often than edits run at once
+			for range 2 * runtime.GOMAXPROCS(0) { // more than the number of concurrent edits
 				c := w.open("gen-2.5", studio)
 				provoke(c)
 				if m := c.next(); m.Type != "error" || m.Error != "Internal error" {
@@ -146,7 +144,7 @@ func TestAPanicEndsItsSession(t *testing.T) {
 	})
 }
 
-// sometimes is an engine that panics when it opens its second session: the first one shows the test
+// sometimes is an engine that panics when it opens its second session. The test uses the first one to see
 // that the server is ready.
 type sometimes struct{ opened atomic.Int32 }
 
@@ -157,7 +155,7 @@ func (e *sometimes) Open(ctx context.Context, m *catalog.Model) (engine.LiveEdit
 	return (&painter{}).Open(ctx, m)
 }
 
-// slowPictures takes its time over pictures of one size until it is let go.
+// slowPictures blocks on pictures of one size until the test releases it.
 type slowPictures struct {
 	slow    []byte
 	begun   chan struct{}
@@ -176,8 +174,7 @@ func (p slowPictures) Still(ctx context.Context, data []byte, _ string, _ int) (
 	return make([]byte, 4), catalog.Size{Width: 1, Height: 1}, nil
 }
 
-// An account whose images are slow to decode does not delay another's, however many
-// sessions it has.
+// An account with slow images does not delay another account, whatever its number of sessions.
 func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow})
@@ -198,12 +195,12 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	second.ack("set_image_ack", "")
 }
 
-// The long messages of an account share a memory limit. A client that exceeds it gets an error to try
-// again, and other accounts are not affected.
-func TestLongMessagesShareAMemory(t *testing.T) {
+// The long messages of an account share a memory limit. A client that exceeds it is asked to try again. Other
+// accounts are not affected.
+func TestLongMessagesShareMemoryLimit(t *testing.T) {
 	slow := slowPictures{square(t, 8, red), make(chan struct{}, 10), make(chan struct{})}
 	w := newWorld(t, setup{pictures: slow, textMemory: 350_000})
-	// A member that means nothing makes the message long.
+	// An unknown member makes the message long.
 	set := func(c *client, picture []byte) {
 		image := base64.StdEncoding.EncodeToString(picture)
 		c.say(`{"type":"set_image","image_data":"` + image + `","padding":"` + strings.Repeat("x", 100_000) + `"}`)

@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// webSocketVersion is the only version (RFC 6455, 4.1).
+// webSocketVersion is the only version of the protocol (RFC 6455, 4.1).
 const webSocketVersion = "13"
 
-// handshake returns the status and detail for refusing a request that does not open a WebSocket, or 0.
+// handshake returns the status and detail for a request that does not open a WebSocket, otherwise 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {
@@ -21,9 +21,9 @@ func handshake(r *http.Request) (status int, detail string) {
 		return http.StatusMethodNotAllowed, "Method Not Allowed"
 	case !r.ProtoAtLeast(1, 1), r.Method == http.MethodHead,
 		!hasToken(r.Header, "Connection", "upgrade"), !hasToken(r.Header, "Upgrade", "websocket"):
-		return http.StatusUpgradeRequired, "Open a WebSocket here: the request has no upgrade to one."
+		return http.StatusUpgradeRequired, "This path requires a WebSocket upgrade."
 	case r.Header.Get("Sec-WebSocket-Version") != webSocketVersion:
-		return http.StatusUpgradeRequired, "Open a WebSocket of version " + webSocketVersion + " here."
+		return http.StatusUpgradeRequired, "This path requires WebSocket version " + webSocketVersion + "."
 	case err != nil || len(key) != 16 || len(r.Header.Values("Sec-WebSocket-Key")) != 1:
 		return http.StatusBadRequest, "The header Sec-WebSocket-Key must be 16 bytes in base64."
 	}
@@ -42,9 +42,9 @@ func hasToken(header http.Header, field, word string) bool {
 	return false
 }
 
-// answerPlain answers a request that does not open a WebSocket in the shape of the media service's
+// writePlain responds to a request that does not open a WebSocket, in the format of the media service's
 // errors, so that a page can read the reason.
-func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
+func (s *Server) writePlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	header := w.Header()
 	s.config.Origins.Allow(header, r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {
@@ -59,15 +59,15 @@ func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int,
 		header.Set("Upgrade", "websocket")
 		header.Set("Sec-WebSocket-Version", webSocketVersion)
 	}
-	answerDetail(w, status, detail)
+	writeDetail(w, status, detail)
 }
 
-func answerJSON(w http.ResponseWriter, status int, content map[string]string) {
+func writeJSON(w http.ResponseWriter, status int, content map[string]string) {
 	text, _ := json.Marshal(content)
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(text) // fails when the client has gone
+	_, _ = w.Write(text) // fails if the client has disconnected
 }

@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// knocks connects with the wish to wait: "true", "false", or "" for none.
+// knocks connects with the query parameter queue: "true", "false", or "" to omit it.
 func (w *world) knocks(key, waits string) *client {
 	w.t.Helper()
 	query := url.Values{"model": {"gen-2.5"}, "api_key": {key}}
@@ -38,7 +38,7 @@ func (w *world) queues(key string) *client {
 	return c
 }
 
-// waits expects a place in the queue, after earlier places.
+// waits expects a place in the queue, possibly after earlier places.
 func (c *client) waits(position, size int) {
 	c.t.Helper()
 	for {
@@ -84,9 +84,8 @@ func (c *client) refused(code websocket.StatusCode, text string) {
 
 const isFull = "Concurrent session limit reached."
 
-// A client may ask to wait for a session. It learns its place, and is served in order. Waiting clients
-// are not counted.
-func TestQueue(t *testing.T) {
+// A client that asks to wait gets its place and is served in order. Waiting clients do not count as sessions.
+func TestQueueServesInOrder(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, queue: 3, times: realtime.Times{Ping: time.Hour}})
 	holder := w.open("gen-2.5", studio)
@@ -114,13 +113,13 @@ func TestQueue(t *testing.T) {
 	w.active("studio", 0)
 	eventually(t, "the log reports the waits", func() bool {
 		log := w.log.String()
-		return strings.Count(log, `msg="a client waits for a session"`) == 4 &&
-			strings.Count(log, `msg="a wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2
+		return strings.Count(log, `msg="client waits for a session"`) == 4 &&
+			strings.Count(log, `msg="wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2
 	})
 }
 
-// Messages of a waiting client are kept for its session, except frames.
-func TestWhatIsSentWhileWaiting(t *testing.T) {
+// Messages are kept for the session, except frames.
+func TestMessagesWhileWaitingAreKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour}})
 	holder := w.open("gen-2.5", studio)
@@ -142,9 +141,8 @@ func TestWhatIsSentWhileWaiting(t *testing.T) {
 	c.painted(colorOf("green"))
 }
 
-// A wait ends as sessions do, when the key is revoked, the server stops, or the client
-// misbehaves.
-func TestTheEndsOfAWait(t *testing.T) {
+// A wait ends when the key is revoked, the server stops, or the client misbehaves.
+func TestWaitEndsLikeSession(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour, Revocation: 50 * time.Millisecond}})
 	const parent = "ck_parent_key"
@@ -164,7 +162,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 	}
 	revoked.refused(websocket.StatusPolicyViolation, "Invalid API key")
 	minted.refused(websocket.StatusPolicyViolation, "Invalid API key")
-	// The server may hang up before all of it is there.
+	// The server may disconnect before the whole message has arrived.
 	_ = large.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
 	large.refused(websocket.StatusMessageTooBig, "The message is too large.")
 	go func() {
@@ -194,9 +192,8 @@ func TestTheEndsOfAWait(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A client of rooms waits unless it says otherwise; one that says something else, or
-// nothing, is refused as it always was.
-func TestAJoinWaits(t *testing.T) {
+// A client that joins a room waits unless it declines. Any other client is rejected.
+func TestJoinWaitsInQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: time.Hour, Join: patience.Max}})
 	w.open("gen-2.5", studio)
@@ -218,8 +215,8 @@ func TestAJoinWaits(t *testing.T) {
 	hurried.knocks(studio, "").refused(websocket.StatusTryAgainLater, isFull)
 }
 
-// Clients that come, wait and go without a word leave nothing behind.
-func TestClientsThatLeaveTheQueue(t *testing.T) {
+// Clients that wait and disconnect leave nothing behind.
+func TestLeavingTheQueueLeavesNothing(t *testing.T) {
 	w := newWorld(t, setup{limit: 1, queue: 200, times: realtime.Times{Ping: time.Hour, Close: 300 * time.Millisecond}})
 	holder := w.open("gen-2.5", studio)
 	before := runtime.NumGoroutine()

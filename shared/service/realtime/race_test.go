@@ -2,6 +2,6 @@
 
 package realtime_test
 
-// mutations is how many pictures are sent by default: the race detector makes
-// the drawing many times slower, and finds little in it.
+// mutations is the default number of pictures. It is small, because the race detector makes drawing many times
+// slower.
 const mutations = 40

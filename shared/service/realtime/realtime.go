@@ -2,9 +2,9 @@
 // which a client sends camera frames and receives edited ones. The client may change the prompt and
 // the image at any time.
 //
-// A session starts when its connection is authenticated and has a slot of its account (package
-// session), and ends with the connection. The server keeps a limited amount for each session: one
-// waiting frame, one frame that is being edited, a few messages.
+// A session starts when its connection is authenticated and has one of its account's slots (package
+// session). It ends with the connection. For each session the server holds at most one waiting frame, one
+// frame that is being edited, and a few messages.
 package realtime
 
 import (
@@ -65,7 +65,7 @@ type Config struct {
 	Authenticator Authenticator
 	Keys          Keys
 	Sessions      *session.Instance
-	// Files and Blobs have the images that messages may refer to.
+	// Files and Blobs contain the images that messages may refer to.
 	Files Files
 	Blobs Blobs
 	// Usage receives the seconds of sessions. It must work until Run returns.
@@ -73,21 +73,21 @@ type Config struct {
 	// Budgets limits sessions; nil without budgets. It must work until Run returns.
 	Budgets Budgets
 	Engine  engine.LiveEngine
-	// Pictures decodes reference images. If it is nil, they are refused.
+	// Pictures decodes reference images. If it is nil, they are rejected.
 	Pictures Pictures
 	// Enhancer expands prompts; nil turns that off.
 	Enhancer Enhancer
 	// WebRTC is the second transport; nil turns it off.
 	WebRTC *WebRTC
-	// Origins are the pages that may open sessions.
+	// Origins lists the origins of pages that may open sessions.
 	Origins httpserver.Origins
-	// Edits limits concurrent edits of frames. 0 means all of the scheduler's processors but one
-	// (httpserver.SpareProcessor).
+	// Edits limits concurrent edits of frames. 0 means the number of the scheduler's processors minus
+	// one (httpserver.SpareProcessor).
 	Edits int
-	// TextMemory limits the text messages over 64 KiB of one account that are not handled yet, in
-	// bytes. 0 means three of the longest. All accounts together may have three times as much.
+	// TextMemory limits the bytes of an account's unhandled text messages over 64 KiB. 0 means three
+	// messages of the maximum size. All accounts together may use three times as much.
 	TextMemory int64
-	// Times are time limits of a connection. Zero fields are taken from DefaultTimes.
+	// Times holds time limits of a connection. Zero fields are taken from DefaultTimes.
 	Times Times
 	// Now is the clock of credentials, budgets and idle clients. The duration of a session uses the
 	// monotonic clock.
@@ -96,27 +96,27 @@ type Config struct {
 }
 
 type Times struct {
-	// Ping is the interval of pings, Pong the time limit of an answer.
+	// Ping is the interval of pings, Pong the time limit for the reply.
 	Ping, Pong time.Duration
-	// Idle is how long a session may last without a message from the client.
+	// Idle limits the time without a message from the client.
 	Idle  time.Duration
 	Write time.Duration
-	// Close is how long a client may take to read the last message, and then to answer the close. When a
-	// session is lost, its client must be gone before others take its slot: twice Close is less than the
-	// time between session.FenceAfter and session.TakeAfter.
+	// Close limits how long a client may take to read the last message, and then to answer the close.
+	// When a session is lost, its client must be disconnected before others take its slot. So twice
+	// Close must be less than the time between session.FenceAfter and session.TakeAfter.
 	Close time.Duration
 	// Revocation is the interval at which the keys of open sessions are checked, with one read of
 	// the store per key.
 	Revocation time.Duration
-	// Usage is the interval at which the use of open sessions is reported. A crash loses at most this
-	// much use.
+	// Usage is the interval at which the usage of open sessions is reported. A crash loses the usage
+	// of at most this time.
 	Usage time.Duration
-	// Image limits reading and setting an image, Decode its decoding: a harmless one of the largest
-	// size takes about a second.
+	// Image limits reading and setting an image, Decode limits decoding it. A regular image of the
+	// maximum size takes about a second.
 	Image, Decode time.Duration
 	// Drain limits how long sessions may take to end when the server stops.
 	Drain time.Duration
-	// Join is how long a client without a free session may take to join the queue.
+	// Join limits how long a client without a free session may take to join the queue.
 	Join time.Duration
 }
 
@@ -142,13 +142,14 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Server serves sessions. It is an http.Handler for the paths with a Pattern. Run does the background work.
+// Server serves sessions. It is an http.Handler for the paths for which Pattern returns a pattern. Run does
+// the background work.
 type Server struct {
 	config Config
-	// edits limits concurrent edits of frames. Accounts take turns, however many sessions each has.
+	// edits limits concurrent edits of frames. Accounts take turns, whatever their number of sessions.
 	edits *ratelimit.Turns
-	// changes limits concurrent preparations of prompts and images: half as many as edits, so that
-	// a flood of prompts leaves processors to frames.
+	// changes limits concurrent preparations of prompts and images to half the number of edits, so that
+	// a flood of prompts leaves processors for frames.
 	changes *ratelimit.Turns
 	// decodes limits concurrent decodings of reference images. Accounts take turns.
 	decodes *ratelimit.Turns
@@ -157,10 +158,10 @@ type Server struct {
 
 	// crowd counts connections and sessions.
 	crowd ratelimit.Open
-	// peers are the other instances. Requests forwarded to them end with passing.
-	peers      *peers
-	passing    context.Context
-	endPassing context.CancelFunc
+	// peers forwards requests to the other instances. Forwarded requests end with forwarding.
+	peers         *peers
+	forwarding    context.Context
+	endForwarding context.CancelFunc
 
 	mu       sync.Mutex
 	open     map[guest]struct{}
@@ -176,18 +177,18 @@ func New(c Config) *Server {
 	if c.Edits == 0 {
 		c.Edits = max(1, runtime.GOMAXPROCS(0)-1)
 	}
-	passing, endPassing := context.WithCancel(context.Background())
+	forwarding, endForwarding := context.WithCancel(context.Background())
 	return &Server{
-		peers: newPeers(c), passing: passing, endPassing: endPassing,
+		peers: newPeers(c), forwarding: forwarding, endForwarding: endForwarding,
 		config: c, edits: ratelimit.NewTurns(c.Edits, 0), changes: ratelimit.NewTurns(max(c.Edits/2, 1), 0),
-		decodes: ratelimit.NewTurns(imagesAtOnce, 1), texts: newTexts(c.TextMemory), meter: newMeter(c),
+		decodes: ratelimit.NewTurns(maxDecodes, 1), texts: newTexts(c.TextMemory), meter: newMeter(c),
 		open: map[guest]struct{}{},
 	}
 }
 
-// Run keeps the instance's lease, ends the sessions of revoked keys and records usage, until the
-// context ends. Then it refuses new sessions, notifies the open ones, closes them within
-// Times.Drain and frees all slots.
+// Run renews the instance's lease, ends the sessions of revoked keys and records usage until the context
+// ends. Then it rejects new sessions, notifies the open ones, closes them within Times.Drain and frees all
+// slots.
 func (s *Server) Run(ctx context.Context) {
 	// Sessions need the lease until the last one has ended.
 	lease, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -212,18 +213,18 @@ func (s *Server) begin() bool {
 	return !s.stopping
 }
 
-// guest is a client that has a session or waits for it.
+// guest is a client that has a session or waits for one.
 type guest interface {
 	key() credential.Hash
-	// revoke ends the session or wait because the key was revoked, leaves because the server stops.
-	// hangUp closes the connection without a message.
+	// revoke ends the session or wait because the key was revoked, leaves because the server is
+	// stopping. hangUp closes the connection without a message.
 	revoke()
 	leaves()
 	hangUp()
 }
 
-// addGuest registers a guest, so that the server can end it. It returns false if the server stops;
-// the guest must then end itself.
+// addGuest registers a guest, so that the server can end it. It returns false if the server is stopping;
+// then the caller must end the guest.
 func (s *Server) addGuest(g guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -243,12 +244,12 @@ func (s *Server) guests() []guest {
 	return slices.Collect(maps.Keys(s.open))
 }
 
-// drain ends all sessions and waits, and waits for their connections.
+// drain ends all sessions and lobbies, and waits until their connections are closed.
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
-	s.endPassing()
+	s.endForwarding()
 	for _, g := range s.guests() {
 		g.leaves()
 	}

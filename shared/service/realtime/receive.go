@@ -15,7 +15,7 @@ import (
 type pace struct {
 	// messages limits all messages. A client that exceeds it loses its session.
 	messages *rate.Limiter
-	// changes limits messages that change something. Excess messages are refused.
+	// changes limits messages that change something. Excess messages are rejected.
 	changes *rate.Limiter
 }
 
@@ -25,8 +25,8 @@ func newPace() pace {
 
 func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
 
-// receive reads the client's messages until the connection ends. It never waits for the engine, so
-// the server always knows the latest frame.
+// receive reads the client's messages until the connection ends. It never waits for the engine, so that
+// the server always has the latest frame.
 func (c *connection) receive() {
 	for {
 		got := c.next()
@@ -53,7 +53,7 @@ func (c *connection) receive() {
 		// the client's connection.
 		if !utf8.Valid(got.content) || json.Unmarshal(got.content, &message) != nil {
 			got.release()
-			c.say(errorMessage{"error", "A text message is a JSON object with a type, and this one is not."})
+			c.say(errorMessage{"error", "A text message must be a JSON object with a type."})
 			continue
 		}
 		message.release = got.release
@@ -85,7 +85,7 @@ type inbox struct {
 	account string
 }
 
-// next reads a message. It calls heard, unless that is nil, when the message starts.
+// next reads a message. When the message starts, it calls heard, which may be nil.
 func (i *inbox) next(heard func()) received {
 	kind, reader, err := i.socket.Reader(i.wire)
 	if err != nil {
@@ -96,7 +96,7 @@ func (i *inbox) next(heard func()) received {
 	}
 	if kind == websocket.MessageText {
 		text := &textReader{texts: i.texts, account: i.account, source: reader}
-		content, err := io.ReadAll(text) // within the socket's limit
+		content, err := io.ReadAll(text) // the socket limits the size
 		if err != nil {
 			text.release()
 			content = nil

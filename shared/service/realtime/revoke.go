@@ -10,8 +10,8 @@ import (
 
 const keyTime = 5 * time.Second
 
-// watchKeys ends the sessions and waits of revoked and expired keys, and of their client tokens,
-// until the context ends. A token's expiry does not end a session.
+// watchKeys runs until the context ends. It ends the sessions and waits of revoked and expired keys and of
+// their client tokens. A token's expiry does not end a session.
 func (s *Server) watchKeys(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Times.Revocation)
 	defer ticker.Stop()
@@ -35,15 +35,15 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// revoked reports whether a key no longer works. It returns false if the key cannot be read: if the
-// store stays unavailable, all sessions end anyway because their lease cannot be renewed.
+// revoked reports whether a key no longer works. It returns false if the key cannot be read. If the store
+// stays unavailable, all sessions end anyway because the lease cannot be renewed.
 func (s *Server) revoked(ctx context.Context, hash credential.Hash) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyTime)
 	defer cancel()
 	key, err := s.config.Keys.FindKey(ctx, hash)
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		if ctx.Err() != context.Canceled {
-			s.config.Logger.Warn("the key of open sessions could not be checked", "error", err)
+			s.config.Logger.Warn("cannot check the key of open sessions", "error", err)
 		}
 		return false
 	}

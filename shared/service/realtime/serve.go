@@ -18,7 +18,7 @@ import (
 // Paths returns the server's paths. Prefixes end with a slash.
 func Paths() []string { return []string{Path, room.Path, watchPath} }
 
-// Pattern returns the pattern of a path, or "" for foreign paths.
+// Pattern returns the pattern of a path, or "" if this server does not serve the path.
 func (s *Server) Pattern(path string) string {
 	switch {
 	case path == Path:
@@ -50,13 +50,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	httpserver.TrimUpgrade(r.Header)
 	if status, detail := handshake(r); status != 0 {
-		s.answerPlain(w, r, status, detail)
+		s.writePlain(w, r, status, detail)
 		return
 	}
 	leave, ok := s.arrive(r)
 	if !ok {
 		w.Header().Set("Retry-After", "2")
-		s.answerPlain(w, r, http.StatusServiceUnavailable, "Too many connections are being opened. Try again.")
+		s.writePlain(w, r, http.StatusServiceUnavailable, "Too many connections are being opened. Try again.")
 		return
 	}
 	defer leave()
@@ -64,7 +64,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	if accepted == nil {
 		return
 	}
-	// The request's context would not end with the connection.
+	// The request's context does not end with the connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer accepted.reading.Wait()
 	defer cancel()
@@ -81,13 +81,13 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 		leave()
 		s.turnAway(ctx, accepted, r, no)
 	}
-	_ = accepted.CloseNow() // if the client has left while it waited
+	_ = accepted.CloseNow() // the client may have left while it waited
 }
 
-// serve serves a session on the connection. arrived is called once the session exists or the client
-// waits for it.
+// serve serves a session on the connection. It calls arrived once the session exists or the client waits
+// for it.
 //
-// Errors: a refusal without a session; errLeft.
+// Errors: a refusal if there is no session; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
 	admitted, err := s.admit(ctx, r)
 	if who := admitted.who; who.Account() != "" {
@@ -133,9 +133,9 @@ func (s *Server) openEditor(
 	case err == nil:
 		return editor, nil
 	case fault.Is(err, fault.Unavailable):
-		log.Warn("the engine has no place for a session", "error", err)
+		log.Warn("the engine has no free session", "error", err)
 		return nil, cannotOpen
 	}
-	log.Error("the engine opened no session", "error", err)
+	log.Error("cannot open a session of the engine", "error", err)
 	return nil, failedToOpen
 }

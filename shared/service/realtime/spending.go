@@ -14,17 +14,17 @@ type Budgets interface {
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
-// pieces are the seconds that a session tries to reserve ahead, in order.
+// pieces lists the numbers of seconds that a session tries to reserve ahead, in this order.
 var pieces = [...]int64{60, 15, 5, 1}
 
-// spendAgain is the pause before a failed reservation is repeated.
+// spendAgain is the delay before a failed reservation is retried.
 const spendAgain = time.Second
 
 // spending reserves a session's budget, piece by piece.
 type spending struct {
 	budgets  Budgets
 	admitted admission
-	// piece covers the session's seconds from the first to the second.
+	// piece covers the seconds of the session between from and until.
 	piece       *budget.Reservation
 	from, until int64
 }
@@ -39,14 +39,14 @@ func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, er
 	case fault.Is(err, fault.Exhausted):
 		return nil, overBudget
 	}
-	s.config.Logger.Error("a session could reserve nothing of its budgets", "account", admitted.who.Account(), "error", err)
+	s.config.Logger.Error("cannot reserve the budget of a session", "account", admitted.who.Account(), "error", err)
 	return nil, cannotOpen
 }
 
-// next reserves the next piece, and settles the previous one as fully used. After an error the
-// previous piece stays.
+// next reserves the next piece, and settles the previous one as fully used. After an error it keeps the
+// previous piece.
 //
-// Errors: fault.Exhausted if less than a second is left.
+// Errors: fault.Exhausted if less than a second remains.
 func (p *spending) next(ctx context.Context) error {
 	if p.budgets == nil {
 		p.until += pieces[0]
@@ -80,7 +80,8 @@ func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }
 
-// spend reserves one piece after another until the session ends, or ends it when a budget is used up.
+// spend reserves one piece after another until the session ends. It ends the session when a budget is used
+// up.
 func (c *connection) spend() {
 	pause := time.Duration(0)
 	for {
@@ -96,13 +97,13 @@ func (c *connection) spend() {
 		case err == nil:
 			pause = 0
 		case fault.Is(err, fault.Exhausted):
-			// The rest is not charged.
+			// The remaining time is not billed.
 			c.most.Store(c.spending.until)
 			c.end(endedByBudget)
 			return
 		default:
 			pause = spendAgain
-			c.server.config.Logger.Warn("a session could reserve nothing of its budgets; trying again",
+			c.server.config.Logger.Warn("cannot reserve the budget of a session; trying again",
 				"session", c.session.ID(), "error", err)
 		}
 	}

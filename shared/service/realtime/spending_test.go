@@ -20,9 +20,9 @@ func (w *world) noon() {
 	w.later.Store(int64(time.Date(year, month, 15, 12, 0, 0, 0, time.UTC).Sub(now)))
 }
 
-// Sessions use up a budget of seconds to its end, and not beyond: then they end, and new ones are
-// refused. A session's unused reservation is released for the next.
-func TestSessionsDrawFromBudgets(t *testing.T) {
+// Sessions may use a budget of seconds completely but not exceed it. Then they end, and new sessions are
+// rejected. A session's unused reservation is released for the next one.
+func TestSessionsUseBudgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	w.noon()
@@ -58,8 +58,8 @@ func TestSessionsDrawFromBudgets(t *testing.T) {
 	}
 }
 
-// A session is billed by its seconds, and ends when the rest of a cost budget does not cover another
-// second: the budget's use equals the usage.
+// A session is billed by the second. It ends when a cost budget does not cover another second. The budget's
+// use equals the usage.
 func TestSessionsAreBilled(t *testing.T) {
 	t.Parallel()
 	const price, limit = 20_000, 65_000_000 // 0.02 a second: the budget is enough for three
@@ -84,13 +84,13 @@ func TestSessionsAreBilled(t *testing.T) {
 	}
 }
 
-// A piece of a session counts in the day of its start, so a session continues after midnight on
+// A piece of a session counts towards the day on which it started, so after midnight a session continues with
 // the new day's budget.
-func TestSessionAtMidnight(t *testing.T) {
+func TestSessionContinuesAfterMidnight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
 	w.noon()
-	const limit = 4 // below it a session takes pieces of a second
+	const limit = 4 // so small that a session reserves single seconds
 	daily := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: budget.SessionSeconds}, Limit: limit}
 	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), daily); err != nil {
 		t.Fatal(err)

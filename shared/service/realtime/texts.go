@@ -8,18 +8,19 @@ import (
 	"sync"
 )
 
-// smallText is the largest uncounted text message, in bytes. Only messages with an image are larger.
+// smallText is the maximum size of an uncounted text message, in bytes. Only messages with an image are
+// larger.
 const smallText = 64 << 10
 
-// defaultTextMemory is how many bytes of larger messages an account may have until they are
-// handled: three of the longest. Decoding takes a few more bytes for each.
+// defaultTextMemory limits the bytes of an account's larger messages that are not handled yet: three of the
+// maximum size. Decoding adds a few bytes per byte.
 const defaultTextMemory = 3 * maxText
 
-// accountsOfTexts is how many accounts may use their full memory at once.
+// accountsOfTexts is the number of accounts that may use their full memory concurrently.
 const accountsOfTexts = 3
 
-// returnedPeak is the number of bytes from which the memory of texts returns to the system as soon as
-// all are released. By default it would stay for minutes.
+// returnedPeak is the peak in bytes from which the memory of texts is returned to the system as soon as all
+// are released. By default this would take minutes.
 const returnedPeak = 32 << 20
 
 // errTexts means that the memory for text messages is used up.
@@ -89,7 +90,7 @@ func (r *textReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release ends the count. It may be called again.
+// release ends the count. It may be called more than once.
 func (r *textReader) release() {
 	if r.counted > 0 {
 		r.texts.release(r.account, r.counted)

@@ -12,8 +12,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is the system's buffer for a client that does not read, in bytes. With more, a slow
-// client would see frames that are seconds old.
+// sendBuffer is the size of the socket's send buffer, in bytes. With a larger buffer, a slow client would
+// receive frames that are seconds old.
 const sendBuffer = 128 << 10
 
 type socket struct {
@@ -26,8 +26,8 @@ type socket struct {
 	reading sync.WaitGroup
 }
 
-// pings pings the client until life ends. If no answer comes, it calls failed, and stops if that
-// returns true.
+// pings pings the client until life ends. If the client does not reply, it calls failed, and stops if
+// failed returns true.
 func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	ticker := time.NewTicker(s.times.Ping)
 	defer ticker.Stop()
@@ -37,7 +37,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 			return
 		case <-ticker.C:
 		}
-		// Not the life context: its end would cut the connection in the middle of a message.
+		// The end of life would close the connection in the middle of a message, so use wire.
 		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
 		err := s.Ping(ctx)
 		cancel()
@@ -47,7 +47,7 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	}
 }
 
-// hijacker takes over the connection of a response, and keeps it.
+// hijacker takes over the connection of a response, and keeps a reference to it.
 type hijacker struct {
 	http.ResponseWriter
 	network net.Conn
@@ -65,11 +65,11 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return network, buffer, nil
 }
 
-// accept upgrades a connection from any caller. If that fails, it answers and returns nil.
+// accept upgrades a connection from any caller. If that fails, it sends an error response and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
-		// Origins are checked after authentication, and refused on the open connection.
+		// Origins are checked after authentication, and rejected on the open connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
 		// JPEG frames cannot be compressed.
@@ -90,11 +90,11 @@ func (s *socket) send(ctx context.Context, message any) error {
 	return s.write(ctx, websocket.MessageText, text)
 }
 
-// write sends a message. A client that does not read it in time is cut off.
+// write sends a message. A client that does not read it in time is disconnected.
 //
-// The deadline is set on the connection, because the library cuts the connection when a context
-// ends. A process that was suspended right after sending would find the deadline passed, and its
-// client would not learn why its session ended.
+// The deadline is set on the connection, because the library closes the connection when a context ends. If
+// the process was suspended just after sending, the deadline would have passed, and the client would not
+// receive the reason why its session ended.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -102,19 +102,19 @@ func (s *socket) write(ctx context.Context, kind websocket.MessageType, message 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Both fail if the connection has ended, which the write then reports.
+	// Both fail if the connection has ended. Then the write fails too.
 	_ = s.network.SetWriteDeadline(time.Now().Add(s.times.Write))
 	defer func() { _ = s.network.SetWriteDeadline(time.Time{}) }()
 	return s.Write(ctx, kind, message)
 }
 
-// close closes the connection with the code and the reason, and waits until the client has answered
-// or its time is over.
+// close closes the connection with the code and the reason. It waits until the client has replied or the
+// time limit expires.
 func (s *socket) close(code websocket.StatusCode, reason string) {
-	// The library's wait does not end while a client stalls in the middle of a message.
+	// The library waits forever for a client that stalls in the middle of a message.
 	cut := time.AfterFunc(s.times.Close, func() { s.network.Close() })
 	defer cut.Stop()
-	_ = s.Close(code, reason) // fails when the client has gone
+	_ = s.Close(code, reason) // fails if the client has disconnected
 }
 
 // refuse sends the refusal to the client and closes.

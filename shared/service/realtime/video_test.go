@@ -38,7 +38,7 @@ var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	return l, err
 })
 
-// liveVideo is the transport at a separate port.
+// liveVideo returns the transport on its own port.
 func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger *slog.Logger) *realtime.WebRTC {
 	t.Helper()
 	found, err := codecs()
@@ -55,7 +55,7 @@ func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger
 	})}
 }
 
-// camera films one colour, in a size that may change.
+// camera returns frames of one colour in a size that may change.
 type camera struct {
 	t    *testing.T
 	size atomic.Pointer[image.Point]
@@ -70,7 +70,7 @@ func newCamera(t *testing.T, width, height int) *camera {
 // turn changes the size.
 func (c *camera) turn(width, height int) { c.size.Store(&image.Point{X: width, Y: height}) }
 
-// films returns the next frame. Each is a key frame, which builds on no other.
+// films returns the next frame. All frames are key frames.
 func (c *camera) films(bool) []byte { return keyFrame(c.t, *c.size.Load()) }
 
 // keyFrames caches encoded key frames, by size.
@@ -108,7 +108,7 @@ type videoClient struct {
 	watched string
 }
 
-// goLive joins the session's room, with a camera unless that is nil.
+// goLive joins the session's room, with the camera if it is not nil.
 func (w *world) goLive(c *client, films *camera) *videoClient {
 	w.t.Helper()
 	c.say(`{"type":"livekit_join","passthrough":true}`)
@@ -126,7 +126,7 @@ func (w *world) goLive(c *client, films *camera) *videoClient {
 	return &videoClient{c, livekittest.Join(w.t, config), m.Room}
 }
 
-// shows waits until pictures of a size come back.
+// shows waits until pictures of a size are returned.
 func (c *videoClient) shows(width, height int) {
 	c.t.Helper()
 	n := 0
@@ -143,7 +143,7 @@ func (c *videoClient) shows(width, height int) {
 	}
 }
 
-// helpers are the processes that this one has started, by their numbers.
+// helpers returns the ids of the child processes.
 func helpers(t *testing.T) map[int]bool {
 	t.Helper()
 	all := map[int]bool{}

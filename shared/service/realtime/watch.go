@@ -13,9 +13,9 @@ import (
 // watchPath is the prefix of the path for watching a session.
 const watchPath = "/watch-stream/"
 
-// watch answers a request to watch a session with a token for its room
-// (docs/contract/realtime.md#watching). Only callers who could have opened the session may watch:
-// its account, with a credential for its model and for the page.
+// watch serves a request to watch a session. The response contains a token for its room
+// (docs/contract/realtime.md#watching). Only callers who could have opened the session may watch: its
+// account, with a credential for its model and for the page.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {
@@ -24,35 +24,35 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
-		answerDetail(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+		writeDetail(w, http.StatusMethodNotAllowed, "Method Not Allowed")
 		return
 	}
 	leave, ok := s.arrive(r)
 	if !ok {
 		w.Header().Set("Retry-After", "2")
-		answerDetail(w, http.StatusServiceUnavailable, "Too many connections are being opened. Try again.")
+		writeDetail(w, http.StatusServiceUnavailable, "Too many connections are being opened. Try again.")
 		return
 	}
 	defer leave()
 	who, err := s.config.Authenticator.Authenticate(r.Context(), r.Header.Get("x-api-key"))
 	switch {
 	case fault.Is(err, fault.Unauthorized):
-		answerDetail(w, http.StatusUnauthorized, invalidKey.message)
+		writeDetail(w, http.StatusUnauthorized, invalidKey.message)
 		return
 	case fault.Is(err, fault.Limited):
 		w.Header().Set("Retry-After", "60")
-		answerDetail(w, http.StatusTooManyRequests, tooManyFailures.message)
+		writeDetail(w, http.StatusTooManyRequests, tooManyFailures.message)
 		return
 	case err != nil:
-		s.config.Logger.Error("a viewer could not be authenticated", "error", err)
+		s.config.Logger.Error("cannot authenticate a viewer", "error", err)
 		w.Header().Set("Retry-After", "2")
-		answerDetail(w, http.StatusServiceUnavailable, "The server is busy. Try again.")
+		writeDetail(w, http.StatusServiceUnavailable, "The server is busy. Try again.")
 		return
 	}
 	httpserver.SetAccount(r.Context(), who.Account())
 	name := strings.TrimPrefix(r.URL.Path, watchPath)
-	noRoom := func() { answerDetail(w, http.StatusNotFound, "There is no such room.") }
-	if s.passOn(w, r, name, noRoom) {
+	noRoom := func() { writeDetail(w, http.StatusNotFound, "There is no such room.") }
+	if s.forward(w, r, name, noRoom) {
 		return
 	}
 	c := s.inRoom(name)
@@ -62,15 +62,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	if origin := r.Header.Get("Origin"); !who.Scope().AllowsOrigin(origin) ||
 		origin != "" && !s.config.Origins.Allows(origin) {
-		answerDetail(w, http.StatusForbidden, originRefused.message)
+		writeDetail(w, http.StatusForbidden, originRefused.message)
 		return
 	}
 	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
-		answerDetail(w, http.StatusForbidden, routeRefused.message)
+		writeDetail(w, http.StatusForbidden, routeRefused.message)
 		return
 	}
 	if !who.AllowsModel(c.admission.model.Names()...) {
-		answerDetail(w, http.StatusForbidden, modelRefused.message)
+		writeDetail(w, http.StatusForbidden, modelRefused.message)
 		return
 	}
 	s.admitViewer(w, r, c)
@@ -80,11 +80,11 @@ func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connecti
 	watched := c.media().room
 	token, err := s.config.WebRTC.Rooms.Token(watched, false)
 	if err != nil {
-		s.config.Logger.Error("a token could not be made", "session", c.session.ID(), "error", err)
-		answerDetail(w, http.StatusInternalServerError, "Internal Server Error")
+		s.config.Logger.Error("cannot create a token", "session", c.session.ID(), "error", err)
+		writeDetail(w, http.StatusInternalServerError, "Internal Server Error")
 		return
 	}
-	answerJSON(w, http.StatusOK, map[string]string{
+	writeJSON(w, http.StatusOK, map[string]string{
 		"livekit_url": baseOf(r) + room.Path + watched.Name(), "token": token, "room_name": watched.Name(),
 		"session_id": c.session.ID(),
 	})
@@ -102,23 +102,22 @@ func (s *Server) inRoom(name string) *connection {
 	return nil
 }
 
-// serveRoom serves a room's signalling, or forwards it to the room's instance. The token decides
-// who may enter.
+// serveRoom serves a room's signalling, or forwards it to the room's instance. The token grants access.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
-		answerDetail(w, http.StatusServiceUnavailable, serverStopping.message)
+		writeDetail(w, http.StatusServiceUnavailable, serverStopping.message)
 		return
 	}
 	defer s.handlers.Done()
 	rooms := s.config.WebRTC.Rooms
 	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, room.Path), "/")
-	if r.Method == http.MethodGet && s.passOn(w, r, name, func() { rooms.Gone(w, r) }) {
+	if r.Method == http.MethodGet && s.forward(w, r, name, func() { rooms.Gone(w, r) }) {
 		return
 	}
 	rooms.ServeHTTP(w, r)
 }
 
-// answerDetail answers in the shape of the media service's errors.
-func answerDetail(w http.ResponseWriter, status int, detail string) {
-	answerJSON(w, status, map[string]string{"detail": detail})
+// writeDetail responds in the format of the media service's errors.
+func writeDetail(w http.ResponseWriter, status int, detail string) {
+	writeJSON(w, status, map[string]string{"detail": detail})
 }

@@ -29,18 +29,18 @@ type live struct {
 	room  *room.Room
 	codec *vp8.Codec
 	work  sync.WaitGroup
-	// complaints limits the reports about frames that cannot be edited.
+	// complaints limits the errors for frames that cannot be edited.
 	complaints rate.Sometimes
 	// started is true once an edited frame was sent.
 	started bool
-	// at is the position in the encoded stream, last the timestamp of its last frame.
+	// at is the position in the encoded stream. last is the timestamp of its last frame.
 	at   time.Duration
 	last uint32
-	// owesKey means that a requested key frame was not made yet.
+	// owesKey is true until a requested key frame was encoded.
 	owesKey bool
 }
 
-// baseOf returns the server's address as called by the client, for a WebSocket.
+// baseOf returns the server's WebSocket address as seen by the client.
 func baseOf(r *http.Request) string {
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		return "wss://" + r.Host
@@ -56,20 +56,20 @@ func (c *connection) join(message clientMessage) {
 		c.end(endedByLiveKit)
 		return
 	case c.media() != nil:
-		c.say(errorMessage{"error", "The session has a room already."})
+		c.say(errorMessage{"error", "The session already has a room."})
 		return
 	}
 	l, err := c.openLive(message.Capabilities.FrameTiming)
 	if err != nil {
 		if c.life.Err() == nil {
-			c.server.config.Logger.Error("a room could not be opened", "session", c.session.ID(), "error", err)
+			c.server.config.Logger.Error("cannot open a room", "session", c.session.ID(), "error", err)
 		}
 		c.end(endedByFailure)
 		return
 	}
 	token, err := c.server.config.WebRTC.Rooms.Token(l.room, true)
 	if err != nil {
-		c.server.config.Logger.Error("a token could not be made", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Error("cannot create a token", "session", c.session.ID(), "error", err)
 		c.end(endedByFailure)
 		return
 	}
@@ -77,7 +77,7 @@ func (c *connection) join(message clientMessage) {
 	c.say(roomInfoMessage{"livekit_room_info", c.admission.base + room.Path + name, token, name, c.session.ID()})
 }
 
-// openLive opens a room and a codec, and starts to work. Both end with the session.
+// openLive opens a room and a codec, and starts decoding. Both end with the session.
 func (c *connection) openLive(timing bool) (*live, error) {
 	transport := c.server.config.WebRTC
 	codec, err := transport.Codecs.Open(c.life)
@@ -115,7 +115,7 @@ func (c *connection) media() *live {
 	return c.live
 }
 
-// leaveRoom ends the session's room, if any. Call it after the session's life.
+// leaveRoom ends the session's room, if any. Call it after life has ended.
 func (c *connection) leaveRoom(why *ending) {
 	l := c.media()
 	if l == nil {
@@ -142,8 +142,8 @@ type videoPicture struct {
 	frame room.Frame
 }
 
-// decodeVideo decodes the camera until the room ends. It must decode every frame, because the next
-// one depends on it, but only the newest picture waits to be edited.
+// decodeVideo decodes the camera until the room ends. It must decode every frame, because the next one
+// depends on it, but only the newest picture is edited.
 func (c *connection) decodeVideo(l *live) {
 	for frame := range l.room.Frames() {
 		picture := c.spares.get()
@@ -153,11 +153,11 @@ func (c *connection) decodeVideo(l *live) {
 			return
 		case vp8.NeedsKeyFrame(err):
 			if errors.Is(err, vp8.ErrLost) {
-				c.server.config.Logger.Warn("a codec ended and is started again", "session", c.session.ID())
+				c.server.config.Logger.Warn("a codec ended; restarting it", "session", c.session.ID())
 			}
 			l.room.AskKey()
 		case err != nil:
-			c.server.config.Logger.Error("a frame could not be decoded", "session", c.session.ID(), "error", err)
+			c.server.config.Logger.Error("cannot decode a frame", "session", c.session.ID(), "error", err)
 			c.end(endedByFailure)
 			return
 		case shown:
@@ -169,8 +169,8 @@ func (c *connection) decodeVideo(l *live) {
 	}
 }
 
-// editPicture edits the waiting camera picture, and then ends its turn. It returns the function
-// that sends the result, or nil without a picture.
+// editPicture edits the waiting camera picture, and then ends the turn. It returns the function that sends
+// the result, or nil without a picture.
 func (c *connection) editPicture() (send func(), err error) {
 	defer c.endTurn()
 	picture, there := c.video.take()
@@ -194,7 +194,7 @@ func (c *connection) editPicture() (send func(), err error) {
 	how := l.encoding(picture.frame)
 	encoded, err := l.codec.Encode(ctx, &edited.YCbCr, how)
 	if errors.Is(err, vp8.ErrLost) {
-		c.server.config.Logger.Warn("a codec ended and is started again", "session", c.session.ID())
+		c.server.config.Logger.Warn("a codec ended; restarting it", "session", c.session.ID())
 		return nil, nil
 	}
 	if err != nil {
@@ -207,7 +207,7 @@ func (c *connection) editPicture() (send func(), err error) {
 	return func() { c.sendVideo(l, encoded.Data, picture.frame) }, nil
 }
 
-// encoding returns how to encode the edited picture of the frame.
+// encoding returns the parameters for encoding the edited picture of a frame.
 func (l *live) encoding(of room.Frame) vp8.Encoding {
 	passed := time.Duration(int32(of.Timestamp-l.last)) * time.Second / videoClock
 	if l.last == 0 || passed <= 0 {
@@ -229,10 +229,11 @@ func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {
 	}
 }
 
-// spares are pictures for reuse.
+// spares holds pictures for reuse.
 type spares chan *engine.Picture
 
-// newSpares holds one picture each for decoding, waiting and editing.
+// newSpares has space for three pictures: one that is being decoded, one that waits and one that is being
+// edited.
 func newSpares() spares { return make(spares, 3) }
 
 func (s spares) get() *engine.Picture {

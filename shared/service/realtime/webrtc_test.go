@@ -30,8 +30,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Pictures come back in the size that the engine makes of the camera's, which changes as
-// the camera does.
+// Pictures have the size that the engine derives from the camera's. It changes with the camera.
 func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	for name, of := range map[string]struct {
 		engine engine.LiveEngine
@@ -59,9 +58,8 @@ func TestLiveVideoFollowsTheCamera(t *testing.T) {
 	}
 }
 
-// Every end of a session is also announced in its room, to the client and to viewers, and frees the
-// slot.
-func TestEndsOfLiveVideo(t *testing.T) {
+// Every end of a session is also announced to the client and viewers in its room, and frees the slot.
+func TestEndIsAnnouncedInRoom(t *testing.T) {
 	parent := func(t *testing.T, w *world) credential.Key {
 		key, err := credential.NewKey("ck_parent_key", "studio", credential.DefaultTier, "", time.Now())
 		if err != nil {
@@ -141,7 +139,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 			}
 			w.active("studio", 0)
 			if of.reason == "" {
-				// The client comes again with the camera that it has.
+				// The client reconnects with its camera.
 				w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90)).shows(160, 90)
 				return
 			}
@@ -159,7 +157,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 	}
 }
 
-// failing is an engine that fails on the test's order.
+// failing is an engine that fails when the test requests it.
 type failing struct{ painter }
 
 func (f *failing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
@@ -183,7 +181,7 @@ func (e *failingEditor) Edit(ctx context.Context, picture *engine.Picture) (*eng
 	return e.canvas.Edit(ctx, picture)
 }
 
-// asks asks to watch a room, and returns the status and the answer.
+// asks requests to watch a room, and returns the status and the response.
 func (w *world) asks(name, key string, header ...string) (status int, answer string) {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://"+w.address+"/watch-stream/"+name, nil)
@@ -217,9 +215,9 @@ func (w *world) watches(name, key string) *livekittest.Client {
 	return livekittest.Join(w.t, livekittest.Config{URL: told.URL, Token: told.Token, Version: livekit.Version1})
 }
 
-// Those of the session's account may watch it, by a credential for its model and the page,
-// and for as long as it lasts.
-func TestWhoMayWatch(t *testing.T) {
+// Watching requires a credential of the session's account for the model and the page. It ends with the
+// session.
+func TestOnlyOwnAccountMayWatch(t *testing.T) {
 	const page = "https://app.example.com"
 	w := newWorld(t, setup{webrtc: true, origins: []string{page}})
 	c := w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90))
@@ -254,7 +252,7 @@ func TestWhoMayWatch(t *testing.T) {
 	viewer := w.watches(c.watched, studio)
 	viewer.Sees(3)
 	other := w.watches(c.watched, studio)
-	other.Close() // without a word
+	other.Close() // without notice
 	viewer.Sees(3)
 	c.drop()
 	viewer.Left()
@@ -268,8 +266,8 @@ func TestWhoMayWatch(t *testing.T) {
 	}
 }
 
-// Media keeps a session alive that says nothing, and its absence ends it.
-func TestIdlenessWithoutMedia(t *testing.T) {
+// Media keeps a session alive without messages. Without media, it ends.
+func TestMediaKeepsSessionAlive(t *testing.T) {
 	t.Parallel()
 	network := &atomic.Pointer[lossytest.Conn]{}
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Idle: 10 * time.Second}, network: func(c net.PacketConn) net.PacketConn {
@@ -278,13 +276,13 @@ func TestIdlenessWithoutMedia(t *testing.T) {
 	}})
 	films := w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90))
 	films.shows(160, 90)
-	// It joins and never sends a camera.
+	// The client joins but never sends a camera.
 	w.goLive(w.open("gen-2.5", studio), nil).ends("idle", websocket.StatusNormalClosure, "The session was idle.")
 	for len(films.Seen) > 0 {
 		patience.Receive(t, "films.Seen", films.Seen)
 	}
 	films.Sees(5)
-	// Everything is blocked: no media, and no report of it from the room.
+	// Block all packets.
 	network.Load().Set(lossytest.Faults{Block: true}, lossytest.Faults{Block: true})
 	for m := films.next(); m.Type != "generation_ended"; m = films.next() {
 		if m.Type != "generation_started" {
@@ -295,9 +293,9 @@ func TestIdlenessWithoutMedia(t *testing.T) {
 	w.active("studio", 0)
 }
 
-// A camera that sends megabytes a second of broken frames loses only its own pictures, until it sends
-// good ones.
-func TestAFloodOfBrokenFrames(t *testing.T) {
+// A camera that sends megabytes per second of malformed frames loses only its own pictures until it sends
+// valid frames.
+func TestSessionSurvivesBrokenFrames(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true})
 	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
 	other.shows(160, 90)
@@ -325,9 +323,8 @@ func TestAFloodOfBrokenFrames(t *testing.T) {
 	c.shows(320, 180)
 }
 
-// The words of an error decide how often clients of such services try again: five times
-// more, or never.
-func TestHowOftenClientsTryAgain(t *testing.T) {
+// The text of an error decides whether common clients retry five times or never.
+func TestErrorDecidesRetriesOfClients(t *testing.T) {
 	givesUp := func(text string) bool {
 		for _, words := range []string{
 			"permission denied", "not allowed", "invalid session", "401", "invalid api key", "unauthorized",
@@ -377,8 +374,7 @@ func TestHowOftenClientsTryAgain(t *testing.T) {
 	}
 }
 
-// Whatever ends a session, its resources are released: memory, goroutines, descriptors, sockets and
-// helpers.
+// Whatever ends a session, its memory, goroutines, descriptors, sockets and helper processes are released.
 func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 300 * time.Millisecond}})
 	http.DefaultClient.CloseIdleConnections()
@@ -398,7 +394,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Sees(1)
 		}
 		switch how % 5 {
-		case 0: // all at once, without a word
+		case 0: // everything at once, without notice
 			live.Close()
 			c.drop()
 		case 1: // the session first
@@ -410,7 +406,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Left()
 			live.Close()
 			c.drop()
-		case 3: // the signalling is lost for ever
+		case 3: // the signalling is lost permanently
 			live.Drop()
 			c.drop()
 			live.Close()
@@ -420,7 +416,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Close()
 		}
 	}
-	for how := range 10 { // resources that are made once
+	for how := range 10 { // allocate resources that are created only once
 		one(how)
 	}
 	w.active("studio", 0)
@@ -439,8 +435,8 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	w.active("studio", 0)
 	eventually(t, "the helpers are gone", func() bool { return len(helpers(t)) == 0 })
 	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
-	// The database opens some connections only when several sessions need them. 100 sessions that each
-	// leave a descriptor open are far more.
+	// The database opens some connections only when several sessions need them. If 100 sessions each
+	// left a descriptor open, there would be far more.
 	eventually(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })
 	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
 }

@@ -48,28 +48,28 @@ const (
 type setup struct {
 	// pictures decodes reference images; ffmpeg does by default.
 	pictures realtime.Pictures
-	// textMemory is for the long text messages of an account.
+	// textMemory limits the long text messages of an account, in bytes.
 	textMemory int64
 	// price is the price of a second of a session, in millionths of the currency.
 	price int64
-	// limit is how many sessions an account may have, 0 for any number.
+	// limit limits the sessions of an account; 0 means no limit.
 	limit int
-	// perKey is how many of them a key may have, 0 for any number.
+	// perKey limits the sessions of a key; 0 means no limit.
 	perKey int
-	// queue is how many may wait for a session.
+	// queue limits the clients that wait for a session.
 	queue int
-	// webrtc is true if there are rooms.
+	// webrtc turns rooms on.
 	webrtc   bool
 	times    realtime.Times
 	engine   engine.LiveEngine
 	enhancer realtime.Enhancer
 	origins  []string
-	// failing, while it is set, is the error of the store when a slot is taken.
+	// failing is the error of the store when a slot is taken; it may be nil.
 	failing *atomic.Pointer[error]
-	// network, if set, is around the UDP port of rooms.
+	// network wraps the UDP port of rooms; it may be nil.
 	network func(net.PacketConn) net.PacketConn
-	// sent, if set, is called after every write to a connection with the number
-	// of bytes, before the write returns.
+	// sent is called after every write to a connection with the number of bytes, before the write
+	// returns. It may be nil.
 	sent func(size int)
 }
 
@@ -85,18 +85,17 @@ type world struct {
 	blobs   *diskblob.Store
 	engine  *painter
 	log     *programtest.Output
-	// asleep is how long the process pretends to have been suspended, in
-	// nanoseconds.
+	// asleep is the simulated suspension of the process, in nanoseconds.
 	asleep atomic.Int64
-	// clock is the server's clock, which stops while the machine stalls, so no session seems idle.
-	// later is its lead in nanoseconds.
+	// clock is the server's clock. It stops while the machine stalls, so that no session seems idle.
+	// later is the time in nanoseconds by which it is ahead.
 	clock *patience.Clock
 	later atomic.Int64
-	// stop stops the server as the end of its program does, and waits for it.
+	// stop stops the server like the end of its program, and waits for it.
 	stop func()
 }
 
-// machine measures how long a machine has run without a stall that loses a session.
+// machine measures how long the machine has run without a stall that loses a session.
 type machine struct {
 	clock  *patience.Clock
 	booted time.Time
@@ -106,7 +105,6 @@ func (m machine) Now() time.Duration { return m.clock.Now().Sub(m.booted) }
 
 func (m machine) Boot() string { return m.booted.String() }
 
-// now is the server's time.
 func (w *world) now() time.Time { return w.clock.Now().Add(time.Duration(w.later.Load())) }
 
 func newWorld(t *testing.T, s setup) *world {
@@ -152,7 +150,7 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.pictures == nil {
 		s.pictures = pictures(t)
 	}
-	// A busy machine may take long to start the decoder of a picture, and to send.
+	// A busy machine may take long to start a decoder and to send.
 	s.times.Image, s.times.Decode, s.times.Write = patience.Max, patience.Max, cmp.Or(s.times.Write, patience.Max)
 	if s.times.Ping == 0 {
 		// Clients of tests answer pings only while they read.
@@ -248,8 +246,7 @@ func pictures(t *testing.T) *ffmpeg.Tools {
 	return found
 }
 
-// watchedListener accepts connections that call sent after each write, before
-// it returns.
+// watchedListener accepts connections that call sent after each write, before the write returns.
 type watchedListener struct {
 	net.Listener
 	sent func(size int)
@@ -271,7 +268,7 @@ func (c watchedConn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// unsteady is a store that fails to take slots while a test wants it to.
+// unsteady is a store that fails to take slots while the test has set failing.
 type unsteady struct {
 	session.Store
 	failing *atomic.Pointer[error]
@@ -284,7 +281,7 @@ func (u unsteady) Take(ctx context.Context, slot session.Slot, limit int) error 
 	return u.Store.Take(ctx, slot, limit)
 }
 
-// ready waits until sessions can be opened: the instance has its first lease.
+// ready waits until sessions can be opened, because the instance has its first lease.
 func (w *world) ready() {
 	w.t.Helper()
 	eventually(w.t, "sessions can be opened", func() bool {
@@ -307,7 +304,7 @@ func (w *world) active(account string, want int) {
 	})
 }
 
-// limitedKey makes a key of the account studio, which change limits, and returns it.
+// limitedKey creates a key of the account studio with the limits that change sets.
 func (w *world) limitedKey(secret string, change func(*credential.Key)) string {
 	w.t.Helper()
 	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", time.Now())
@@ -321,7 +318,6 @@ func (w *world) limitedKey(secret string, change func(*credential.Key)) string {
 	return secret
 }
 
-// mint issues a client token of a key.
 func (w *world) mint(key string, scope credential.Scope, lifetime time.Duration) string {
 	return w.issue(key, scope, lifetime).Secret
 }
@@ -361,10 +357,10 @@ func (w *world) store(account string, content []byte) string {
 	return f.ID
 }
 
-// painter is an engine that answers a frame with one of its size in one colour:
-// the reference image's if there is one, else the prompt's.
+// painter is an engine that returns a frame of the same size in one colour: the reference image's if there is
+// one, otherwise the prompt's.
 type painter struct {
-	// before, if set, is called before each edit.
+	// before is called before each edit; it may be nil.
 	before atomic.Pointer[func(ctx context.Context)]
 }
 
@@ -395,7 +391,7 @@ func (c *canvas) SetPrompt(_ context.Context, prompt string) (engine.Outcome, er
 }
 
 func (c *canvas) SetImage(_ context.Context, sent *engine.ReferenceImage) (engine.Outcome, error) {
-	told := engine.Outcome{Engine: "canvas", Understood: []string{"image"}}
+	outcome := engine.Outcome{Engine: "canvas", Understood: []string{"image"}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.image = nil
@@ -403,7 +399,7 @@ func (c *canvas) SetImage(_ context.Context, sent *engine.ReferenceImage) (engin
 		middle := sent.Pixels[4*(sent.Size.Height/2*sent.Size.Width+sent.Size.Width/2):]
 		c.image = &color.RGBA{middle[0], middle[1], middle[2], 255}
 	}
-	return told, nil
+	return outcome, nil
 }
 
 func (c *canvas) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
@@ -445,12 +441,11 @@ func plain(width, height int, fill color.Color) []byte {
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(fill), image.Point{}, draw.Src)
 	var out bytes.Buffer
 	if err := jpeg.Encode(&out, picture, &jpeg.Options{Quality: 95}); err != nil {
-		panic(err) // the buffer takes everything
+		panic(err) // writing to a buffer does not fail
 	}
 	return out.Bytes()
 }
 
-// eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	patience.Until(t, what, is)

@@ -37,7 +37,7 @@ func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) strin
 	prompt, err := w.config.Enhancer.Enhance(ctx, j.Request.Prompt, longest)
 	end(err)
 	if err != nil {
-		w.config.Logger.Warn("expanding a prompt failed; the original is used", "job", j.ID, "error", err)
+		w.config.Logger.Warn("cannot expand a prompt; using the original", "job", j.ID, "error", err)
 		return ""
 	}
 	return prompt

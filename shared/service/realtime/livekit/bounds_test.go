@@ -14,10 +14,10 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// maxSignal is the size of the messages of this test, in bytes.
+// maxSignal is the size of the messages in this test, in bytes.
 const maxSignal = 256 << 10
 
-// nested returns content in fields of the numbers, the first one outermost.
+// nested wraps content in fields with the numbers, the first one outermost.
 func nested(content []byte, numbers ...protowire.Number) []byte {
 	for i := len(numbers) - 1; i >= 0; i-- {
 		content = protowire.AppendBytes(protowire.AppendTag(nil, numbers[i], protowire.BytesType), content)
@@ -25,9 +25,8 @@ func nested(content []byte, numbers ...protowire.Number) []byte {
 	return content
 }
 
-// A message of the maximum size that has only the cheapest elements takes at most 20 times its bytes of
-// memory.
-func TestCheapElements(t *testing.T) {
+// A message of the maximum size with many small elements needs at most 20 times its size in memory.
+func TestElementsNeedLittleMemory(t *testing.T) {
 	of := func(element string) []byte { return bytes.Repeat([]byte(element), maxSignal/len(element)) }
 	for name, content := range map[string][]byte{
 		"empty fields that are unknown": of("\xfa\x01\x00"),
@@ -55,8 +54,8 @@ func TestCheapElements(t *testing.T) {
 	}
 }
 
-// A list with the maximum number of elements is read, and a longer one is refused.
-func TestMaximumOfEachList(t *testing.T) {
+// A list with the maximum number of elements is accepted. A longer list is rejected.
+func TestListsAreLimited(t *testing.T) {
 	for _, of := range []struct {
 		name    string
 		message Message
@@ -90,8 +89,7 @@ func TestMaximumOfEachList(t *testing.T) {
 	}
 }
 
-// Broken messages are refused.
-func TestBrokenMessages(t *testing.T) {
+func TestMalformedMessageIsRejected(t *testing.T) {
 	for name, content := range map[string]string{
 		"a tag without an end": "\xff", "a field 0": "\x02\x00", "a number without an end": "\x70\xff",
 		"bytes that are missing": "\x0a\x05v", "a group": "\x0b\x0c", "a broken message in it": "\x0a\x01\xff",
@@ -125,7 +123,7 @@ func FuzzUnmarshal(f *testing.F) {
 	})
 }
 
-// If gunzip expands something, the standard library expands it to the same.
+// If gunzip decompresses something, the standard library returns the same.
 func FuzzGunzip(f *testing.F) {
 	for _, content := range []string{"", "a", strings.Repeat("abcabcabd", 1000), strings.Repeat("a", 1<<17)} {
 		for _, level := range []int{gzip.NoCompression, gzip.BestSpeed, gzip.BestCompression, gzip.HuffmanOnly} {

@@ -5,13 +5,13 @@ import (
 	"hash/crc32"
 )
 
-// gunzip expands gzip content (RFC 1952) to at most most bytes. ok is false if it is longer or malformed.
+// gunzip decompresses gzip content (RFC 1952) up to most bytes. ok is false if it is longer or malformed.
 //
-// The standard library allocates up to 38 kB for each block of 40 bytes. gunzip allocates only its result.
+// The standard library allocates up to 38 kB for a block of 40 bytes. gunzip allocates only its result.
 func gunzip(compressed []byte, most int) (content []byte, ok bool) {
 	const header, trailer = 10, 8
 	if len(compressed) < header+trailer || string(compressed[:3]) != "\x1f\x8b\x08" || compressed[3] != 0 {
-		return nil, false // clients send no optional field
+		return nil, false // clients do not send optional fields
 	}
 	sum, size := compressed[len(compressed)-trailer:], binary.LittleEndian.Uint32(compressed[len(compressed)-4:])
 	if int64(size) > int64(most) {
@@ -24,13 +24,13 @@ func gunzip(compressed []byte, most int) (content []byte, ok bool) {
 	return i.out, true
 }
 
-// inflater expands DEFLATE content (RFC 1951). The capacity of out is the limit of the content.
+// inflater decompresses DEFLATE content (RFC 1951) up to the capacity of out.
 type inflater struct {
 	in, out []byte
-	// bits were taken from in and are not used yet, the next one lowest.
+	// bits holds the unused bits taken from in; the next bit is the lowest.
 	bits  uint32
 	count uint
-	// broken means that in has ended too early or has an unknown code.
+	// broken is true if in is truncated or contains an unknown code.
 	broken            bool
 	literals, offsets huffman
 }
@@ -43,8 +43,8 @@ const (
 	endOfBlock = 256
 )
 
-// lengthCode and offsetCode return the smallest number of a symbol, and how many extra bits follow
-// (RFC 1951, section 3.2.5).
+// lengthCode and offsetCode return the base value of a symbol and the number of extra bits (RFC 1951,
+// section 3.2.5).
 func lengthCode(symbol int) (base int, extra uint) {
 	switch symbol -= endOfBlock + 1; {
 	case symbol < 8:
@@ -79,7 +79,7 @@ func (i *inflater) take(count uint) int {
 	return int(value)
 }
 
-// inflate expands all blocks. It returns false for malformed blocks or trailing bytes.
+// inflate decompresses all blocks. It returns false for malformed blocks or trailing bytes.
 func (i *inflater) inflate() bool {
 	for last := false; !last && !i.broken; {
 		last = i.take(1) == 1
@@ -110,7 +110,7 @@ func (i *inflater) stored() {
 	i.out, i.in = append(i.out, i.in[:length]...), i.in[length:]
 }
 
-// block expands a block with the current codes.
+// block decompresses a block with the current codes.
 func (i *inflater) block() {
 	for !i.broken {
 		symbol := i.symbol(&i.literals)
@@ -142,7 +142,7 @@ func (i *inflater) repeat(symbol int) {
 		i.broken = true
 		return
 	}
-	for range length { // bytes may be repeated that the loop has just appended
+	for range length { // the loop may repeat bytes that it has just appended
 		i.out = append(i.out, i.out[len(i.out)-offset])
 	}
 }
@@ -166,7 +166,7 @@ func (i *inflater) setFixed() {
 	i.offsets.set(lengths[:maxOffsets])
 }
 
-// setDynamic reads the codes. A third code encodes their lengths.
+// setDynamic reads the codes of a block. A third code encodes their lengths.
 func (i *inflater) setDynamic() {
 	literals, offsets, count := i.take(5)+257, i.take(5)+1, i.take(4)+4
 	if literals > maxLiterals-2 || offsets > maxOffsets {
@@ -217,8 +217,8 @@ type huffman struct {
 	symbols [maxLiterals]uint16
 }
 
-// set makes the code from the lengths of the symbols' codes, 0 for a symbol without one. It returns
-// false if the codes do not fit.
+// set builds the code from the code lengths of the symbols; 0 means that a symbol is not used. It returns
+// false if the lengths are inconsistent.
 func (h *huffman) set(lengths []byte) bool {
 	h.counts = [maxBits + 1]int{}
 	for _, length := range lengths {

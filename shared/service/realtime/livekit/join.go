@@ -10,15 +10,16 @@ import (
 )
 
 const (
-	// MaxJoin limits an expanded join request in bytes: it contains a session description.
+	// MaxJoin limits a decompressed join request, in bytes. It contains a session description.
 	MaxJoin = 128 << 10
-	// MaxResume limits a join request that only resumes. Clients send 150 bytes.
+	// MaxResume limits a join request that only resumes, in bytes. Clients send 150 bytes.
 	MaxResume = 4 << 10
 )
 
 type Version int
 
-// In version 1 a client has one peer connection, in version 0 one for publishing and one for subscribing.
+// In version 1 a client has one peer connection. In version 0 it has one for publishing and one for
+// subscribing.
 const (
 	Version0 Version = iota
 	Version1
@@ -26,15 +27,15 @@ const (
 
 type Join struct {
 	Version Version
-	// Resume is the sid of the participant whose lost signalling continues. It is empty for a new
+	// Resume is the sid of a participant that lost its signalling connection. It is empty for a new
 	// participant.
 	Resume string
 	// Request is the first message of version 1. It is nil in version 0.
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signalling. most limits its join request, before
-// and after expansion.
+// ReadJoin reads the request that opens a room's signalling. most limits its join request in bytes, before
+// and after decompression.
 //
 // Errors: fault.Invalid.
 func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {
@@ -56,7 +57,7 @@ func ReadJoin(r *http.Request, version Version, most int) (join Join, err error)
 	return join, nil
 }
 
-// TokenOf returns the token of a request, from the query or a bearer token: browsers cannot set
+// TokenOf returns the token of a request, from the query or the Authorization header. Browsers cannot set
 // header fields of a WebSocket.
 func TokenOf(r *http.Request) string {
 	if token := httpserver.Parameter(r, "access_token"); token != "" {
@@ -77,7 +78,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 		return nil, fault.New(fault.Invalid, "join_request has more than %d bytes.", most)
 	}
 	malformed := fault.New(fault.Invalid, "join_request is malformed or, when expanded, has more than %d bytes.", most)
-	// Some clients pad, others do not.
+	// Not all clients add padding.
 	wrapped, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
 		return nil, malformed

@@ -37,7 +37,7 @@ func request(query url.Values) *http.Request {
 	return httptest.NewRequest(http.MethodGet, "/v1/rooms/r/rtc?"+query.Encode(), nil)
 }
 
-func TestReadJoin(t *testing.T) {
+func TestJoinRequestIsRead(t *testing.T) {
 	asked := &livekit.JoinRequest{
 		PublisherOffer: &livekit.SessionDescription{Type: "offer", Sdp: "v=0", Id: 7}, Reconnect: true, ParticipantSid: "PA_1",
 	}
@@ -60,8 +60,8 @@ func TestReadJoin(t *testing.T) {
 	}
 }
 
-// A join request that expands too much is refused, and so is an invalid one.
-func TestJoinsThatAreNone(t *testing.T) {
+// A join request is rejected if it is invalid or too large after decompression.
+func TestInvalidJoinRequestIsRejected(t *testing.T) {
 	bomb := &livekit.JoinRequest{ParticipantSid: string(make([]byte, 10<<20))}
 	for name, text := range map[string]string{
 		"not base64": "?", "no message": base64.URLEncoding.EncodeToString([]byte{0xff}),
@@ -89,7 +89,7 @@ func FuzzReadJoin(f *testing.F) {
 	})
 }
 
-func TestTokens(t *testing.T) {
+func TestTokenRoundTrip(t *testing.T) {
 	now := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
 	clock := func() time.Time { return now }
 	tokens := livekit.NewTokens([]byte("a secret"), clock)
@@ -107,7 +107,7 @@ func TestTokens(t *testing.T) {
 	if read, expired, err := tokens.Read(token); err != nil || !expired || read.Identity != "client-1" {
 		t.Errorf("after its end it is read as %+v, expired %t, %v", read, expired, err)
 	}
-	// The head of a token that is not signed, with the claims of this one.
+	// The head of an unsigned token, followed by the claims of this one.
 	unsigned := "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0" + token[bytes.IndexByte([]byte(token), '.'):]
 	for _, wrong := range []string{"", "a.b.c", token + "a", unsigned, token + strings.Repeat(" ", 1<<10)} {
 		if _, _, err := tokens.Read(wrong); !fault.Is(err, fault.Unauthorized) {

@@ -1,7 +1,7 @@
 package livekit
 
-// The longest accepted lists. Clients announce a camera and a microphone when they join, and a
-// camera has at most three sizes.
+// The maximum lengths of lists. Clients announce a camera and a microphone when they join, and a camera has
+// at most three sizes.
 const (
 	maxLayers   = 8
 	maxFeatures = 8
@@ -77,7 +77,7 @@ const (
 // TrailerFeature is a kind of data that a client appends to its frames.
 type TrailerFeature int32
 
-// TrailerUserTimestamp is a time that the client set.
+// TrailerUserTimestamp is a time set by the client.
 const TrailerUserTimestamp TrailerFeature = 0
 
 type VideoLayer struct {
@@ -129,7 +129,7 @@ func (m *ICEServer) fields(w *wire) {
 	visitText(w, 3, &m.Credential)
 }
 
-// Codec is a codec for clients to send.
+// Codec is a codec that clients may send.
 type Codec struct{ Mime string }
 
 func (m *Codec) fields(w *wire) { visitText(w, 1, &m.Mime) }
@@ -296,8 +296,8 @@ func (m *SessionDescription) fields(w *wire) {
 	visitMessages(w, 4, maxMids, &m.MidToTrackId)
 }
 
-// MidTrack maps a section of a description to a track. The definition has a map here, which is
-// encoded as a list of these.
+// MidTrack maps a section of a session description to a track. The definition has a map, which is encoded
+// as a list of such pairs.
 type MidTrack struct{ Mid, TrackID string }
 
 func (m *MidTrack) fields(w *wire) {
@@ -311,7 +311,7 @@ func (m *ParticipantUpdate) fields(w *wire) {
 	visitMessages(w, 1, maxOthers, &m.Participants)
 }
 
-// DisconnectReason is why a participant must leave.
+// DisconnectReason is the reason why a participant must leave.
 type DisconnectReason int32
 
 const (

@@ -62,8 +62,7 @@ const (
 		"server_info":{"version":"1","protocol":16}`
 )
 
-// compared are messages in which each field of each message is set at least once, and their
-// content.
+// compared lists messages and their content. Each field of each message is set at least once.
 func compared() (messages []livekit.Message, contents []string) {
 	add := func(m livekit.Message, content string) {
 		messages, contents = append(messages, m), append(contents, content)
@@ -116,8 +115,8 @@ func compared() (messages []livekit.Message, contents []string) {
 	return messages, contents
 }
 
-// LiveKit's own package decodes the messages that this package encodes, and the other way round.
-func TestMessagesAreThoseOfLiveKit(t *testing.T) {
+// LiveKit's own package decodes the messages that this package encodes, and vice versa.
+func TestMessagesMatchLiveKit(t *testing.T) {
 	python, err := filepath.Abs(filepath.Join("..", "..", "..", "..", ".tools", "python", "bin", "python"))
 	if err != nil {
 		t.Fatal(err)
@@ -134,7 +133,7 @@ func TestMessagesAreThoseOfLiveKit(t *testing.T) {
 		}
 		lines.Write(append(line, '\n'))
 	}
-	// Go keeps no result of a test whose files have changed, if the test has read them.
+	// Read the script, so that Go does not cache the result of the test if the script changes.
 	script, err := os.ReadFile(filepath.Join("testdata", "compare.py"))
 	if err != nil {
 		t.Fatal(err)

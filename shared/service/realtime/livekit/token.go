@@ -16,11 +16,11 @@ type Grant struct {
 	Identity string
 	// Publish allows sending a camera.
 	Publish bool
-	// Expires is until when the token can be used to join.
+	// Expires is the time until which the token can be used to join.
 	Expires time.Time
 }
 
-// Tokens makes and reads the tokens of rooms. They are JWTs with LiveKit's claims, but opaque to clients.
+// Tokens creates and reads the tokens of rooms. They are JWTs with LiveKit's claims, but opaque to clients.
 type Tokens struct {
 	secret []byte
 	now    func() time.Time
@@ -28,7 +28,7 @@ type Tokens struct {
 
 func NewTokens(secret []byte, now func() time.Time) *Tokens { return &Tokens{secret, now} }
 
-// maxToken limits a token in bytes. Tokens from Make have about 450.
+// maxToken limits a token in bytes. Make returns about 450 bytes.
 const maxToken = 1 << 10
 
 // issuer distinguishes these tokens from others with the same secret.
@@ -57,8 +57,8 @@ func (t *Tokens) Make(g Grant) (string, error) {
 	}).SignedString(t.secret)
 }
 
-// Read returns the grant of a token, and whether it has expired: an expired token still serves
-// participants who have joined.
+// Read returns the grant of a token and whether it has expired. Participants who have joined may continue
+// to use an expired token.
 //
 // Errors: fault.Unauthorized.
 func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {

@@ -18,7 +18,7 @@ type pointer[T any] interface {
 	Message
 }
 
-// ErrMessage means that bytes are not the expected message, or have a list beyond its maximum.
+// ErrMessage means that the bytes are not the expected message, or that a list is too long.
 var ErrMessage = errors.New("livekit: the message is malformed or has too many elements")
 
 func Marshal(m Message) []byte {
@@ -27,8 +27,8 @@ func Marshal(m Message) []byte {
 	return w.out
 }
 
-// Unmarshal decodes a message. It skips unknown fields without allocating. It fails at a list
-// beyond its maximum before it allocates the element.
+// Unmarshal decodes a message. It skips unknown fields without allocating. If a list is too long, it fails
+// before it allocates the element.
 //
 // Errors: ErrMessage.
 func Unmarshal(content []byte, m Message) error {
@@ -37,12 +37,13 @@ func Unmarshal(content []byte, m Message) error {
 	return w.err
 }
 
-// wire visits the fields of a message to write them all, or to read one. To read, it skips fields
+// wire visits the fields of a message, either to write all of them or to read one. To read, it skips fields
 // with another number or type.
 type wire struct {
 	// out is the encoding if number is 0.
 	out []byte
-	// number and kind describe the field to read. value has its number, or content its bytes.
+	// number and kind describe the field to read. Its content is in value if it is a number,
+	// otherwise in content.
 	number  protowire.Number
 	kind    protowire.Type
 	value   uint64
@@ -68,7 +69,7 @@ func (w *wire) read(content []byte, m Message) {
 			w.content, n = protowire.ConsumeBytes(content)
 		case protowire.Fixed32Type, protowire.Fixed64Type:
 			n = protowire.ConsumeFieldValue(number, kind, content)
-		default: // groups, which the protocol does not have and which nest
+		default: // the protocol has no groups, which could nest
 			n = -1
 		}
 		if n < 0 {
@@ -121,7 +122,7 @@ func visitNumber[T integer](w *wire, number protowire.Number, field *T) {
 	}
 }
 
-// visitChoice visits a number of a oneof, which is written even if it is 0.
+// visitChoice visits a number in a oneof, which is written even if it is 0.
 func visitChoice(w *wire, number protowire.Number, field **int64) {
 	switch {
 	case w.writes() && *field != nil:

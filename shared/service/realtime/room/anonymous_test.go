@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// hostileQueries returns queries that no client sends, by name.
+// hostileQueries returns queries that no regular client sends, by name.
 func hostileQueries() map[string]string {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -43,15 +43,15 @@ func hostileQueries() map[string]string {
 	}
 }
 
-// nestedRequests returns a wrapped join request that has only empty elements.
+// nestedRequests returns a wrapped join request with only empty elements.
 func nestedRequests(count int) []byte {
 	return livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: bytes.Repeat([]byte("\x2a\x00"), count)})
 }
 
-// A request without a valid token takes little memory, whatever it has: it is refused before
-// anything but the token is decoded.
+// A request without a valid token needs little memory, because it is rejected before anything else is
+// decoded.
 func TestAnonymousRequests(t *testing.T) {
-	// In bytes. A request has up to 60 kB, which are not counted.
+	// In bytes, without the up to 60 kB of the request.
 	const limit = 64 << 10
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
@@ -72,7 +72,7 @@ func TestAnonymousRequests(t *testing.T) {
 				if took > limit {
 					t.Errorf("%s with %s takes %d bytes of memory", route, name, took)
 				}
-				// Gone opens a WebSocket for a client that resumes, which this request is not.
+				// Gone opens a WebSocket only for a client that resumes.
 				if answer.Code < 400 || answer.Code >= 500 {
 					t.Errorf("%s with %s is answered with %d", route, name, answer.Code)
 				}

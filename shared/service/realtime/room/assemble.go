@@ -9,33 +9,33 @@ import (
 )
 
 const (
-	// maxGap is how many packets may be missing at once before the stream starts over.
+	// maxGap limits the number of consecutive missing packets. Beyond it the stream is restarted.
 	maxGap = 512
-	// maxEncoded limits a frame in bytes, and maxHeld in packets, including missing ones.
+	// maxEncoded limits a frame in bytes, maxHeld in packets, including missing packets.
 	maxEncoded, maxHeld = 1 << 20, 2048
-	// reorderTime is how long other packets may overtake a packet before it is requested again.
+	// reorderTime is the delay before a missing packet is requested, because it may just be late.
 	reorderTime = 4 * time.Millisecond
-	// lostTime is how long to wait for a packet. A key frame comes sooner than a packet that needs
-	// many requests.
+	// lostTime limits the wait for a packet. A key frame arrives sooner than a packet that needs many
+	// requests.
 	lostTime = 400 * time.Millisecond
 )
 
-// assembler makes frames from the packets of a VP8 stream (RFC 7741), which may arrive in any
-// order, twice or not at all. A frame is complete with its last packet. Waiting for the next frame
-// would add a frame's time.
+// assembler builds frames from the packets of a VP8 stream (RFC 7741), which may arrive in any order, twice
+// or not at all. A frame is complete with its last packet, because waiting for the next frame would add
+// latency.
 type assembler struct {
 	begun bool
 	// next is the number of the next frame's first packet, newest the number of the latest packet.
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
-	// reached is the first packet of the next frame that was not checked yet. size is the bytes of
-	// the packets before it.
+	// reached is the first packet of the next frame that was not checked yet. size is the number of
+	// bytes in the packets before it.
 	reached uint16
 	size    int
-	// gap means that packets before the next frame are missing.
+	// gap is true if packets before the next frame are missing.
 	gap bool
-	// dropping means that packets of an abandoned frame are skipped.
+	// dropping is true while packets of an abandoned frame are skipped.
 	dropping bool
 }
 
@@ -56,7 +56,7 @@ type absence struct {
 type assembled struct {
 	data      []byte
 	timestamp uint32
-	// gap means that an earlier frame is missing.
+	// gap is true if an earlier frame is missing.
 	gap bool
 }
 
@@ -79,7 +79,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	}
 	switch ahead := int16(number - a.newest); {
 	case int16(number-a.next) < 0:
-		return nil // it came twice, or too late
+		return nil // the packet is a duplicate or too late
 	case ahead > maxGap, len(a.have) >= maxHeld, int16(number-a.next) > maxHeld:
 		a.restart()
 		return nil
@@ -95,9 +95,9 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	return a.frames()
 }
 
-// partOf reads a packet. It returns false if the packet is not VP8.
+// partOf returns the part in a packet. It returns false if the packet is not VP8.
 func partOf(p *rtp.Packet) (part, bool) {
-	if len(p.Payload) == 0 { // padding, which tests the network
+	if len(p.Payload) == 0 { // padding to probe the network
 		return part{}, true
 	}
 	var v codecs.VP8Packet
@@ -115,7 +115,7 @@ func (a *assembler) restart() {
 	*a = assembler{have: a.have, missing: a.missing, gap: true}
 }
 
-// frames takes the complete frames.
+// frames removes and returns the complete frames.
 func (a *assembler) frames() (whole []assembled) {
 	for {
 		first, there := a.have[a.next]
@@ -140,8 +140,8 @@ func (a *assembler) frames() (whole []assembled) {
 	}
 }
 
-// take takes the frame that starts with the next packet, if it is complete. A frame that is too
-// long is taken without its data.
+// take removes and returns the next frame if it is complete. A frame that is too long is returned without
+// data.
 func (a *assembler) take() (assembled, bool) {
 	for {
 		one, there := a.have[a.reached]
@@ -180,8 +180,8 @@ func (a *assembler) advance() {
 
 func (a *assembler) waits() bool { return len(a.missing) > 0 }
 
-// ask returns the packet numbers to request now. lost means that some packets were abandoned and a key
-// frame is needed. whole has the frames that waited for these packets.
+// ask returns the packet numbers to request now. lost is true if packets were abandoned and a key frame is
+// needed. whole contains the frames that waited for these packets.
 func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
 	for number, absent := range a.missing {
 		switch age := now.Sub(absent.since); {
@@ -201,11 +201,11 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// repeatAfter is how long to wait before requesting a packet again, by the number of requests. The
-// round trip is mostly shorter than the first wait.
+// repeatAfter returns the delay before a packet is requested again after the given number of requests. The
+// round trip is usually shorter than the first delay.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
-// skip abandons packets that are missing for too long, and continues after them.
+// skip abandons packets that have been missing for too long, and continues after them.
 func (a *assembler) skip(now time.Time) []assembled {
 	for len(a.missing) > 0 && a.next != a.newest+1 {
 		if absent, is := a.missing[a.next]; is && now.Sub(absent.since) <= lostTime {

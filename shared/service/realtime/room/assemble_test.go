@@ -30,13 +30,12 @@ func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
 
 func numberOf(frame assembled) int { return int(binary.BigEndian.Uint32(frame.data)) }
 
-// Packets that come late, twice and in another order make the same frames, over the end of
-// the numbers too.
-func TestFramesOfPacketsInAnyOrder(t *testing.T) {
+// Late, duplicate and reordered packets result in the same frames, even when the packet numbers wrap around.
+func TestReorderedPacketsMakeSameFrames(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	packets := packetsOf(50, 65500)
 	var sent []*rtp.Packet
-	for at := 0; at < len(packets); at += 6 { // the first packet comes first
+	for at := 0; at < len(packets); at += 6 { // the first packet arrives first
 		batch := append([]*rtp.Packet{}, packets[at:min(at+6, len(packets))]...)
 		batch = append(batch, batch...)
 		random.Shuffle(len(batch), func(i, j int) {
@@ -62,8 +61,8 @@ func TestFramesOfPacketsInAnyOrder(t *testing.T) {
 	}
 }
 
-// A lost packet is requested several times, and then given up: later frames report the loss.
-func TestLostPacketsAreAskedFor(t *testing.T) {
+// A lost packet is requested several times, and then abandoned. Later frames report the loss.
+func TestLostPacketsAreRequested(t *testing.T) {
 	packets := packetsOf(4, 10)
 	const lost = 5 // of the second frame
 	a := newAssembler()
@@ -97,11 +96,11 @@ func TestLostPacketsAreAskedFor(t *testing.T) {
 	}
 }
 
-// Whatever arrives, frames come out whole, in order and within limits.
+// For any packets, the returned frames are complete, in order and within the limits.
 func FuzzAssembler(f *testing.F) {
 	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})
 	f.Add(bytes.Repeat([]byte{1, 0, 16}, 100))
-	// Of 252 packets one comes.
+	// One of 252 packets arrives.
 	f.Add(append([]byte{0, 1, 16}, bytes.Repeat([]byte{255, 1, 16}, 60)...))
 	f.Fuzz(func(t *testing.T, input []byte) {
 		a := newAssembler()

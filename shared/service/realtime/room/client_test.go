@@ -22,9 +22,9 @@ type world struct {
 	*Server
 	*testing.T
 	http *httptest.Server
-	// reach changes how clients from now on find a way to the server; nil changes nothing.
+	// reach changes how new clients connect to the server; nil changes nothing.
 	reach func(*webrtc.SettingEngine, *webrtc.Configuration)
-	// later is how far the clock of tokens is ahead.
+	// later is the time in nanoseconds by which the clock of tokens is ahead.
 	later atomic.Int64
 }
 
@@ -52,7 +52,7 @@ func newWorldAt(t *testing.T, at PortsConfig, relays Relays) *world {
 	return w
 }
 
-// mirror opens a room that sends its client's packets back, and counts the sound.
+// mirror opens a room that returns its client's packets and counts the sound.
 func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 	w.Helper()
 	heard = &atomic.Int64{}
@@ -86,7 +86,7 @@ func (w *world) token(r *Room, publish bool) string {
 	return token
 }
 
-// as is who would join a room.
+// as returns the configuration of a client that joins a room.
 func (w *world) as(r *Room, version livekit.Version, publish bool, networks ...webrtc.NetworkType) livekittest.Config {
 	w.Helper()
 	c := livekittest.Config{
@@ -98,7 +98,7 @@ func (w *world) as(r *Room, version livekit.Version, publish bool, networks ...w
 	return c
 }
 
-// expired is who comes by a token that was made long ago.
+// expired returns the configuration of a client with an expired token.
 func (w *world) expired(r *Room) livekittest.Config {
 	w.Helper()
 	later := w.later.Swap(-int64(2 * tokenTime))
@@ -106,7 +106,7 @@ func (w *world) expired(r *Room) livekittest.Config {
 	return w.as(r, livekit.Version1, true)
 }
 
-// join returns a client that has joined, with addresses of the networks, by default UDP.
+// join returns a client that has joined. It uses the networks, by default UDP.
 func (w *world) join(
 	r *Room, version livekit.Version, publish bool, networks ...webrtc.NetworkType,
 ) *livekittest.Client {
@@ -114,8 +114,8 @@ func (w *world) join(
 	return livekittest.Join(w.T, w.as(r, version, publish, networks...))
 }
 
-// numbered is a camera whose frames have five packets: the tag, the size of a key frame,
-// and a number.
+// numbered is a camera whose frames have five packets. They contain the tag, the size of a key frame, and a
+// number.
 func numbered() func(key bool) []byte {
 	number := uint32(0)
 	return func(key bool) []byte {

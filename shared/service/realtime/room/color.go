@@ -8,15 +8,14 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// colorURI names the header extension for a picture's colour space. Browsers otherwise assume
-// BT.601, but send pictures of a canvas as BT.709, which would give wrong colours.
+// colorURI is the header extension for a picture's colour space. Without it, browsers assume BT.601 but
+// send pictures of a canvas as BT.709, so colours would be wrong.
 const colorURI = "http://www.webrtc.org/experiments/rtp-hdrext/color-space"
 
 // colorSize is the extension's length in bytes without HDR metadata, which VP8 does not have.
 const colorSize = 4
 
-// color is the colour space of the client's pictures, which applies to the edited ones too. nil
-// means unspecified.
+// color is the colour space of the client's pictures and of the edited ones. nil means unspecified.
 type color struct {
 	atomic.Pointer[[colorSize]byte]
 }
@@ -47,7 +46,7 @@ func extensionOf(receiver *webrtc.RTPReceiver, uri string) uint8 {
 	return 0
 }
 
-// colored sends the colour space to receivers of video, in the last packet of each frame.
+// colored sends the colour space to receivers, in the last packet of each video frame.
 type colored struct {
 	interceptor.NoOp
 	color *color

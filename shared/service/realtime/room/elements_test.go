@@ -15,9 +15,9 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A description that has only the cheapest elements takes at most 20 times its bytes of memory, whether
-// it is accepted or not.
-func TestCheapDescriptions(t *testing.T) {
+// A description of many small elements needs at most 20 times its size in memory, whether it is accepted or
+// not.
+func TestDescriptionsNeedLittleMemory(t *testing.T) {
 	const head = "v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\n"
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\n"
 	repeated := func(line string, count int) string { return strings.Repeat(line, min(count, maxSignal/len(line))) }
@@ -49,9 +49,9 @@ func TestCheapDescriptions(t *testing.T) {
 	}
 }
 
-// A packet of reports takes at most 20 times as much memory as it has bytes, whatever its
-// kind, until it has been read or dropped.
-func TestCheapReports(t *testing.T) {
+// A packet of reports of any kind needs at most 20 times its size in memory until it has been read or
+// dropped.
+func TestReportsNeedLittleMemory(t *testing.T) {
 	const size = 1200
 	reports := map[string][]byte{}
 	for kind := 192; kind <= 223; kind++ {
@@ -94,9 +94,8 @@ func TestCheapReports(t *testing.T) {
 	}
 }
 
-// Packets take at most 20 times as much memory as they have bytes, and no more is kept than
-// for a frame of the maximum length.
-func TestCheapPackets(t *testing.T) {
+// Packets need at most 20 times their size in memory. No more is kept than for a frame of the maximum size.
+func TestPacketsNeedLittleMemory(t *testing.T) {
 	const count, overhead = 20_000, 50 // of IP, UDP, RTP and SRTP, for each packet
 	for name, number := range map[string]func(i int) (sequence uint16, payload []byte){
 		"empty ones":  func(i int) (uint16, []byte) { return uint16(i), nil },

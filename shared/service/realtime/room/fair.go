@@ -44,7 +44,7 @@ func (l *fairListener) count(from netip.Prefix, more int) int {
 	return n
 }
 
-// networkOf returns the network of one caller: an IPv4 address, or an IPv6 network of one customer.
+// networkOf returns the network that identifies a caller: an IPv4 address, or a customer's IPv6 network.
 func networkOf(remote net.Addr) netip.Prefix {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -55,7 +55,7 @@ func networkOf(remote net.Addr) netip.Prefix {
 	if address.Is6() {
 		bits = 64
 	}
-	network, _ := address.Prefix(bits) // fails for lengths that no address has
+	network, _ := address.Prefix(bits) // fails only for invalid lengths
 	return network
 }
 

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// anOffer is one of the library's, with a camera in three sizes.
+// anOffer returns an offer of the library with a camera in three sizes.
 func anOffer(t testing.TB) string {
 	t.Helper()
 	pc, err := webrtc.NewPeerConnection(webrtc.Configuration{})
@@ -35,8 +35,8 @@ func anOffer(t testing.TB) string {
 		"a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n"
 }
 
-// Whatever a client describes, the library's input is short, names no address, and has one size of each
-// camera.
+// Whatever a client offers, the description for the library is short, contains no address, and has one size
+// per camera.
 func FuzzOffers(f *testing.F) {
 	f.Add(anOffer(f))
 	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
@@ -50,7 +50,7 @@ func FuzzOffers(f *testing.F) {
 		}
 		var offer sdp.SessionDescription
 		if offer.UnmarshalString(read) != nil {
-			return // the library refuses it too
+			return // the library rejects it too
 		}
 		if len(offer.MediaDescriptions) > maxSections {
 			t.Errorf("%d sections", len(offer.MediaDescriptions))
@@ -72,7 +72,7 @@ func FuzzOffers(f *testing.F) {
 	})
 }
 
-// Whatever a client sends, the server continues.
+// The server survives any message of a client.
 func FuzzSignals(f *testing.F) {
 	logger := slog.New(slog.DiscardHandler)
 	ports, err := Listen(PortsConfig{Address: "127.0.0.1:0", Logger: logger})
@@ -127,13 +127,13 @@ func FuzzSignals(f *testing.F) {
 	})
 }
 
-// Whatever a report says, the lookups do not exceed its count, and the count is right.
+// For any report, the count is correct, and the lookups do not exceed it.
 func FuzzReports(f *testing.F) {
 	f.Add([]byte{128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0xa0, 0, 0, 0})
 	f.Add([]byte{129, aboutTransport, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 255, 255})
 	f.Add([]byte(strings.Repeat("\x80\xcd\x00\x00", 10)))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		counted := told(content)
+		counted := coveredPackets(content)
 		if counted > feedbackBurst {
 			return // it is dropped
 		}

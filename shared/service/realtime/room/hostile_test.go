@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// offers sends another offer, changed.
+// offers sends another offer after changing it.
 func offers(c *livekittest.Client, change func(offer string) string) {
 	c.Change = change
 	c.Say(&livekit.SignalRequest{Offer: c.Offer(9, false)})
@@ -42,9 +42,9 @@ func adding(count int, line string) func(string) string {
 	}
 }
 
-// An offer that no client makes ends the one who makes it, at once, whatever the library
-// would do with it; odd ones are answered.
-func TestOffersThatLie(t *testing.T) {
+// An invalid offer immediately ends its participant, whatever the library would do with it. Unusual but valid
+// offers are answered.
+func TestInvalidOfferEndsParticipant(t *testing.T) {
 	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%d\r\na=recvonly\r\na=rtpmap:96 VP8/90000"
 	w := newWorld(t, nil)
 	for name, of := range map[string]struct {
@@ -85,9 +85,8 @@ func TestOffersThatLie(t *testing.T) {
 	w.join(r, livekit.Version1, true).Sees(10)
 }
 
-// The server calls no address that a client names: not in any part of its descriptions, nor in a later
-// candidate.
-func TestNobodyElseIsCalled(t *testing.T) {
+// The server sends nothing to an address in a client's descriptions or in a later candidate.
+func TestServerContactsNoOtherAddress(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	third, err := net.ListenPacket("udp4", "127.0.0.1:0")
@@ -116,7 +115,7 @@ func TestNobodyElseIsCalled(t *testing.T) {
 			fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate))
 		c.Write(protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), trickle))
 	}
-	// An honest client has long seen more pictures than it needs to connect.
+	// A regular client has seen more pictures than it needs to connect.
 	w.join(r, livekit.Version1, false)
 	other, _ := w.mirror()
 	w.join(other, livekit.Version1, true).Sees(50)
@@ -131,7 +130,7 @@ func TestNobodyElseIsCalled(t *testing.T) {
 	}
 }
 
-// credentials are the server's credentials in a description: a client with them may connect.
+// credentials returns the server's credentials from a description, with which a client may connect.
 func credentials(description string) (name, password string) {
 	find := func(key string) string {
 		return regexp.MustCompile(`a=` + key + `:(\S+)`).FindStringSubmatch(description)[1]
@@ -155,8 +154,8 @@ func binding(t *testing.T, name, password string) []byte {
 	return message.Raw
 }
 
-// Strangers at the UDP port get no answer: the port amplifies nothing, and does not reveal itself.
-func TestStrangersAreNotAnswered(t *testing.T) {
+// The UDP port does not reply to strangers, so it neither amplifies traffic nor reveals itself.
+func TestStrangersGetNoReply(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -178,15 +177,15 @@ func TestStrangersAreNotAnswered(t *testing.T) {
 			_, _ = stranger.Write(packet)
 		}
 	}
-	c.Sees(25) // earlier packets are long read
+	c.Sees(25) // earlier packets have been read
 	_ = stranger.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := stranger.Read(make([]byte, 1500)); err == nil {
 		t.Errorf("a stranger is answered %d bytes", n)
 	}
 }
 
-// A participant may use a limited number of addresses, and receives no more than it sends.
-func TestCallsFromManyAddresses(t *testing.T) {
+// A participant may use only a limited number of addresses. It receives no more bytes than it sends.
+func TestAddressesOfClientAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -215,15 +214,14 @@ func TestCallsFromManyAddresses(t *testing.T) {
 			t.Errorf("%d bytes are the answer", n)
 		}
 	}
-	// Some more became free while it lasted.
+	// More addresses were allowed during the test.
 	if answered == 0 || answered > 2*maxCandidates {
 		t.Errorf("%d addresses are answered", answered)
 	}
 }
 
-// Strangers' connections to the TCP port end after a while, whatever they send, and leave capacity for
-// clients.
-func TestHalfOpenConnections(t *testing.T) {
+// Strangers' connections to the TCP port time out, whatever they send, and leave capacity for clients.
+func TestHalfOpenConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	var conns []net.Conn
@@ -257,8 +255,8 @@ func TestHalfOpenConnections(t *testing.T) {
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
 }
 
-// Connections from one address leave capacity for other addresses, and each that ends lets another in.
-func TestConnectionsFromOneAddress(t *testing.T) {
+// Connections from one address leave capacity for other addresses. When one ends, another is admitted.
+func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	plain, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -311,9 +309,9 @@ func TestConnectionsFromOneAddress(t *testing.T) {
 	}
 }
 
-// A client that opens data channels, or sends streams, without end is disconnected, because each takes
-// memory until the client leaves.
-func TestThoseWhoOpenTooMuch(t *testing.T) {
+// A client that opens too many data channels or streams is disconnected, because each one uses memory until
+// the client leaves.
+func TestExcessiveStreamsDisconnect(t *testing.T) {
 	for name, opens := range map[string]func(c *livekittest.Client){
 		"data channels": func(c *livekittest.Client) {
 			for i := range 3 * maxChannels {
@@ -330,7 +328,7 @@ func TestThoseWhoOpenTooMuch(t *testing.T) {
 					return
 				}
 				if i%16 == 0 {
-					time.Sleep(time.Millisecond) // or most are lost
+					time.Sleep(time.Millisecond) // otherwise most are lost
 				}
 			}
 		},
@@ -344,15 +342,14 @@ func TestThoseWhoOpenTooMuch(t *testing.T) {
 			if leave := c.Left(); leave.Reason != livekit.ReasonJoinFailure {
 				t.Errorf("the server ends with %v", leave)
 			}
-			// It may come again.
+			// The client may join again.
 			w.join(r, livekit.Version1, true).Sees(10)
 		})
 	}
 }
 
-// Reports about more packets than were sent, and invalid reports, are dropped before any lookup, and
-// later reports are read.
-func TestReportsThatTellOfTooMuch(t *testing.T) {
+// Reports about too many packets and invalid reports are dropped before any lookup. Later reports are read.
+func TestExcessiveReportsAreDropped(t *testing.T) {
 	var sent [][]byte
 	for range 50 {
 		// A report about 65535 packets in a few bytes.
@@ -389,8 +386,8 @@ func TestReportsThatTellOfTooMuch(t *testing.T) {
 	}
 }
 
-// A client that asks for key frames all the time gets few, because all other clients get them too.
-func TestKeyFramesForThoseWhoAsk(t *testing.T) {
+// A client that constantly requests key frames gets few, because all other clients receive them too.
+func TestKeyFramesAreRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
 	if err != nil {
@@ -419,8 +416,7 @@ func TestKeyFramesForThoseWhoAsk(t *testing.T) {
 	}
 }
 
-// Unread data, in messages of any size, delays nothing.
-func TestHugeDataMessages(t *testing.T) {
+func TestUnreadDataDelaysNothing(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -434,7 +430,7 @@ func TestHugeDataMessages(t *testing.T) {
 		channel.OnOpen(func() { close(opened) })
 		livekittest.Await(c, "the channel is open", opened)
 		for range 20 {
-			// The library refuses sizes that the server does not accept.
+			// The library rejects sizes that the server does not accept.
 			_ = channel.Send(make([]byte, size))
 		}
 	}
@@ -444,8 +440,7 @@ func TestHugeDataMessages(t *testing.T) {
 	c.Sees(25)
 }
 
-// One token at many places at once lets one of them in.
-func TestATokenAtManyPlaces(t *testing.T) {
+func TestConcurrentUsesOfTokenAdmitOne(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	config := w.as(r, livekit.Version1, true)
@@ -475,9 +470,8 @@ func TestATokenAtManyPlaces(t *testing.T) {
 	livekittest.Join(t, config).Sees(5)
 }
 
-// A client may send the bytes of messages that negotiating needs. A client that sends more is
-// disconnected.
-func TestLongMessages(t *testing.T) {
+// A client may send as many bytes as a negotiation needs. A client that sends more is disconnected.
+func TestSignallingIsRateLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := livekittest.Join(t, w.as(r, livekit.Version1, false))

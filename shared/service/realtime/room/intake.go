@@ -16,22 +16,22 @@ import (
 )
 
 const (
-	// maxStreams limits the streams of packets and reports from a peer. A camera in three sizes and
-	// a microphone have 14, and earlier ones stay.
+	// maxStreams limits the streams of packets and reports from a peer. A camera in three sizes and a
+	// microphone have 14 streams, and earlier streams remain.
 	maxStreams = 256
 	// maxUnread limits the unread bytes of a stream.
 	maxUnread = 128 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
-	// maxCandidates limits the addresses that a client may call from at first; then one more is
+	// maxCandidates limits the addresses from which a client may initially connect. One more is
 	// allowed each second.
 	maxCandidates = 64
-	// feedbackRate limits the packets a second that a client's reports may cover, and feedbackBurst
-	// at once. Some hundreds a second are sent.
+	// feedbackRate limits the packets per second that a client's reports may cover, and feedbackBurst
+	// the packets in a burst. The server sends a few hundred packets per second.
 	feedbackRate, feedbackBurst = 20_000, 8192
 )
 
-// intake limits the memory and work that a client causes in the library. The library has a buffer
+// intake limits the memory and work that a client causes in the library. The library allocates a buffer
 // for every stream that a client invents, and looks up every packet that a report covers.
 type intake struct {
 	interceptor.NoOp
@@ -39,7 +39,7 @@ type intake struct {
 	streams, channels atomic.Int64
 	candidates        *rate.Limiter
 	feedback          *rate.Limiter
-	// overflow is called once when the client exceeds a limit far beyond normal use.
+	// overflow is called once if the client exceeds a limit, which is far beyond normal use.
 	overflow func()
 }
 
@@ -62,7 +62,7 @@ func (i *intake) buffer(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
 	return &stream{Buffer: b, of: i}
 }
 
-// stream has the unread packets of one sender.
+// stream holds the unread packets of one sender.
 type stream struct {
 	*packetio.Buffer
 	of     *intake
@@ -77,7 +77,7 @@ func (s *stream) Close() error {
 	return s.Buffer.Close()
 }
 
-// call reports whether the client may call from another address.
+// call reports whether the client may connect from another address.
 func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
 
 func (i *intake) open() {
@@ -88,8 +88,8 @@ func (i *intake) open() {
 
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 
-// BindRTCPReader drops reports that cover too many packets, and unreadable ones, which would end
-// the reading.
+// BindRTCPReader drops reports that cover too many packets, and malformed reports, after which the library
+// would stop reading.
 func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return interceptor.RTCPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		for {
@@ -101,7 +101,7 @@ func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPR
 				attributes = interceptor.Attributes{}
 			}
 			n = copy(b, known(b[:n]))
-			if i.feedback.AllowN(time.Now(), told(b[:n])) && isReport(bytes.Clone(b[:n]), attributes) {
+			if i.feedback.AllowN(time.Now(), coveredPackets(b[:n])) && isReport(bytes.Clone(b[:n]), attributes) {
 				return n, attributes, nil
 			}
 		}
@@ -119,8 +119,8 @@ const (
 // transport and about pictures (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
-// known returns reports without kinds that the server does not read, and without incomplete reports of
-// times: the library allocates 30 bytes or more for each element of either before it has seen it.
+// known removes reports of unknown kinds and incomplete reports of times. The library allocates 30 bytes or
+// more for each announced element before it has seen the element.
 func known(reports []byte) []byte {
 	kept := reports[:0]
 	for len(reports) >= 4 {
@@ -154,7 +154,7 @@ func hasTimes(report []byte) bool {
 		case vectorOfBits:
 			times += bits.OnesCount16(chunk & 0x3fff)
 			packets -= 14
-		case vectorOfPairs: // a pair of bits is 0 for a packet that is lost
+		case vectorOfPairs: // a pair of bits is 0 for a lost packet
 			times += bits.OnesCount16((chunk | chunk>>1) & 0x1555)
 			packets -= 7
 		default: // a run of equal symbols
@@ -168,9 +168,9 @@ func hasTimes(report []byte) bool {
 	return times <= len(report)
 }
 
-// told returns how many packets reports cover or request. It reads only their heads, because whole
-// reports take time.
-func told(reports []byte) (packets int) {
+// coveredPackets returns the number of packets that reports cover or request. It reads only their heads,
+// because reading entire reports takes time.
+func coveredPackets(reports []byte) (packets int) {
 	for len(reports) >= 4 {
 		packets++
 		size := min(4+4*int(binary.BigEndian.Uint16(reports[2:])), len(reports))
@@ -187,7 +187,8 @@ func told(reports []byte) (packets int) {
 	return packets
 }
 
-// isReport reports whether the library can read the reports. The attributes then have them for all readers.
+// isReport reports whether the library can read the reports. If so, the attributes cache them for all
+// readers.
 func isReport(reports []byte, attributes interceptor.Attributes) bool {
 	_, err := attributes.GetRTCPPackets(reports)
 	return err == nil

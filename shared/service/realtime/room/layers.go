@@ -8,23 +8,25 @@ import (
 )
 
 const (
-	// maxSections limits the sections of an offer, maxSectionLines and maxLines the attribute lines
-	// in one section and in all. Full offers of browsers have 1,000 lines.
+	// maxSections limits the sections of an offer. maxSectionLines and maxLines limit the attribute
+	// lines per section and in total. Browsers send up to 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats limits the codecs of a section, each with its retransmissions. For each, the
-	// library reads all lines of the section.
+	// maxFormats limits the codecs and retransmission formats of a section. For each one, the library
+	// reads all lines of the section.
 	maxFormats = 96
-	// leastElement is the least average size of a line, or of a section's codec, in bytes. Clients have 25.
+	// leastElement is the minimum average size of a line or of a section's codec, in bytes. Clients
+	// send about 25 bytes.
 	leastElement = 8
 )
 
-// errOffer refuses an offer that takes too much time to read, or is ambiguous.
-var errOffer = errors.New("room: a session description of more sections, codecs or lines than any client has, or of odd ones")
+// errOffer is returned for an offer that is ambiguous or would take too much time to read.
+var errOffer = errors.New("room: the session description has too many sections, codecs or lines, or is ambiguous")
 
 // readOffer converts a client's offer for the library. If a camera has several sizes, it keeps only the
-// best, so that browsers send no other. It removes the client's addresses, because the server never calls.
+// best, so that browsers send only that size. It removes the client's addresses, because the server never
+// initiates a connection.
 func readOffer(text string) (string, error) {
-	// The library splits a line there the second time that it reads it, not the first.
+	// The library treats a lone CR as a line end only when it reads the text again.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
 		return "", errOffer
 	}
@@ -58,8 +60,8 @@ func readOffer(text string) (string, error) {
 	return string(out), err
 }
 
-// isCompact reports whether a description has few enough elements for its size. The library takes
-// 100 bytes of memory or more for each. Clients send only one time and no repetitions of it (RFC
+// isCompact reports whether the number of elements is plausible for the size of a description. The library
+// needs 100 bytes of memory or more for each element. Clients send only one time without repetitions (RFC
 // 8866, sections 5.9 to 5.11).
 func isCompact(text string) bool {
 	elements, times := 0, 0
@@ -77,7 +79,7 @@ func isCompact(text string) bool {
 	return times <= 1 && elements*leastElement <= len(text)
 }
 
-// isUsual reports whether the offer is like a client's: others can take the library seconds.
+// isUsual reports whether the offer resembles a client's. The library can take seconds for other offers.
 // Candidates do not count, because they are removed.
 func isUsual(offer *sdp.SessionDescription) bool {
 	lines := len(offer.Attributes)
@@ -96,8 +98,8 @@ func isUsual(offer *sdp.SessionDescription) bool {
 	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines
 }
 
-// closeEmpty makes sections of an answer inactive if the server has no track for them. The library
-// would announce that it sends, and clients would look for the track.
+// closeEmpty makes sections of an answer inactive if the server has no track for them. Otherwise the library
+// would announce a track, and clients would look for it.
 func closeEmpty(text string) (string, error) {
 	var answer sdp.SessionDescription
 	if err := answer.UnmarshalString(text); err != nil {
@@ -117,7 +119,7 @@ func closeEmpty(text string) (string, error) {
 	return string(out), err
 }
 
-// layers are the clients' names of a camera's sizes, the smallest first. A camera of 640 pixels has no f.
+// layers lists the clients' names of a camera's sizes, the smallest first. A camera with 640 pixels has no f.
 const layers = "qhf"
 
 // bestLayer returns the name of a camera's best size, or "" for a single size.
@@ -127,7 +129,7 @@ func bestLayer(media *sdp.MediaDescription) (best string) {
 		if attribute.Key != "rid" {
 			continue
 		}
-		// Among unknown names the last one wins.
+		// The last of several unknown names wins.
 		rid := ridOf(attribute.Value)
 		if next := max(strings.Index(layers, rid), 0); rid != "" && next >= rank {
 			best, rank = rid, next
@@ -141,7 +143,6 @@ func ridOf(value string) string {
 	return rid
 }
 
-// offersAudio reports whether the client's offer sends audio.
 func offersAudio(text string) bool {
 	var offer sdp.SessionDescription
 	if !isCompact(text) || offer.UnmarshalString(text) != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/pion/logging"
 )
 
-// logs makes loggers for the WebRTC library. Clients and the network cause nearly all of its
-// messages, so all are logged at debug.
+// logs creates loggers for the WebRTC library. Clients and the network cause nearly all of its messages, so
+// all of them are logged at debug level.
 type logs struct{ logger *slog.Logger }
 
 func newLogs(logger *slog.Logger) *logs { return &logs{logger} }

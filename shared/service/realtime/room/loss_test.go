@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// behind returns a world at a bad network.
+// behind returns a world behind a bad network.
 func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 	t.Helper()
 	var network *lossytest.Conn
@@ -29,8 +29,8 @@ func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 // numberIn returns the number of a numbered frame.
 func numberIn(frame []byte) int { return int(binary.BigEndian.Uint32(frame[10:])) }
 
-// A report of lost packets counts only its packets, not the padding of its last part.
-func TestWhatFillsAReportIsNotLost(t *testing.T) {
+// A report of lost packets does not count the padding of its last chunk.
+func TestPaddingOfReportIsNotLoss(t *testing.T) {
 	symbols := make([]uint16, 14)
 	for i := range 9 {
 		symbols[i] = rtcp.TypeTCCPacketReceivedSmallDelta
@@ -48,8 +48,8 @@ func TestWhatFillsAReportIsNotLost(t *testing.T) {
 	}
 }
 
-// Over a network that loses, doubles and reorders packets most frames come back, in order.
-func TestALossyNetwork(t *testing.T) {
+// On a network that loses, duplicates and reorders packets, most frames return in order.
+func TestMediaSurvivesLossyNetwork(t *testing.T) {
 	w, _ := behind(t, lossytest.Faults{Drop: 0.02, Duplicate: 0.02, Reorder: 0.02})
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -75,15 +75,14 @@ func TestALossyNetwork(t *testing.T) {
 	}
 }
 
-// If UDP is blocked, media uses TCP.
-func TestABlockedPort(t *testing.T) {
+func TestBlockedUDPFallsBackToTCP(t *testing.T) {
 	w, _ := behind(t, lossytest.Faults{Block: true})
 	r, _ := w.mirror()
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeUDP4, webrtc.NetworkTypeTCP4).Sees(20)
 }
 
-// A network outage costs only the packets sent during it.
-func TestANetworkThatComesBack(t *testing.T) {
+// Only packets sent during the outage are lost.
+func TestMediaSurvivesNetworkOutage(t *testing.T) {
 	w, network := behind(t, lossytest.Faults{})
 	r, heard := w.mirror()
 	c := w.join(r, livekit.Version1, true)

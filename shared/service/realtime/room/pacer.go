@@ -9,14 +9,15 @@ import (
 )
 
 const (
-	// paceFactor is how much faster than the estimated bandwidth packets are sent, so that a frame
-	// is sent well before the next one.
+	// paceFactor is the ratio of the send rate to the estimated bandwidth, so that a frame is sent well
+	// before the next one.
 	paceFactor = 2.5
-	// paceBurst is how many bytes go at once: a usual frame, which pacing would only delay.
+	// paceBurst is the number of bytes sent without pacing: a typical frame, which pacing would only
+	// delay.
 	paceBurst = 12 << 10
 	paceEvery = 5 * time.Millisecond
-	// paceMost limits the waiting bytes. The newest packets beyond it are dropped, because packets
-	// that wait longer than a second are too late anyway.
+	// paceMost limits the waiting bytes. New packets beyond it are dropped, because packets that wait
+	// longer than a second are too late anyway.
 	paceMost = 1 << 20
 )
 
@@ -26,7 +27,7 @@ type pacer struct {
 	mu sync.Mutex
 	// writer sends packets of any stream.
 	writer interceptor.RTPWriter
-	// rate is in bytes a second; budget is how many may be sent now.
+	// rate is in bytes per second; budget is the number of bytes that may be sent now.
 	rate, budget float64
 	refilled     time.Time
 	waiting      []pacedPacket
@@ -47,7 +48,7 @@ func newPacer(bitrate int) *pacer {
 	return p
 }
 
-// AddStream uses one writer for all streams.
+// AddStream sets the writer, which all streams share.
 func (p *pacer) AddStream(_ uint32, writer interceptor.RTPWriter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +109,7 @@ func (p *pacer) send() {
 		size := next.header.MarshalSize() + len(next.payload)
 		p.budget -= float64(size)
 		p.bytes -= size
-		// A packet that cannot be sent is lost, as on the network.
+		// A packet that cannot be sent is treated as lost.
 		_, _ = p.writer.Write(next.header, next.payload, next.attributes)
 	}
 	p.waiting = p.waiting[sent:]

@@ -15,10 +15,10 @@ import (
 )
 
 const (
-	// resumeTime is how long a participant may be without signalling.
+	// resumeTime limits how long a participant may be without signalling.
 	resumeTime = 20 * time.Second
 	sayTime    = 5 * time.Second
-	// leaveTime is how long a client may take to read the leave message.
+	// leaveTime limits how long a client may take to read the leave message.
 	leaveTime = 2 * time.Second
 	maxTracks = 32
 )
@@ -26,7 +26,7 @@ const (
 // participant is a client in a room. It has one signalling connection at a time.
 type participant struct {
 	room *Room
-	// sid is unguessable. identity is from the token.
+	// sid cannot be guessed. identity is from the token.
 	sid, identity string
 	publishes     bool
 	version       livekit.Version
@@ -37,20 +37,21 @@ type participant struct {
 	mu sync.Mutex
 	// socket is nil while signalling is lost.
 	socket *websocket.Conn
-	// away ends a participant that does not come back.
+	// away ends a participant that does not reconnect.
 	away *time.Timer
-	// own is the connection that the client offers, other the server's. In version 1 they are the same.
+	// own is the connection that the client offers, other the one that the server offers. In version 1
+	// they are the same.
 	own, other *peer
 	// hasVideo and hasSound are true once the server's tracks are part of a connection.
 	hasVideo, hasSound bool
-	// due means that the server must offer again after the client's answer.
+	// due is true if the server must send another offer after the client's answer.
 	due     bool
 	offered uint32
 	tracks  int
 	left    bool
 }
 
-// newParticipant returns a participant with its connections. It has not entered the room yet.
+// newParticipant returns a participant with its connections that has not entered the room yet.
 func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
 	p := &participant{
 		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,
@@ -70,9 +71,9 @@ func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*partici
 }
 
 // errTooMuch ends a participant that opens more streams or channels than real clients do.
-var errTooMuch = errors.New("room: a client opens too many streams or data channels")
+var errTooMuch = errors.New("room: the client opened too many streams or data channels")
 
-// newPeer returns a connection whose events reach the room.
+// newPeer returns a connection whose events are sent to the room.
 func (p *participant) newPeer() (*peer, error) {
 	one, err := p.room.server.config.Ports.newPeer(&p.room.color, func() { p.fails(errTooMuch) })
 	if err != nil {
@@ -131,7 +132,7 @@ func (p *participant) attach(socket *websocket.Conn) bool {
 	return true
 }
 
-// detach records that the socket is lost. Unless another comes, the participant ends.
+// detach records that the socket is lost. The participant ends unless it reconnects.
 func (p *participant) detach(socket *websocket.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -157,12 +158,12 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveActi
 		p.away.Stop()
 	}
 	p.mu.Unlock()
-	// Exit first, so that a client that rejoins finds a free place.
+	// Exit first, so that the client can rejoin.
 	p.room.exit(p)
 	if socket != nil {
 		cut := time.AfterFunc(leaveTime, func() { _ = socket.CloseNow() })
 		p.write(socket, leave(why, action))
-		_ = socket.Close(websocket.StatusNormalClosure, "") // fails when the client has gone
+		_ = socket.Close(websocket.StatusNormalClosure, "") // fails if the client has disconnected
 		cut.Stop()
 	}
 	_ = p.own.Close()
@@ -185,7 +186,7 @@ func (p *participant) say(message *livekit.SignalResponse) {
 	}
 }
 
-// write writes a message. A client that does not read it loses the socket, and resumes.
+// write writes a message. If the client does not read it, the socket is closed, and the client resumes.
 func (p *participant) write(socket *websocket.Conn, message *livekit.SignalResponse) {
 	p.talking.Lock()
 	defer p.talking.Unlock()
@@ -216,7 +217,7 @@ func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, erro
 			p.due = true
 			return nil, nil
 		}
-		// The answer to the last offer was lost with the signalling.
+		// The answer to the last offer was lost with the signalling connection.
 		back := webrtc.SessionDescription{Type: webrtc.SDPTypeRollback}
 		if err := p.other.SetLocalDescription(back); err != nil {
 			return nil, err
@@ -291,7 +292,7 @@ func (p *participant) addSound() {
 	pending := p.hasVideo && !p.hasSound
 	p.mu.Unlock()
 	if pending {
-		// The client offers again, with a section for it.
+		// The client then offers again with a section for the sound.
 		p.say(&livekit.SignalResponse{
 			MediaSectionsRequirement: &livekit.MediaSectionsRequirement{NumAudios: 1},
 		})
@@ -303,6 +304,6 @@ func (p *participant) fails(err error) {
 	if err == nil {
 		return
 	}
-	p.room.server.config.Logger.Debug("a participant cannot be served", "session", p.room.config.Session, "error", err)
+	p.room.server.config.Logger.Debug("cannot serve a participant", "session", p.room.config.Session, "error", err)
 	go p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
 }

@@ -1,9 +1,9 @@
 package room
 
-// payloader splits VP8 frames into RTP payloads (RFC 7741, section 4.2). Every picture has a 15-bit
-// number. The library omits the number 0, and libwebrtc does not connect a picture without a number
-// to others. A client that saw the first picture of a room, or one in 32768, would see the next
-// only after three seconds, when it asks for a key frame.
+// payloader splits VP8 frames into RTP payloads (RFC 7741, section 4.2) with a 15-bit picture number. The
+// library's payloader omits the number 0, and libwebrtc cannot connect a picture without a number to others.
+// After the first picture of a room, and after every 32768th, clients would freeze for three seconds until
+// they request a key frame.
 type payloader struct{ picture uint16 }
 
 const numberedHeader = 4

@@ -7,8 +7,7 @@ import (
 	"github.com/pion/rtp/codecs"
 )
 
-// Every picture has a number, one more than the previous picture's: libwebrtc uses it to find a
-// picture's references.
+// The number of each picture is one more than the previous picture's. libwebrtc uses it to find references.
 func TestEveryPictureHasANumber(t *testing.T) {
 	p := &payloader{}
 	frame := bytes.Repeat([]byte{1, 2, 3}, 20)

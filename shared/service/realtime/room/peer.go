@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// disconnectedTime is how long a peer may be silent before it counts as disconnected,
-	// failedTime how long after that it may come back.
+	// disconnectedTime is the silence after which a peer counts as disconnected. failedTime is the
+	// time after that in which it may reconnect.
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
 	// aliveTime is the interval of keep-alives of a silent peer.
 	aliveTime = 2 * time.Second
-	// gatherTime limits the wait for the server's addresses: a peer that was closed never has them.
+	// gatherTime limits the wait for the server's addresses, which a closed peer never gets.
 	gatherTime = 2 * time.Second
-	// maxData limits bytes of data channels that are read ahead. Clients open channels but send
-	// nothing useful; the server discards it.
+	// maxData limits the buffered bytes of data channels. Clients open channels but send nothing that
+	// the server needs.
 	maxData = 64 << 10
 )
 
-// Payload types in the server's offers. In an answer they are the client's.
+// Payload types in the server's offers. Answers use the client's payload types.
 const (
 	payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
 )
@@ -64,8 +64,8 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	return &peer{connection, limit}, nil
 }
 
-// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it has
-// public addresses, and sends nothing to a client's address before packets arrive from it.
+// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it has public
+// addresses, and sends nothing to a client's address before it has received packets from it.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -118,8 +118,8 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
 }
 
-// registerInterceptors registers the interceptors. Sent packets pass the last one first, received
-// packets the first. The assembler requests a client's lost packets.
+// registerInterceptors registers the interceptors. Sent packets pass through the last one first, received
+// packets through the first one. The assembler requests a client's lost packets.
 func (p *Ports) registerInterceptors(
 	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
 ) error {

@@ -16,22 +16,22 @@ import (
 
 const (
 	maxMediaConnections = 4096
-	// maxFromAddress limits connections from one address, which many clients may share. Each client
-	// has one or two.
+	// maxFromAddress limits connections from one address, which many clients may share. Each client has
+	// one or two connections.
 	maxFromAddress = 256
-	// strangerTime is how long a connection without a participant may stay open.
+	// strangerTime limits how long a connection without a participant may stay open.
 	strangerTime = 10 * time.Second
-	// udpBuffer is the system's buffer in each direction for all sessions, in bytes.
+	// udpBuffer is the size of the socket buffers in each direction for all sessions, in bytes.
 	udpBuffer = 4 << 20
-	// tcpBuffer limits waiting bytes for a slow client.
+	// tcpBuffer limits the bytes that wait for a slow client.
 	tcpBuffer = 1 << 20
-	// anyPortTries is how many ports of the system's choice are tried.
+	// anyPortTries limits the attempts to listen on a port that the system chooses.
 	anyPortTries = 20
 )
 
-// Ports are the UDP and the TCP port, of the same number, for the media of all sessions.
+// Ports holds the UDP and the TCP port for the media of all sessions. Both have the same number.
 type Ports struct {
-	// public are the addresses announced to clients instead of the machine's, if any.
+	// public lists the addresses that are announced to clients instead of the machine's, if any.
 	public []netip.Addr
 
 	addresses []netip.Addr
@@ -44,7 +44,7 @@ type Ports struct {
 type PortsConfig struct {
 	// Address is a host and a port. An empty host means every address of the machine.
 	Address string
-	// Public are addresses to announce to clients instead of the machine's.
+	// Public lists addresses to announce to clients instead of the machine's.
 	Public []netip.Addr
 	// Wrap wraps the UDP sockets in tests; it may be nil.
 	Wrap   func(net.PacketConn) net.PacketConn
@@ -84,7 +84,7 @@ func listen(c PortsConfig) (*Ports, error) {
 	return p, nil
 }
 
-// listenUDP opens a socket at each address, so that answers come from the address that a client sent to.
+// listenUDP opens a socket at each address, so that replies are sent from the address that the client used.
 func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	var muxes []ice.UDPMux
 	for _, address := range p.addresses {
@@ -107,9 +107,9 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	return nil
 }
 
-// addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local ones,
-// because clients cannot name the link. With public addresses it also omits addresses that packets
-// for these do not reach, because two addresses announced as the same one would be confused.
+// addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local addresses,
+// because clients cannot name the link. With public addresses, it also omits addresses that packets to them
+// do not reach, because two addresses announced as one would be confused.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
@@ -135,10 +135,10 @@ func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr,
 	return addresses, nil
 }
 
-// sourcesOf returns the machine's addresses for packets to others, each once. It sends nothing. It
-// fails if an address is unreachable.
+// sourcesOf returns the machine's source addresses for packets to others, without duplicates. It sends
+// nothing. It fails if an address is unreachable.
 func sourcesOf(others []netip.Addr) (sources []netip.Addr, err error) {
-	const discard = 9 // any port will do
+	const discard = 9 // any port works
 	for _, other := range others {
 		way, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(other, discard)))
 		if err != nil {

@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// A server at all addresses of a machine announces only the public one, and packets to it reach the
-// room.
-func TestThePublicAddressIsReached(t *testing.T) {
-	// Documentation has this address (RFC 5737), so that the way to it is the way to all.
+// A server that listens at all addresses of the machine announces only the public address. Packets to it
+// reach the room.
+func TestOnlyPublicAddressIsAnnounced(t *testing.T) {
+	// This address is reserved for documentation (RFC 5737), so it uses the default route.
 	ways, err := sourcesOf([]netip.Addr{netip.MustParseAddr("198.51.100.1")})
 	if err != nil {
-		t.Skipf("the machine has a loopback address alone: %v", err)
+		t.Skipf("the machine has only a loopback address: %v", err)
 	}
 	public := ways[0]
 	w := newWorldAt(t, PortsConfig{Address: ":0", Public: []netip.Addr{public}}, Relays{})
@@ -39,8 +39,7 @@ func TestThePublicAddressIsReached(t *testing.T) {
 	}
 }
 
-// An address that this machine cannot have is refused.
-func TestAPublicAddressWithoutAWay(t *testing.T) {
+func TestUnreachablePublicAddressIsRejected(t *testing.T) {
 	ports, err := Listen(PortsConfig{Address: ":0", Public: []netip.Addr{netip.MustParseAddr("fe80::1")}})
 	if err == nil {
 		ports.Close()

@@ -17,10 +17,10 @@ const (
 
 const (
 	maxPacket = 1500
-	// askEvery is how often missing packets are requested.
+	// askEvery is the interval at which missing packets are requested.
 	askEvery = 5 * time.Millisecond
-	// keyEvery is how often a key frame is requested while one is needed, and how often one is sent
-	// at most.
+	// keyEvery is the interval at which a needed key frame is requested, and the minimum interval
+	// between sent key frames.
 	keyEvery = 250 * time.Millisecond
 )
 
@@ -36,7 +36,7 @@ type receiver struct {
 	colored bool
 
 	mu sync.Mutex
-	// needsKey is true until a key frame comes. asked is when one was requested.
+	// needsKey is true until a key frame arrives. asked is when one was requested.
 	needsKey bool
 	asked    time.Time
 }
@@ -49,7 +49,7 @@ func (v *receiver) run() {
 	packets := make(chan *rtp.Packet, 256)
 	go func() {
 		defer close(packets)
-		// The library's method allocates the longest packet for each.
+		// The library's method would allocate a full buffer for each packet.
 		content := make([]byte, maxPacket)
 		for {
 			n, _, err := v.track.Read(content)
@@ -81,7 +81,7 @@ func (v *receiver) run() {
 				looking.Reset(askEvery)
 			}
 		case <-looking.C:
-			v.look()
+			v.requestMissing()
 			if v.assembler.waits() {
 				looking.Reset(askEvery)
 			}
@@ -96,11 +96,11 @@ func (v *receiver) run() {
 	}
 }
 
-// look requests missing packets.
-func (v *receiver) look() {
+// requestMissing requests missing packets.
+func (v *receiver) requestMissing() {
 	numbers, lost, whole := v.assembler.ask(time.Now())
 	if len(numbers) > 0 {
-		// The peer's end also ends the track.
+		// It fails if the peer has ended, which also ends the track.
 		_ = v.peer.WriteRTCP([]rtcp.Packet{&rtcp.TransportLayerNack{
 			MediaSSRC: uint32(v.track.SSRC()), Nacks: rtcp.NackPairsFromSequenceNumbers(numbers),
 		}})
@@ -111,8 +111,8 @@ func (v *receiver) look() {
 	v.deliver(whole)
 }
 
-// deliver hands frames to the session. It drops a frame that depends on a missing one, and all
-// others before the next key frame.
+// deliver passes frames to the session. After a missing frame, it drops all frames before the next key
+// frame.
 func (v *receiver) deliver(whole []assembled) {
 	for _, frame := range whole {
 		key := len(frame.data) > 0 && frame.data[0]&1 == 0

@@ -10,19 +10,19 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// Relays are TURN servers for clients whose networks block the ports. They share a secret with this
-// server and use it to verify its credentials: a name that starts with its expiry time, and its digest
+// Relays configures TURN servers for clients whose networks block the ports. They share a secret with this
+// server to verify its credentials: a name that starts with its expiry time, and the name's digest
 // (draft-uberti-behave-turn-rest-00, section 2.2).
 type Relays struct {
-	// URLs are in the form of RFC 7065, such as turns:turn.example.com:443?transport=tcp. If it is
-	// empty, no relays are used.
+	// URLs lists the relays in the form of RFC 7065, such as
+	// turns:turn.example.com:443?transport=tcp. If it is empty, no relays are used.
 	URLs []string
 	// Secret is the shared secret.
 	Secret []byte
 }
 
-// relayTime is how long credentials are valid. Relays ask for them again while media flows, so they
-// must last as long as a session. A client that resumes gets new ones.
+// relayTime is the lifetime of credentials. Relays check them repeatedly while media flows, so they must
+// last as long as a session. A client that resumes gets new credentials.
 const relayTime = 24 * time.Hour
 
 func (r Relays) credentials(session string, now time.Time) (name, password string) {

@@ -24,7 +24,7 @@ const relaySecret = "a secret of the relay"
 // certificate.
 func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
 	t.Helper()
-	// The certificate of the library's tests is good for 127.0.0.1.
+	// The certificate of net/http/httptest is valid for 127.0.0.1.
 	https := httptest.NewUnstartedServer(nil)
 	https.StartTLS()
 	trust = x509.NewCertPool()
@@ -71,30 +71,30 @@ func (g guarded) ReadFrom(b []byte) (int, net.Addr, error) {
 	}
 }
 
-// throughTLS dials the library's TURN server by TLS through a proxy, which terminates TLS.
+// throughTLS dials the library's TURN server through a proxy that terminates TLS.
 type throughTLS struct{ trust *x509.CertPool }
 
 func (d throughTLS) Dial(network, address string) (net.Conn, error) {
 	return tls.Dial(network, address, &tls.Config{RootCAs: d.trust})
 }
 
-// A client whose packets never reach the server, by UDP or TCP, receives a relay and its credentials,
-// and sends its camera through it by TLS.
-func TestARelayPassesMediaOn(t *testing.T) {
+// A client whose packets do not reach the server over UDP or TCP receives a relay with credentials, and sends
+// its camera through the relay over TLS.
+func TestRelayForwardsMedia(t *testing.T) {
 	url, trust := newRelay(t)
 	var stopped, passed atomic.Int64
 	w := newWorldAt(t, PortsConfig{
 		Address: "127.0.0.1:0", Wrap: func(c net.PacketConn) net.PacketConn { return guarded{c, &stopped, &passed} },
 	}, Relays{URLs: []string{url}, Secret: []byte(relaySecret)})
 	r, _ := w.mirror()
-	told := w.join(r, livekit.Version0, false).Joined.IceServers
-	if len(told) != 1 || len(told[0].Urls) != 1 || told[0].Urls[0] != url {
-		t.Fatalf("clients receive %v, want %s", told, url)
+	servers := w.join(r, livekit.Version0, false).Joined.IceServers
+	if len(servers) != 1 || len(servers[0].Urls) != 1 || servers[0].Urls[0] != url {
+		t.Fatalf("clients receive %v, want %s", servers, url)
 	}
 	w.reach = func(s *webrtc.SettingEngine, way *webrtc.Configuration) {
 		s.SetICEProxyDialer(throughTLS{trust})
 		way.ICEServers = []webrtc.ICEServer{{
-			URLs: told[0].Urls, Username: told[0].Username, Credential: told[0].Credential,
+			URLs: servers[0].Urls, Username: servers[0].Username, Credential: servers[0].Credential,
 		}}
 	}
 	for name, version := range map[string]livekit.Version{"version 1": livekit.Version1, "version 0": livekit.Version0} {
@@ -109,11 +109,10 @@ func TestARelayPassesMediaOn(t *testing.T) {
 	}
 }
 
-// By default clients receive no relays.
-func TestThereIsNoRelayUnlessOneIsSet(t *testing.T) {
+func TestNoRelayByDefault(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
-	if told := w.join(r, livekit.Version1, false).Joined.IceServers; len(told) > 0 {
-		t.Errorf("clients receive %v", told)
+	if servers := w.join(r, livekit.Version1, false).Joined.IceServers; len(servers) > 0 {
+		t.Errorf("clients receive %v", servers)
 	}
 }

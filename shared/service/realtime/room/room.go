@@ -12,25 +12,25 @@ import (
 )
 
 const (
-	// maxFrames limits frames that wait for the session. Decoding them one after another takes less
-	// time than showing them.
+	// maxFrames limits the frames that wait for the session. Decoding them all takes less time than
+	// playing them.
 	maxFrames = 32
 	// maxViewers limits the viewers of a session, without its client.
 	maxViewers = 20
-	// packetSize is the size of a packet with its headers, in bytes. Every network passes it whole.
+	// packetSize is the size of a packet with its headers, in bytes. No network fragments it.
 	packetSize = 1180
-	// cameraStream names the stream of picture and sound, so that browsers keep them together.
+	// cameraStream names the stream of picture and sound, so that browsers synchronize them.
 	cameraStream = "camera"
 )
 
 type Config struct {
-	// Owner becomes a part of the room's name, so that other servers find its instance. It has
+	// Owner becomes part of the room's name, so that other servers find its instance. It consists of
 	// letters and digits, or is empty.
 	Owner string
-	// Account owns the session. Only its keys and tokens may watch.
+	// Account owns the session. Only its keys and tokens may watch the session.
 	Account string
 	Session string
-	// FrameTiming means that the client appends times to its frames and wants them back.
+	// FrameTiming is true if the client appends times to its frames and expects them back.
 	FrameTiming bool
 	Heard       func()
 }
@@ -53,7 +53,7 @@ type Room struct {
 	config Config
 	server *Server
 	name   string
-	// sid is the room's, host the sid of the server's participant.
+	// sid identifies the room, host the server's participant.
 	sid, host    string
 	began        time.Time
 	video, audio *webrtc.TrackLocalStaticRTP
@@ -62,7 +62,7 @@ type Room struct {
 	// keyAsked is true while a participant needs a key frame.
 	keyAsked atomic.Bool
 	sound    *sound
-	// color is the camera's.
+	// color is the colour space of the camera.
 	color color
 	work  sync.WaitGroup
 
@@ -70,11 +70,11 @@ type Room struct {
 	participants map[string]*participant // by identity
 	// source receives the camera. It may be nil.
 	source *receiver
-	// placed is true once the source's first frame has its place in times.
+	// placed is true once times contains the source's first frame.
 	placed bool
 	times  timeline
-	// keyTold is when KeyWanted last returned true.
-	keyTold time.Time
+	// keyReported is when KeyWanted last returned true.
+	keyReported time.Time
 	// width and height are the camera's announced size.
 	width, height uint32
 	heard, closed bool
@@ -101,7 +101,7 @@ func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	return r, nil
 }
 
-// Name returns the room's unguessable name.
+// Name returns the room's name, which cannot be guessed.
 func (r *Room) Name() string { return r.name }
 
 func (r *Room) Account() string { return r.config.Account }
@@ -121,21 +121,21 @@ func (r *Room) AskKey() {
 	}
 }
 
-// KeyWanted reports whether the next sent frame must be a key frame, because a participant joined
-// or lost one. It reports each need once, and at most every keyEvery: key frames are large, and a
-// participant that requests them all the time would spoil the video of the others.
+// KeyWanted reports whether the next sent frame must be a key frame, because a participant joined or lost a
+// frame. It reports each request once, and at most every keyEvery: key frames are large, and a participant
+// that requests too many would degrade the video of the others.
 func (r *Room) KeyWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if time.Since(r.keyTold) < keyEvery || !r.keyAsked.Swap(false) {
+	if time.Since(r.keyReported) < keyEvery || !r.keyAsked.Swap(false) {
 		return false
 	}
-	r.keyTold = time.Now()
+	r.keyReported = time.Now()
 	return true
 }
 
-// Bitrate returns the bitrate for sent video in bit/s: the bitrate of the client's network, or the
-// lowest of the viewers without a client.
+// Bitrate returns the bitrate for sent video in bit/s: that of the client's network, or without a client
+// the lowest of the viewers.
 func (r *Room) Bitrate() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,8 +155,8 @@ func (r *Room) Bitrate() int {
 	return least
 }
 
-// Send sends an encoded frame to all participants, with the timestamp and the trailer of the frame
-// that it was made from.
+// Send sends an encoded frame to all participants, with the timestamp and the trailer of the original
+// frame.
 func (r *Room) Send(data []byte, of Frame) {
 	if len(of.Trailer) > 0 {
 		data = append(data[:len(data):len(data)], of.Trailer...)
@@ -189,7 +189,7 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive replaces the camera and receives it until it ends. color is the id of the colour extension.
+// receive replaces the camera and reads the new one until it ends. color is the id of the colour extension.
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
@@ -198,7 +198,7 @@ func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera.run()
 }
 
-// hears records that the client sends sound, and announces the first sound.
+// hears records that the client sends sound. It announces the first sound.
 func (r *Room) hears() {
 	r.mu.Lock()
 	first := !r.heard && !r.closed
@@ -232,7 +232,7 @@ func (r *Room) everyone() []*participant {
 	return all
 }
 
-// spawn starts work that ends with the room's connections. It does nothing in a closed room.
+// spawn starts work that ends with the room's connections. It does nothing if the room is closed.
 func (r *Room) spawn(work func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -262,8 +262,8 @@ func (r *Room) Close(why livekit.DisconnectReason) {
 	r.work.Wait()
 }
 
-// enter admits a participant and replaces one with the same identity. It returns false if the room
-// is closed or full.
+// enter admits a participant and replaces any participant with the same identity. It returns false if the
+// room is closed or full.
 func (r *Room) enter(p *participant) bool {
 	r.mu.Lock()
 	before := r.participants[p.identity]

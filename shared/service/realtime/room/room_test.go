@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A client of either version sends a camera and sound, over UDP or TCP, and both come back; a viewer
-// sees the same.
-func TestARoomSendsBack(t *testing.T) {
+// A client of either version sends camera and sound over UDP or TCP. Client and viewers receive both.
+func TestRoomReturnsMedia(t *testing.T) {
 	for name, of := range map[string]struct {
 		version livekit.Version
 		network webrtc.NetworkType
@@ -44,9 +43,8 @@ func TestARoomSendsBack(t *testing.T) {
 	}
 }
 
-// A token admits only to its room, for its time, and a participant may come back by it later; others
-// may not.
-func TestTokensOfRooms(t *testing.T) {
+// A token admits to its room until it expires. After that, only participants may reconnect with it.
+func TestTokenAdmitsOnlyToItsRoom(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	other, _ := w.mirror()
@@ -75,8 +73,7 @@ func TestTokensOfRooms(t *testing.T) {
 	c.Sees(5)
 }
 
-// A second use of a token replaces the participant of the first.
-func TestATokenTwice(t *testing.T) {
+func TestSecondUseOfTokenReplacesFirst(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	config := w.as(r, livekit.Version1, true)
@@ -90,8 +87,8 @@ func TestATokenTwice(t *testing.T) {
 	second.Sees(5)
 }
 
-// The number of viewers of a session is limited; when one leaves another may join.
-func TestManyViewers(t *testing.T) {
+// When a viewer leaves, another one may join.
+func TestViewersAreLimited(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	w.join(r, livekit.Version1, true).Sees(1)
@@ -113,8 +110,8 @@ func TestManyViewers(t *testing.T) {
 	viewers[1].Sees(3)
 }
 
-// A client may take its camera away and publish another, again and again.
-func TestTracksComeAndGo(t *testing.T) {
+// A client may repeatedly remove its camera and publish another one.
+func TestTrackCanBeReplaced(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
@@ -129,9 +126,9 @@ func TestTracksComeAndGo(t *testing.T) {
 	c.Sees(10)
 }
 
-// A client that resumes at an instance that does not know it is directed to rejoin, and a client that
-// stays away is forgotten.
-func TestResumptionsThatFail(t *testing.T) {
+// A client that resumes at an instance that does not know it is told to rejoin. A client that stays away too
+// long is forgotten.
+func TestFailedResumptionRejoins(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	r, _ := w.mirror()

@@ -13,12 +13,12 @@ import (
 const (
 	// minBitrate, firstBitrate and maxBitrate limit the video for a peer, in bit/s.
 	minBitrate, firstBitrate, maxBitrate = 150_000, 1_500_000, 2_500_000
-	// minEstimate is the lowest estimate of the network, even if it drops much: with less there
-	// would be too little traffic to measure.
+	// minEstimate is the lowest estimate of the bandwidth. With less traffic the estimator could not
+	// measure.
 	minEstimate = 100_000
 )
 
-// bandwidth estimates a peer's bandwidth and paces its video. It passes audio, which is small, and
+// bandwidth estimates a peer's bandwidth and paces its video. It does not pace audio, which is small and
 // useless if late.
 type bandwidth struct {
 	interceptor.Interceptor
@@ -52,7 +52,8 @@ func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.
 }
 
 // BindRTCPReader removes the padding in the last chunk of a report with lost packets. The library would
-// count it as lost packets: with one packet of fifty lost it counted half of them, and sent less and less.
+// count the padding as lost packets: with a loss of one in fifty it counted half, and reduced the bitrate
+// further and further.
 func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return b.Interceptor.BindRTCPReader(interceptor.RTCPReaderFunc(
 		func(in []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -87,17 +88,17 @@ func trim(report *rtcp.TransportLayerCC) {
 
 // bitrate returns the current bitrate for video, in bit/s.
 func (b *bandwidth) bitrate() int {
-	// A tenth is left for retransmissions and the rest.
+	// A tenth is reserved for retransmissions and other packets.
 	return max(minBitrate, min(b.estimator.GetTargetBitrate()*9/10, maxBitrate))
 }
 
-// playoutURI names the header extension by which a sender requests a delay.
+// playoutURI is the header extension with which a sender requests a playout delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the longest requested delay, in units of 10 ms. Browsers keep pictures longer by default.
+// playoutMost is the maximum requested delay, in units of 10 ms. By default browsers delay pictures longer.
 const playoutMost = 10
 
-// playout asks receivers to show video at once.
+// playout asks receivers to show video immediately.
 type playout struct{ interceptor.NoOp }
 
 func (p *playout) NewInterceptor(string) (interceptor.Interceptor, error) { return p, nil }
@@ -107,7 +108,7 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	if id == 0 {
 		return w
 	}
-	// 12 bits are the shortest delay, 12 the longest.
+	// 12 bits for the minimum delay, 12 for the maximum.
 	delay := []byte{0, playoutMost >> 8, playoutMost & 0xff}
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
 		if err := h.SetExtension(id, delay); err != nil {
@@ -117,7 +118,7 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
-// extensionID returns the id of a header extension of a stream, or 0 if its receiver does not know it.
+// extensionID returns the id of a stream's header extension, or 0 if the receiver does not support it.
 func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
 	for _, extension := range info.RTPHeaderExtensions {
 		if extension.URI == uri {

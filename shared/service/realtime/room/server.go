@@ -17,7 +17,7 @@ import (
 // Path is the prefix of the paths of rooms.
 const Path = "/v1/rooms/"
 
-// tokenTime is how long a token can be used to join.
+// tokenTime is the time in which a token can be used to join.
 const tokenTime = 5 * time.Minute
 
 type ServerConfig struct {
@@ -25,14 +25,14 @@ type ServerConfig struct {
 	Secret []byte
 	Now    func() time.Time
 	NewID  func() string
-	// Origins are the pages that may validate a token.
+	// Origins lists the origins of pages that may validate a token.
 	Origins httpserver.Origins
-	// Relays are for clients that cannot reach the ports.
+	// Relays serve clients that cannot reach the ports.
 	Relays Relays
 	Logger *slog.Logger
 }
 
-// Server has the rooms of this process, and serves their signalling below Path.
+// Server holds the rooms of this process, and serves their signalling below Path.
 type Server struct {
 	config ServerConfig
 	tokens *livekit.Tokens
@@ -150,8 +150,8 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 	return name, version, asks, known
 }
 
-// Gone answers a GET below Path for a room that no server has any longer: it makes a client that wants to
-// resume join again. No server can verify the token, so Gone reads a join request only up to MaxResume.
+// Gone serves a GET below Path for a room that no server has any more. It makes a resuming client join
+// again. No server can verify the token, so Gone reads a join request only up to MaxResume.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
@@ -170,12 +170,12 @@ func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant, expired bool, err error) {
 	grant, expired, err = s.tokens.Read(livekit.TokenOf(r))
 	if err == nil && grant.Room != name {
-		err = fault.New(fault.Unauthorized, "The token is of another room.")
+		err = fault.New(fault.Unauthorized, "The token is for another room.")
 	}
 	return grant, expired, err
 }
 
-// admit checks whether a verified token admits to its room now.
+// admit checks whether a verified token currently gives access to its room.
 //
 // Errors: fault.Unauthorized; fault.NotFound if the room no longer exists.
 func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) error {
@@ -183,7 +183,7 @@ func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) err
 	if r == nil {
 		return fault.New(fault.NotFound, "There is no such room.")
 	}
-	// A client in the room may come back with its old token.
+	// A client in the room may reconnect with its old token.
 	if expired && r.find(grant.Identity, join.Resume) == nil {
 		return fault.New(fault.Unauthorized, "The token has expired.")
 	}
@@ -202,8 +202,8 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	_ = socket.Close(websocket.StatusNormalClosure, "")
 }
 
-// accept upgrades a request from any origin, because the token decides. After an error the library
-// has answered.
+// accept upgrades a request from any origin, because the token grants access. If it fails, the library has
+// already responded.
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	httpserver.TrimUpgrade(r.Header)
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
@@ -241,7 +241,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 	}
 	p, err := newParticipant(room, grant, join.Version)
 	if err != nil {
-		s.config.Logger.Error("a participant cannot join", "session", room.config.Session, "error", err)
+		s.config.Logger.Error("cannot add a participant", "session", room.config.Session, "error", err)
 		_ = socket.Close(websocket.StatusInternalError, "Internal error")
 		return
 	}
@@ -262,9 +262,9 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	p.detach(socket)
 }
 
-// refuse answers a request without signalling. Clients show the text.
+// refuse rejects a request before signalling starts. Clients show the text.
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // fails when the client has gone
+	_, _ = w.Write([]byte(text)) // fails if the client has disconnected
 }

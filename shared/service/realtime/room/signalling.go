@@ -12,26 +12,26 @@ import (
 )
 
 const (
-	// maxSignal limits a client's message, in bytes: it may have a session description.
+	// maxSignal limits a client's message, in bytes. It may contain a session description.
 	maxSignal = 256 << 10
-	// pingInterval is how often clients ping, pingTimeout how long they wait for the answer, and
-	// silence how long a client may be silent.
+	// pingInterval is the interval of the clients' pings, pingTimeout their time limit for the reply,
+	// and silence the time after which a silent client is disconnected.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
 )
 
-// The version and the protocol of LiveKit's servers that this one behaves like.
+// The version and the protocol of LiveKit's server that this server emulates.
 const (
 	likeVersion, likeProtocol = "1.13.0", 16
 )
 
-// newSignals limits the cost of a client's messages per second. A joining client sends some dozens,
+// newSignals limits the cost of a client's messages per second. A joining client sends a few dozen messages,
 // two of them with 20 kB.
 func newSignals() *rate.Limiter { return rate.NewLimiter(50, 300) }
 
-// costOf returns a message's cost: 1, and 1 more for each KiB.
+// costOf returns a message's cost: 1 plus 1 per KiB.
 func costOf(message []byte) int { return 1 + len(message)>>10 }
 
-// welcome sends the room's participants, and starts to negotiate.
+// welcome sends the room's participants, and starts the negotiation.
 func (p *participant) welcome(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{Join: p.joined()})
 	for _, track := range join.AddTrackRequests {
@@ -92,7 +92,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
-			// A newer client may send unknown messages, but no unreadable ones.
+			// Newer clients may send unknown messages, but not malformed ones.
 			continue
 		}
 		if message.Leave != nil {
@@ -110,7 +110,7 @@ func read(socket *websocket.Conn) ([]byte, error) {
 	return content, err
 }
 
-// obey handles a message and ignores useless ones.
+// obey handles a message. It ignores messages that need no action.
 func (p *participant) obey(message *livekit.SignalRequest) {
 	switch {
 	case message.Offer != nil:

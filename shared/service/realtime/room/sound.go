@@ -8,13 +8,13 @@ import (
 )
 
 const (
-	// maxSound limits waiting packets of sound, 20 ms each.
+	// maxSound limits the waiting packets of sound. Each packet contains 20 ms.
 	maxSound = 100
 	// maxDelay limits the delay of the sound.
 	maxDelay = time.Second
 )
 
-// sound forwards a client's sound with the delay of the edited pictures, so that both stay together.
+// sound forwards a client's sound with the delay of the edited pictures, so that both stay synchronized.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket
@@ -48,7 +48,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 		s.room.config.Heard()
 		select {
 		case s.waiting <- heardPacket{packet, track, time.Now()}:
-		default: // the pictures are later than sound is kept for
+		default: // too many packets wait, because the pictures are too late
 		}
 	}
 }
@@ -92,7 +92,7 @@ func (s *sound) send(heard heardPacket) {
 		s.times.turn(packet.Timestamp, packet.SequenceNumber, heard.at)
 	}
 	packet.Timestamp, packet.SequenceNumber = s.times.place(packet.Timestamp, packet.SequenceNumber, heard.at)
-	// Header extensions of clients are for the server only.
+	// The client's header extensions are only for the server.
 	packet.Header.Extension, packet.Header.Extensions = false, nil
 	// It fails for participants who are leaving.
 	_ = s.room.audio.WriteRTP(packet)

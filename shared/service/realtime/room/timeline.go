@@ -2,10 +2,10 @@ package room
 
 import "time"
 
-// timeline joins the RTP timestamps and packet numbers of successive sources into one stream, as
+// timeline maps the RTP timestamps and packet numbers of successive sources to one continuous stream, which
 // receivers and encryption require.
 type timeline struct {
-	// rate is units of time per second.
+	// rate is the number of timestamp units per second.
 	rate uint32
 
 	begun      bool

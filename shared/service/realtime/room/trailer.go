@@ -1,11 +1,11 @@
 package room
 
-// trailerMark ends the data that a client appends to an encoded frame to measure times
+// trailerMark ends the data that a client appends to an encoded frame to measure latency
 // (docs/contract/realtime.md#webrtc).
 const trailerMark = "LKTS"
 
-// splitTrailer splits a frame from the appended data. The byte before the mark is the total length
-// of the data, inverted.
+// splitTrailer separates a frame from the appended data. The byte before the mark is the bitwise inverse of
+// the data's total length.
 func splitTrailer(frame []byte) (data, trailer []byte) {
 	mark := len(frame) - len(trailerMark)
 	if mark < 1 || string(frame[mark:]) != trailerMark {

@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// frameTime is how long a frame of the camera is shown.
+// frameTime is the duration of a frame of the camera.
 const frameTime = 40 * time.Millisecond
 
-// Publish sends the camera, 25 frames a second, and sound.
+// Publish sends the camera at 25 frames per second, and sound.
 func (c *Client) Publish() {
 	c.Helper()
 	camera, err := webrtc.NewTrackLocalStaticSample(
@@ -42,7 +42,7 @@ func (c *Client) Publish() {
 	}
 }
 
-// Unpublish takes the camera and the sound away.
+// Unpublish removes the camera and the sound.
 func (c *Client) Unpublish() {
 	c.Helper()
 	c.unpublish()

@@ -1,5 +1,4 @@
-// Package livekittest is a client of rooms for tests. It speaks LiveKit's client protocol, of either
-// version, over its own connection.
+// Package livekittest is a client of rooms for tests. It supports both versions of LiveKit's client protocol.
 package livekittest
 
 import (
@@ -24,45 +23,44 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// lostTime is how long a client waits for a packet of a frame.
+// lostTime limits how long a client waits for a packet of a frame.
 const lostTime = time.Second / 2
 
-// Config says who joins which room, and how.
 type Config struct {
 	// URL is the room's URL, Token the token for it.
 	URL, Token string
 	Version    livekit.Version
-	// Networks are the networks of the client's addresses, by default UDP.
+	// Networks lists the networks of the client's addresses, by default UDP.
 	Networks []webrtc.NetworkType
-	// Camera returns the next frame to publish, a key frame on request. A client without a camera only
-	// watches.
+	// Camera returns the next frame to publish, a key frame if requested. A client without a camera
+	// only watches.
 	Camera func(key bool) []byte
-	// Reach, if set, changes how the client finds a way to the server.
+	// Reach changes how the client connects to the server; it may be nil.
 	Reach func(*webrtc.SettingEngine, *webrtc.Configuration)
-	// Change, if set, changes the client's offer.
+	// Change changes the client's offer; it may be nil.
 	Change func(offer string) string
 }
 
-// Client is a participant of a room. Its channels receive its messages and pictures; unread ones are
-// dropped.
+// Client is a participant of a room. Its channels receive messages and pictures. Unread elements are dropped.
 type Client struct {
 	testing.TB
 	Config
 
-	// Own is the connection that the client offers, Other the server's: the same in version 1.
+	// Own is the connection that the client offers, Other the one that the server offers. In version
+	// 1 they are the same.
 	Own, Other *webrtc.PeerConnection
 	// Joined is the server's description of the room.
 	Joined *livekit.JoinResponse
-	// Seen has the frames of the server's video, Heard the packets of its sound.
+	// Seen receives the frames of the server's video, Heard the packets of its sound.
 	Seen, Heard chan []byte
 	Leaves      chan *livekit.LeaveRequest
 	Updates     chan *livekit.ParticipantUpdate
-	// Resumed has an element for each time that the server let the client resume, Answered one for each
-	// accepted answer.
+	// Resumed receives an element each time the client resumes, Answered one for each accepted
+	// answer.
 	Resumed, Answered chan struct{}
 	// Sent counts the frames of the camera.
 	Sent atomic.Int64
-	// Packets, once the client publishes, sends any packets unchanged.
+	// Packets sends packets unchanged. It is nil until the client publishes.
 	Packets atomic.Pointer[interceptor.RTPWriter]
 
 	joined chan *livekit.JoinResponse
@@ -70,12 +68,13 @@ type Client struct {
 	stop   context.CancelFunc
 	life   context.Context
 	key    atomic.Bool
-	// unpublish ends the filming.
+	// unpublish stops the camera.
 	unpublish func()
 	filming   sync.WaitGroup
 }
 
-// Join joins a room, and publishes a camera and sound if there is a camera. The test closes the client.
+// Join joins a room. If there is a camera, it publishes camera and sound. The client is closed at the end of
+// the test.
 func Join(t testing.TB, c Config) *Client {
 	t.Helper()
 	one := New(t, c)
@@ -99,7 +98,7 @@ func New(t testing.TB, config Config) *Client {
 		c.Networks = []webrtc.NetworkType{webrtc.NetworkTypeUDP4}
 	}
 	c.life, c.stop = context.WithCancel(context.WithoutCancel(t.Context()))
-	// A client that was closed is not kept until the test ends.
+	// Do not keep a closed client until the test ends.
 	var open atomic.Pointer[Client]
 	open.Store(c)
 	t.Cleanup(func() {
@@ -117,7 +116,7 @@ func New(t testing.TB, config Config) *Client {
 	return c
 }
 
-// Close ends the client without notice. It may be called again.
+// Close ends the client without notice. It may be called more than once.
 func (c *Client) Close() {
 	c.stop()
 	if c.socket != nil {
@@ -183,7 +182,7 @@ func (c *Client) must(err error) {
 	}
 }
 
-// peer returns a connection that shows its received pictures.
+// peer returns a connection that sends received pictures to Seen.
 func (c *Client) peer() *webrtc.PeerConnection {
 	c.Helper()
 	var settings webrtc.SettingEngine
@@ -213,8 +212,8 @@ func (c *Client) peer() *webrtc.PeerConnection {
 	return pc
 }
 
-// registerCodecs registers VP8 and Opus. Retransmissions come in the original stream, because the
-// library keeps asking for packets that came in a separate one.
+// registerCodecs registers VP8 and Opus. Retransmissions use the original stream, because the library requests
+// packets again that arrived in a separate stream.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(
 		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 96, RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -227,22 +226,20 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	)
 }
 
-// tap is the last that packets pass on their way out.
+// tap is the last interceptor for sent packets.
 type tap struct {
 	interceptor.NoOp
 	client *Client
 }
 
-// NewInterceptor is for the library.
 func (p *tap) NewInterceptor(string) (interceptor.Interceptor, error) { return p, nil }
 
-// BindLocalStream is for the library.
 func (p *tap) BindLocalStream(_ *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
 	p.client.Packets.Store(&w)
 	return w
 }
 
-// see shows a track's frames, and asks for key frames as a decoder would.
+// see sends a track's frames to Seen, and requests key frames like a decoder.
 func (c *Client) see(pc *webrtc.PeerConnection, track *webrtc.TrackRemote) {
 	frames := samplebuilder.New(1000, &codecs.VP8Packet{}, track.Codec().ClockRate,
 		samplebuilder.WithMaxTimeDelay(lostTime))
@@ -304,9 +301,9 @@ func (c *Client) Dial(query string) {
 	}
 }
 
-// TryDial opens the signalling as Dial does.
+// TryDial opens the signalling like Dial.
 //
-// Errors: the library's, which include the status of a refusal.
+// Errors: the library's, which include the status of a rejection.
 func (c *Client) TryDial(query string) error {
 	path := "/rtc"
 	if c.Version == livekit.Version1 {
@@ -390,14 +387,14 @@ func (c *Client) answer(offer string) {
 // The rates of RTP timestamps.
 const videoClock, audioClock = 90_000, 48_000
 
-// Negotiate makes an offer, which restarts ICE or not, and waits for the answer.
+// Negotiate sends an offer, which optionally restarts ICE, and waits for the answer.
 func (c *Client) Negotiate(restart bool) {
 	c.Helper()
 	c.Say(&livekit.SignalRequest{Offer: c.Offer(2, restart)})
 	Await(c, "the offer is answered", c.Answered)
 }
 
-// Sees waits until this many frames have come back.
+// Sees waits until n frames have been returned.
 func (c *Client) Sees(frames int) {
 	c.Helper()
 	for range frames {
@@ -408,5 +405,5 @@ func (c *Client) Sees(frames int) {
 // Left waits until the server asks the client to leave.
 func (c *Client) Left() *livekit.LeaveRequest {
 	c.Helper()
-	return Await(c, "the server says that it is over", c.Leaves)
+	return Await(c, "the server asks the client to leave", c.Leaves)
 }
