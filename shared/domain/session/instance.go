@@ -11,29 +11,29 @@ import (
 
 const (
 	storeTime = 5 * time.Second
-	// checkEvery is how often an instance checks whether it must stop its sessions, unless a frame
-	// makes it check earlier.
+	// checkEvery is the interval at which an instance checks whether it must end its sessions. Frames
+	// cause additional checks.
 	checkEvery = 500 * time.Millisecond
-	// retryEvery is how long after a failure the store is called again.
+	// retryEvery is the delay before the store is called again after a failure.
 	retryEvery = time.Second
-	// settleTime is how long an abandoned call of the store may still be in progress.
+	// settleTime limits how long an abandoned call of the store may still be in progress.
 	settleTime = time.Minute
 )
 
 type Config struct {
 	Store Store
-	// Uptime is a clock that cannot be set and that runs while the process is suspended and while
-	// the machine sleeps (see package boottime).
+	// Uptime is a clock that cannot be set, and that continues while the process is suspended or the
+	// machine sleeps (see package boottime).
 	Uptime func() time.Duration
-	// NewID returns names of epochs and sessions: letters and digits, unique and unguessable.
+	// NewID returns unique names of epochs and sessions that cannot be guessed: letters and digits.
 	NewID  func() string
 	Logger *slog.Logger
-	// Address is this instance's IP address and port for other instances, or empty.
+	// Address is the IP address and port at which other instances reach this one, or empty.
 	Address string
 }
 
-// Instance is one process that serves sessions. Run keeps its lease. Sessions can be opened while
-// it has one.
+// Instance is one process that serves sessions. Run renews its lease. Sessions can be opened while it has a
+// lease.
 type Instance struct {
 	config    Config
 	tried     chan struct{}
@@ -42,24 +42,24 @@ type Instance struct {
 	mu sync.Mutex
 	// lease is the current lease, or nil.
 	lease *lease
-	// owed are slots that the store must still free.
+	// owed lists the slots that the store must still free.
 	owed    []debt
 	counted int
-	// queues are the queues of this instance's waiting clients, by account.
+	// queues holds this instance's waiting clients by account.
 	queues map[string]*queue
 }
 
 type lease struct {
 	epoch string
-	// renewed is when, by Uptime, the last successful renewal started.
+	// renewed is the Uptime at which the last successful renewal started.
 	renewed time.Duration
 	// lost is closed when the lease is lost.
 	lost chan struct{}
 	over bool
 }
 
-// debt is a slot to free at the time due, by Uptime, and again until the time until: an abandoned
-// Take may still reach the store.
+// debt is a slot to free at the Uptime due, and repeatedly before until, because an abandoned Take may still
+// reach the store.
 type debt struct {
 	slot       Slot
 	due, until time.Duration
@@ -72,8 +72,8 @@ func NewInstance(c Config) *Instance {
 	}
 }
 
-// Run keeps a lease until the context ends, and then ends the lease, which frees its slots. After a
-// lost lease it starts another under a new epoch.
+// Run renews a lease until the context ends, and then ends the lease, which frees its slots. If the lease is
+// lost, it starts another one with a new epoch.
 func (i *Instance) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := i.begin(ctx)
@@ -88,7 +88,7 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// begin starts a lease, and retries as needed. It returns nil if the context has ended.
+// begin starts a lease and retries until it succeeds. It returns nil if the context ends first.
 func (i *Instance) begin(ctx context.Context) *lease {
 	epoch := i.config.NewID()
 	for {
@@ -115,7 +115,7 @@ func (i *Instance) begin(ctx context.Context) *lease {
 	}
 }
 
-// hold keeps the lease until it is lost or the context ends.
+// hold renews the lease until it is lost or the context ends.
 func (i *Instance) hold(ctx context.Context, l *lease) {
 	ticker := time.NewTicker(checkEvery)
 	defer ticker.Stop()
@@ -158,7 +158,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	return err
 }
 
-// alive reports whether sessions may be served under the lease, and otherwise marks it as lost.
+// alive reports whether sessions may be served under the lease. If not, it marks the lease as lost.
 func (i *Instance) alive(l *lease) bool {
 	now := i.config.Uptime()
 	i.mu.Lock()
@@ -204,11 +204,11 @@ func errNoLease() error {
 	return err
 }
 
-// Open opens a session of the account, which may have at most limit open at once (0 means no limit). It
-// continues for up to storeTime when the context ends, so that it is known whether a slot was taken.
+// Open opens a session of the account, which may have at most limit open sessions (0 means no limit). If the
+// context ends, it continues for up to storeTime to find out whether a slot was taken.
 //
-// Errors: fault.Limited if no slot is free, or others wait for one (see Wait); fault.Unavailable
-// while the instance has no lease.
+// Errors: fault.Limited if no slot is free, or other clients wait for one (see Wait); fault.Unavailable while
+// the instance has no lease.
 func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
 	l := i.held()
 	if l == nil {
@@ -219,7 +219,7 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 
 func (i *Instance) newSessionID() string { return "session_" + i.config.NewID() }
 
-// take opens the session of a slot. If the store fails, it frees the slot, also later.
+// take opens the session of a slot. If the store fails, it frees the slot, now and again later.
 //
 // Errors: the errors of Open.
 func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*Session, error) {
@@ -236,7 +236,7 @@ func (i *Instance) take(ctx context.Context, l *lease, slot Slot, limit int) (*S
 		return nil, err
 	}
 	if !i.alive(l) {
-		// The slot ends with its epoch: Run calls End next.
+		// Run will call End, which frees the slot.
 		return nil, errNoLease()
 	}
 	i.mu.Lock()
@@ -250,7 +250,7 @@ func (i *Instance) HasPeers() bool { return i.config.Address != "" }
 
 // Find returns the address of the instance with the epoch. own is true for this instance.
 //
-// Errors: fault.Conflict if no instance has it any longer.
+// Errors: fault.Conflict if no instance has it any more.
 func (i *Instance) Find(ctx context.Context, epoch string) (address string, own bool, err error) {
 	if l := i.held(); l != nil && l.epoch == epoch {
 		return i.config.Address, true, nil
@@ -263,7 +263,7 @@ func (i *Instance) Find(ctx context.Context, epoch string) (address string, own 
 
 func (i *Instance) Ready() bool { return i.held() != nil }
 
-// Tried returns a channel that is closed once Run has a lease, or its first attempt has failed.
+// Tried returns a channel that is closed once Run has a lease or its first attempt has failed.
 func (i *Instance) Tried() <-chan struct{} { return i.tried }
 
 func (i *Instance) Count() int {
@@ -309,19 +309,18 @@ type Session struct {
 
 func (s *Session) ID() string { return s.slot.ID }
 
-// Epoch returns the session's lease. Other instances use it to find this one.
+// Epoch returns the epoch of the session's lease. Other instances use it to find this one.
 func (s *Session) Epoch() string { return s.slot.Epoch }
 
-// Alive reports whether the session may be served now. Call it before every frame: this is how a
-// suspended process detects it.
+// Alive reports whether the session may still be served. Call it before every frame, so that a process detects
+// that it was suspended.
 func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
 
-// Lost returns a channel that is closed when another session may soon take the slot. The session
-// must then be closed at once.
+// Lost returns a channel that is closed when another session may soon take the slot. Then the session must be
+// closed immediately.
 func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
 
-// Close frees the session's slot, at once if possible; otherwise the instance keeps trying. It does
-// not stop when the context ends.
+// Close frees the session's slot. If that fails, the instance keeps trying. It continues if the context ends.
 func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		i := s.instance

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// records is a store of one instance that records its calls, and fails on the test's order. Its times
-// are the synctest bubble's.
+// records is a store of one instance. It records its calls, and fails when the test requests it. It uses the
+// clock of the synctest bubble.
 type records struct {
 	mu      sync.Mutex
 	calls   []string
@@ -40,7 +40,7 @@ func (r *records) call(name, what string, do func() error) error {
 
 func (r *records) Begin(_ context.Context, epoch, _ string) error {
 	return r.call("begin", epoch, func() error {
-		if r.live != epoch { // the slots of the last one no longer count
+		if r.live != epoch { // the slots of the previous epoch no longer count
 			clear(r.slots)
 		}
 		r.live = epoch
@@ -98,8 +98,7 @@ func (r *records) dead(epoch string) error {
 	return nil
 }
 
-// count returns how many calls of the name there were, and how many slots are
-// taken.
+// count returns the number of calls with the name, and the number of taken slots.
 func (r *records) count(call string) (calls, slots int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -123,7 +122,7 @@ var errDown = errors.New("the store is down")
 type world struct {
 	*session.Instance
 	store *records
-	// asleep is how long the process has been suspended in total.
+	// asleep is the total time for which the process was suspended, in nanoseconds.
 	asleep atomic.Int64
 	end    context.CancelFunc
 }
@@ -159,7 +158,7 @@ func (w *world) open(t *testing.T, limit int) *session.Session {
 	return s
 }
 
-// after lets a little more than the time pass.
+// after waits slightly longer than d.
 func after(d time.Duration) {
 	time.Sleep(d + 600*time.Millisecond)
 	synctest.Wait()
@@ -174,9 +173,8 @@ func isLost(s *session.Session) bool {
 	}
 }
 
-// A caller that waits for a server to be ready learns when its first attempt at a lease has ended,
-// whether it succeeded or not, and no sooner.
-func TestTheFirstAttemptAtALeaseIsTold(t *testing.T) {
+// The channel is closed when the first attempt to get a lease has succeeded or failed, and not earlier.
+func TestTriedReportsTheFirstAttempt(t *testing.T) {
 	for name, failure := range map[string]error{"it has a lease": nil, "the store is down": errDown} {
 		t.Run(name, func(t *testing.T) {
 			slow := func(call string) error {
@@ -208,7 +206,7 @@ func TestTheFirstAttemptAtALeaseIsTold(t *testing.T) {
 	}
 }
 
-func TestOneWriteForAllSessionsEveryFifteenSeconds(t *testing.T) {
+func TestOneWriteRenewsAllSessions(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		for range 50 {
 			w.open(t, 100)
@@ -226,11 +224,11 @@ func TestOneWriteForAllSessionsEveryFifteenSeconds(t *testing.T) {
 	})
 }
 
-func TestACloseFreesTheSlotOnce(t *testing.T) {
+func TestCloseFreesSlotOnce(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		first := w.open(t, 1)
 		if _, err := w.Open(t.Context(), "acme", 1); !fault.Is(err, fault.Limited) {
-			t.Errorf("a second session: %v", err)
+			t.Errorf("cannot open a second session: %v", err)
 		}
 		first.Close(t.Context())
 		first.Close(t.Context())
@@ -241,20 +239,20 @@ func TestACloseFreesTheSlotOnce(t *testing.T) {
 	})
 }
 
-// A failing store fences the instance 30 s after its last renewal began, and no
-// later for a frame that checks.
-func TestItFencesItself(t *testing.T) {
+// If the store fails, the instance stops serving 30 s after the start of its last renewal. A check before a
+// frame detects this without delay.
+func TestFailingStoreEndsSessionsInTime(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		after(session.RenewEvery) // renewed once
 		w.store.fail(func(string) error { return errDown })
 		time.Sleep(session.FenceAfter - 700*time.Millisecond)
 		if !s.Alive() || isLost(s) {
-			t.Fatal("it is fenced too early")
+			t.Fatal("the sessions ended too early")
 		}
 		time.Sleep(100 * time.Millisecond)
 		if s.Alive() || !isLost(s) {
-			t.Error("it is not fenced in time")
+			t.Error("the sessions did not end in time")
 		}
 		if _, err := w.Open(t.Context(), "acme", 1); !fault.Is(err, fault.Unavailable) {
 			t.Errorf("a session without a lease: %v", err)
@@ -268,7 +266,7 @@ func TestItFencesItself(t *testing.T) {
 	})
 }
 
-func TestAShortFailureEndsNoSession(t *testing.T) {
+func TestShortFailureEndsNoSession(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		w.store.fail(func(string) error { return errDown })
@@ -281,8 +279,8 @@ func TestAShortFailureEndsNoSession(t *testing.T) {
 	})
 }
 
-// A process that was suspended knows it before it serves anything.
-func TestItFencesItselfAfterASuspension(t *testing.T) {
+// A process that was suspended detects it before it serves a frame.
+func TestSuspendedProcessServesNoSession(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		w.asleep.Store(int64(session.FenceAfter))
@@ -294,7 +292,7 @@ func TestItFencesItselfAfterASuspension(t *testing.T) {
 		}
 		after(time.Second)
 		if renewals, _ := w.store.count("renew 1"); renewals != 0 {
-			t.Error("the fenced lease is renewed")
+			t.Error("the lost lease was renewed")
 		}
 		if next := w.open(t, 5); !next.Alive() {
 			t.Error("no next lease")
@@ -302,7 +300,7 @@ func TestItFencesItselfAfterASuspension(t *testing.T) {
 	})
 }
 
-func TestALeaseThatWasTakenOverIsLost(t *testing.T) {
+func TestTakenOverLeaseIsLost(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 1)
 		w.store.mu.Lock()
@@ -319,9 +317,9 @@ func TestALeaseThatWasTakenOverIsLost(t *testing.T) {
 	})
 }
 
-// A slot that the store could not free is freed later, and the slot of an
-// abandoned Take is freed for as long as the Take may still arrive.
-func TestSlotsAreNotForgotten(t *testing.T) {
+// A slot that the store could not free is freed later. The slot of an abandoned Take is freed repeatedly while
+// the Take may still arrive.
+func TestFailedFreeIsRetried(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 5)
 		w.store.fail(func(call string) error {
@@ -352,7 +350,7 @@ func TestSlotsAreNotForgotten(t *testing.T) {
 		w.store.fail(nil)
 		after(10 * time.Second)
 		w.store.mu.Lock()
-		w.store.slots["session_3"] = true // the take arrives after all
+		w.store.slots["session_3"] = true // the abandoned Take arrives
 		w.store.mu.Unlock()
 		after(time.Minute)
 		if _, slots := w.store.count(""); slots != 0 {
@@ -361,7 +359,7 @@ func TestSlotsAreNotForgotten(t *testing.T) {
 	})
 }
 
-func TestTheEndOfALeaseFreesAll(t *testing.T) {
+func TestEndOfLeaseFreesSlots(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		s := w.open(t, 5)
 		w.end()

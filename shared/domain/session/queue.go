@@ -10,16 +10,16 @@ import (
 )
 
 const (
-	// LookEvery is the interval at which an instance reads a queue of its waiting clients. With the
-	// time of the call, it takes a slot that another instance frees within a second.
-	LookEvery = 750 * time.Millisecond
-	// TicketLife is how long after its last renewal a ticket counts, by the store's time.
+	// PollEvery is the interval at which an instance reads a queue of its waiting clients. It is short
+	// enough to take a slot that another instance frees within a second.
+	PollEvery = 750 * time.Millisecond
+	// TicketLife is the time after its last renewal, on the store's clock, for which a ticket is valid.
 	TicketLife = 6 * time.Second
-	// RenewTicketsEvery is how old a holder's tickets are when they are renewed.
+	// RenewTicketsEvery is the age at which a holder's tickets are renewed.
 	RenewTicketsEvery = 2 * time.Second
-	// TellEvery is how often a waiting client receives its place, even if it is unchanged
+	// NotifyEvery is the interval at which a waiting client receives its place, even if it is unchanged
 	// (docs/contract/realtime.md#the-queue).
-	TellEvery = time.Second
+	NotifyEvery = time.Second
 	// LongestQueue limits the tickets of a queue, whatever the tier says.
 	LongestQueue = 1000
 )
@@ -33,14 +33,14 @@ type Ticket struct {
 	Longest int
 }
 
-// Queue is the queue of an account by holder. A holder is one instance's part of the queue.
-// Stores keep the queue as text, see String.
+// Queue is the queue of an account by holder. A holder is an instance's clients in the queue. Stores keep the
+// queue as text (see String).
 type Queue map[string]holding
 
 type holding struct {
-	// Expires is the store's time in milliseconds. The tickets do not count from then on.
+	// Expires is the store's time in milliseconds from which the tickets are invalid.
 	Expires int64 `json:"expires"`
-	// Tickets are numbers by id.
+	// Tickets holds the numbers by id.
 	Tickets map[string]int64 `json:"tickets"`
 }
 
@@ -59,11 +59,11 @@ func (q Queue) String() string {
 	if len(q) == 0 {
 		return ""
 	}
-	text, _ := json.Marshal(q) // a map of numbers has no errors
+	text, _ := json.Marshal(q) // encoding numbers does not fail
 	return string(text)
 }
 
-// Tickets returns the tickets that count at the store's time, in order.
+// Tickets returns the tickets that are valid at the store's time, in order.
 func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 	for _, part := range q {
 		if !part.expired(now) {
@@ -80,8 +80,8 @@ func (q Queue) Tickets(now time.Duration) (tickets []Ticket) {
 
 func (h holding) expired(now time.Duration) bool { return h.Expires <= now.Milliseconds() }
 
-// Renew replaces the tickets of the holder and makes them count for TicketLife, as
-// [Store].RenewTickets says. It reports whether the queue changed.
+// Renew replaces the tickets of the holder and makes them valid for TicketLife (see [Store].RenewTickets). It
+// reports whether the queue changed.
 func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	var last int64
 	others := 0
@@ -120,7 +120,7 @@ func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	return true
 }
 
-// Remove removes a ticket and reports whether it was there.
+// Remove removes a ticket and reports whether it existed.
 func (q Queue) Remove(id string) bool {
 	for holder, part := range q {
 		if _, found := part.Tickets[id]; found {
@@ -134,8 +134,8 @@ func (q Queue) Remove(id string) bool {
 	return false
 }
 
-// Admits reports whether a session may take one of the free slots. A session with a ticket may if fewer
-// tickets are before it than slots are free. A session without a ticket may if the queue is empty.
+// Admits reports whether a session may take one of the free slots. A session with a ticket may take one if the
+// number of tickets before it is less than free. A session without a ticket may take one if the queue is empty.
 func Admits(queue []Ticket, id string, free int) bool {
 	at := slices.IndexFunc(queue, func(t Ticket) bool { return t.ID == id })
 	if at < 0 {

@@ -17,25 +17,25 @@ type Place struct {
 type Limits struct {
 	// Sessions limits the open sessions; 0 means no limit.
 	Sessions int
-	// Queue limits the clients that wait; 0 means LongestQueue, which is also the most.
+	// Queue limits the clients that wait; 0 means LongestQueue, which is also the maximum.
 	Queue int
 }
 
-// queue is the part of an account's queue that waits at this instance. One goroutine reads and
-// renews it until its last client has left. The instance's mutex guards the two lists.
+// queue holds the clients of an account that wait at this instance. One goroutine reads and renews it until
+// the last client has left. The instance's mutex guards the two lists.
 type queue struct {
 	account, holder string
 	// waiters are in order of arrival.
 	waiters []*waiter
-	// left are former waiters whose tickets may still be in the store.
+	// left holds former waiters whose tickets may still be in the store.
 	left []*waiter
-	// kicked has an element if the goroutine must read the queue at once.
+	// kicked has an element if the goroutine must read the queue immediately.
 	kicked chan struct{}
 }
 
 func (q *queue) kick() { signal(q.kicked) }
 
-// signal puts an element into a channel of capacity 1 unless it has one.
+// signal adds an element to a channel of capacity 1 if it is empty.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -45,7 +45,7 @@ func signal(c chan struct{}) {
 
 type waiter struct {
 	limits Limits
-	// moved has an element after place has changed, turn when the wait is over.
+	// moved has an element after place has changed, turn after the wait has ended.
 	moved chan struct{}
 	turn  chan outcome
 	// gone is closed when the store no longer has the ticket of a client that left.
@@ -61,12 +61,12 @@ type outcome struct {
 	err     error
 }
 
-// Wait waits in the account's queue until a session can be opened. It calls tell with the first
-// place, when the place changes, and every TellEvery.
+// Wait waits in the account's queue until a session can be opened. It calls notify with the first place,
+// whenever the place changes, and every NotifyEvery.
 //
-// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance holds no lease
-// when the wait starts; the context's error when it ends, which ends the wait; errors of the store.
-func (i *Instance) Wait(ctx context.Context, account string, limits Limits, tell func(Place)) (*Session, error) {
+// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease when the wait
+// starts; the context's error if the context ends first; errors of the store.
+func (i *Instance) Wait(ctx context.Context, account string, limits Limits, notify func(Place)) (*Session, error) {
 	if i.held() == nil {
 		return nil, errNoLease()
 	}
@@ -76,7 +76,7 @@ func (i *Instance) Wait(ctx context.Context, account string, limits Limits, tell
 	}
 	q := i.enlist(account, w)
 	defer i.leave(ctx, q, w)
-	ticker := time.NewTicker(TellEvery)
+	ticker := time.NewTicker(NotifyEvery)
 	defer ticker.Stop()
 	for {
 		select {
@@ -88,7 +88,7 @@ func (i *Instance) Wait(ctx context.Context, account string, limits Limits, tell
 		case <-ticker.C:
 		}
 		if place := i.placeOf(w); place.Position > 0 {
-			tell(place)
+			notify(place)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func (i *Instance) enlist(account string, w *waiter) *queue {
 	return q
 }
 
-// finish ends a wait with an outcome. It closes a session whose client has left.
+// finish ends a wait with an outcome. If the client has left, it closes the session.
 func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -128,7 +128,7 @@ func (i *Instance) finish(q *queue, w *waiter, end outcome) {
 	}
 }
 
-// leave removes a waiter that was not served, and returns when the store knows.
+// leave removes a waiter that was not served, and returns when the store has removed its ticket.
 func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 	i.mu.Lock()
 	at := slices.Index(q.waiters, w)
@@ -142,7 +142,7 @@ func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 		<-w.gone
 	}
 	select {
-	case end := <-w.turn: // at the moment at which the context ended
+	case end := <-w.turn: // just when the context ended
 		if end.session != nil {
 			end.session.Close(ctx)
 		}
@@ -150,7 +150,7 @@ func (i *Instance) leave(ctx context.Context, q *queue, w *waiter) {
 	}
 }
 
-// kick makes the instance read the account's queue at once if its clients wait in it.
+// kick makes the instance read the account's queue immediately if clients wait in it.
 func (i *Instance) kick(account string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -161,9 +161,9 @@ func (i *Instance) kick(account string) {
 
 // watch serves a queue until its last client has left.
 func (i *Instance) watch(q *queue) {
-	ticker := time.NewTicker(LookEvery)
+	ticker := time.NewTicker(PollEvery)
 	defer ticker.Stop()
-	for i.look(q) {
+	for i.poll(q) {
 		select {
 		case <-q.kicked:
 		case <-ticker.C:
@@ -171,9 +171,9 @@ func (i *Instance) watch(q *queue) {
 	}
 }
 
-// look renews the tickets of a queue once and opens the sessions whose turn it is. It returns
-// false when no client waits any more.
-func (i *Instance) look(q *queue) bool {
+// poll renews the tickets of a queue once and opens the sessions whose turn it is. It returns false when no
+// client waits any more.
+func (i *Instance) poll(q *queue) bool {
 	i.mu.Lock()
 	waiters, left := slices.Clone(q.waiters), q.left
 	q.left = nil
@@ -189,7 +189,7 @@ func (i *Instance) look(q *queue) bool {
 	}
 	for _, w := range next {
 		if i.redeem(q, l, w) != nil {
-			break // so later ones must wait
+			break // later waiters must wait too
 		}
 	}
 	i.mu.Lock()
@@ -201,8 +201,8 @@ func (i *Instance) look(q *queue) bool {
 	return false
 }
 
-// renew renews the tickets of the waiters, notes their places, and returns the waiters whose turn it
-// is. It ends waits for which the queue has no place.
+// renew renews the tickets of the waiters, records their places, and returns the waiters whose turn it is. It
+// ends waits for which the queue has no space.
 func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	own := make([]Ticket, len(waiters))
 	for n, w := range waiters {
@@ -237,7 +237,7 @@ func (i *Instance) renew(q *queue, waiters []*waiter) (next []*waiter) {
 	return next
 }
 
-// moves notes the place of a waiter.
+// moves records the place of a waiter.
 func (i *Instance) moves(w *waiter, place Place) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -255,7 +255,8 @@ func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 		i.finish(q, w, outcome{session: opened})
 		q.kick()
 	case !fault.Is(err, fault.Limited):
-		// The slot may be taken nevertheless, and is then freed. The next try is for another.
+		// The slot may have been taken nevertheless; then it is freed later. Use another id for the next
+		// attempt.
 		w.ticket.ID = i.newSessionID()
 		i.config.Logger.Warn("the store of sessions failed", "call", "open the session of a waiting client", "error", err)
 	}

@@ -16,7 +16,7 @@ import (
 // waiting is a client that waits for the account's only slot.
 type waiting struct {
 	leave context.CancelFunc
-	// ended is closed at the end of the wait, whose outcome the next two fields hold.
+	// ended is closed at the end of the wait. The next two fields contain the outcome.
 	ended   chan struct{}
 	session *session.Session
 	err     error
@@ -41,13 +41,13 @@ func (w *world) wait(t *testing.T, longest int) *waiting {
 	return one
 }
 
-// told returns the places reported to the client, and clears them.
-func (w *waiting) told() []session.Place {
+// received returns the places that the client has received since the last call.
+func (w *waiting) received() []session.Place {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	told := w.places
+	places := w.places
 	w.places = nil
-	return told
+	return places
 }
 
 func (w *waiting) isServed(t *testing.T) {
@@ -63,7 +63,8 @@ func (w *waiting) isServed(t *testing.T) {
 	}
 }
 
-// An instance takes a slot that it frees at once, and one that another frees when it looks next.
+// An instance immediately takes a slot that it has freed. It takes a slot that another instance has freed at
+// the next poll.
 func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
@@ -73,7 +74,7 @@ func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 		w.store.mu.Lock()
 		clear(w.store.slots)
 		w.store.mu.Unlock()
-		time.Sleep(session.LookEvery)
+		time.Sleep(session.PollEvery)
 		second.isServed(t)
 		if w.Count() != 2 {
 			t.Errorf("%d sessions are counted", w.Count())
@@ -90,29 +91,29 @@ func TestFreedSlotIsTakenWithinASecond(t *testing.T) {
 	})
 }
 
-func TestWaitingClientHearsItsPlace(t *testing.T) {
+func TestWaitingClientReceivesItsPlace(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first, second := w.wait(t, 9), w.wait(t, 9)
-		time.Sleep(session.LookEvery)
+		time.Sleep(session.PollEvery)
 		synctest.Wait()
-		if told := first.told(); !slices.Equal(told, []session.Place{{Position: 1, Size: 1}, {Position: 1, Size: 2}}) {
-			t.Errorf("the first received %v", told)
+		if places := first.received(); !slices.Equal(places, []session.Place{{Position: 1, Size: 1}, {Position: 1, Size: 2}}) {
+			t.Errorf("the first received %v", places)
 		}
-		second.told()
-		after(4 * session.TellEvery)
-		if told := second.told(); len(told) < 4 || told[3] != (session.Place{Position: 2, Size: 2}) {
-			t.Errorf("in four seconds the second received %v", told)
+		second.received()
+		after(4 * session.NotifyEvery)
+		if places := second.received(); len(places) < 4 || places[3] != (session.Place{Position: 2, Size: 2}) {
+			t.Errorf("in four seconds the second received %v", places)
 		}
 		first.leave()
 		<-first.ended
 		if !errors.Is(first.err, context.Canceled) {
 			t.Errorf("the wait of a client that left ended with %v", first.err)
 		}
-		time.Sleep(session.LookEvery)
+		time.Sleep(session.PollEvery)
 		synctest.Wait()
-		if told := second.told(); len(told) == 0 || told[len(told)-1] != (session.Place{Position: 1, Size: 1}) {
-			t.Errorf("after the first had left, the second received %v", told)
+		if places := second.received(); len(places) == 0 || places[len(places)-1] != (session.Place{Position: 1, Size: 1}) {
+			t.Errorf("after the first had left, the second received %v", places)
 		}
 		second.leave()
 		<-second.ended
@@ -134,13 +135,13 @@ func TestOneWriteRenewsAllTickets(t *testing.T) {
 		}
 		w.store.mu.Lock()
 		if waiting := len(w.store.queue.Tickets(storeTime())); waiting != 50 {
-			t.Errorf("%d tickets count", waiting)
+			t.Errorf("%d tickets are valid", waiting)
 		}
 		w.store.mu.Unlock()
 	})
 }
 
-func TestFullQueueRefuses(t *testing.T) {
+func TestFullQueueRejectsClient(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first, second := w.wait(t, 1), w.wait(t, 1)
@@ -159,23 +160,22 @@ func TestFullQueueRefuses(t *testing.T) {
 	})
 }
 
-// A client keeps its place under the instance's next lease.
-func TestWaitOutlivesTheLease(t *testing.T) {
+func TestWaitContinuesUnderNextLease(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.open(t, 1)
 		first := w.wait(t, 9)
 		w.store.fail(func(string) error { return errDown })
 		after(session.FenceAfter + time.Second)
-		if told := first.told(); len(told) < 25 {
-			t.Errorf("without the store the client received its place %d times", len(told))
+		if places := first.received(); len(places) < 25 {
+			t.Errorf("without the store the client received its place %d times", len(places))
 		}
 		w.store.fail(nil)
 		after(5 * time.Second)
-		first.isServed(t) // the slot was one of the first lease
+		first.isServed(t) // the slot belonged to the first lease
 	})
 }
 
-func TestWaitEndsIfTheStoreFailsAtItsStart(t *testing.T) {
+func TestWaitFailsIfStoreFailsAtStart(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		w.store.fail(func(string) error { return errDown })
 		first := w.wait(t, 9)
@@ -186,9 +186,9 @@ func TestWaitEndsIfTheStoreFailsAtItsStart(t *testing.T) {
 	})
 }
 
-// A call that fails may have taken the slot all the same. The slot is freed, and the client
-// is served by the next call.
-func TestSlotOfALostAnswerIsFreed(t *testing.T) {
+// A call that fails may have taken the slot nevertheless. The slot is freed, and the next call serves the
+// client.
+func TestSlotOfLostResponseIsFreed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
 		first := w.wait(t, 9)
@@ -221,7 +221,7 @@ func TestSlotOfALostAnswerIsFreed(t *testing.T) {
 	})
 }
 
-func TestSlotOfAClientThatLeftIsFreed(t *testing.T) {
+func TestSlotOfDepartedClientIsFreed(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
 		first := w.wait(t, 9)
@@ -241,8 +241,8 @@ func TestSlotOfAClientThatLeftIsFreed(t *testing.T) {
 	})
 }
 
-// A ticket whose removal failed does not block others.
-func TestTicketWithoutAClientIsRemoved(t *testing.T) {
+// A ticket whose removal failed does not block other tickets.
+func TestTicketWithoutClientIsRemoved(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		holder := w.open(t, 1)
 		first, second := w.wait(t, 9), w.wait(t, 9)
@@ -256,7 +256,7 @@ func TestTicketWithoutAClientIsRemoved(t *testing.T) {
 		<-first.ended
 		w.store.fail(nil)
 		holder.Close(t.Context())
-		after(2 * session.LookEvery)
+		after(2 * session.PollEvery)
 		second.isServed(t)
 	})
 }

@@ -26,7 +26,7 @@ var leaseTests = []test{
 		s.Pass(moment)
 		s.active(account, 1)
 	}},
-	{"take no slots of a lease before TakeAfter, and all from then on", func(s *suite) {
+	{"take slots of a lease only from TakeAfter on", func(s *suite) {
 		s.begin(one, two)
 		s.take(slot(1, one), slot(2, one))
 		s.Pass(session.TakeAfter - moment)
@@ -38,7 +38,7 @@ var leaseTests = []test{
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(5, two), 2), fault.Limited)
 		s.active(account, 2)
 	}},
-	{"never let a dead epoch come back", func(s *suite) {
+	{"never revive a dead epoch", func(s *suite) {
 		s.begin(one, two)
 		s.take(slot(1, one))
 		s.Pass(session.TakeAfter - moment)
@@ -53,7 +53,7 @@ var leaseTests = []test{
 		}
 		s.active(account, 1)
 	}},
-	{"take a slot under a lease that has just begun, where another is dead", func(s *suite) {
+	{"take a slot under a new lease while another is dead", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one))
 		s.Pass(10 * session.TakeAfter)
@@ -70,7 +70,7 @@ var leaseTests = []test{
 			s.active(account, 1)
 		}
 	}},
-	{"refuse to renew an epoch that never began", func(s *suite) {
+	{"reject the renewal of an unknown epoch", func(s *suite) {
 		conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
 		s.begin(two)
 		conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
@@ -89,7 +89,7 @@ var leaseTests = []test{
 		conformance.OK(s, s.Store.End(s.ctx, one))
 		s.active(account, 2)
 	}},
-	{"free the slots of a dead lease when there are hundreds", func(s *suite) {
+	{"free hundreds of slots of a dead lease", func(s *suite) {
 		const limit = 130
 		s.begin(one, two)
 		for n := range limit {
@@ -103,7 +103,7 @@ var leaseTests = []test{
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(902, two), left+1), fault.Limited)
 		s.active(account, left+1)
 	}},
-	{"tell the address of a lease while it is alive", func(s *suite) {
+	{"return the address of a lease while it is alive", func(s *suite) {
 		tells := func(epoch, want string) {
 			s.Helper()
 			got, err := s.Store.Address(s.ctx, epoch)
@@ -129,7 +129,7 @@ var leaseTests = []test{
 		s.Pass(moment)
 		gone(one)
 	}},
-	{"end a lease that never began", func(s *suite) {
+	{"accept the end of an unknown lease", func(s *suite) {
 		conformance.OK(s, s.Store.End(s.ctx, one))
 	}},
 }

@@ -8,15 +8,15 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// longest limits the queues of the tests unless a test has its own limit.
+// longest limits the queues of tests that have no limit of their own.
 const longest = 100
 
-// ticket returns a new ticket for the session of the number.
+// ticket returns a new ticket for the session with the number.
 func ticket(number int) session.Ticket {
 	return session.Ticket{ID: slot(number, one).ID, Longest: longest}
 }
 
-// holds renews the tickets of the holder, and checks which sessions the queue has then.
+// holds renews the tickets of the holder, and then checks the sessions in the queue.
 func (s *suite) holds(holder string, own []session.Ticket, want ...int) {
 	s.Helper()
 	tickets, _, err := s.Store.RenewTickets(s.ctx, account, holder, own)
@@ -55,7 +55,6 @@ func (s *suite) full() session.Slot {
 	return slot(0, one)
 }
 
-// tickets are the tickets of several sessions.
 func tickets(numbers ...int) (all []session.Ticket) {
 	for _, number := range numbers {
 		all = append(all, ticket(number))
@@ -64,7 +63,7 @@ func tickets(numbers ...int) (all []session.Ticket) {
 }
 
 var queueTests = []test{
-	{"keep the order in which tickets came, whoever holds them", func(s *suite) {
+	{"keep the order in which tickets were added, whoever holds them", func(s *suite) {
 		s.full()
 		s.holds(one, tickets(3), 3)
 		s.holds(two, tickets(1), 3, 1)
@@ -72,7 +71,7 @@ var queueTests = []test{
 		s.holds(two, tickets(1, 5, 4), 3, 1, 2, 5, 4)
 		s.active(account, 1)
 	}},
-	{"return how many slots are taken", func(s *suite) {
+	{"return the number of taken slots", func(s *suite) {
 		s.full()
 		_, taken, err := s.Store.RenewTickets(s.ctx, account, one, nil)
 		conformance.OK(s, err)
@@ -82,7 +81,7 @@ var queueTests = []test{
 		conformance.OK(s, err)
 		conformance.Same(s, "the slots after the end of the lease", taken, 0)
 	}},
-	{"draw a number once, however often that is repeated", func(s *suite) {
+	{"assign a number once, even if the call is repeated", func(s *suite) {
 		s.full()
 		s.holds(one, tickets(1), 1)
 		s.holds(two, tickets(2), 1, 2)
@@ -99,7 +98,7 @@ var queueTests = []test{
 		}
 		s.holds(two, nil)
 	}},
-	{"leave out a ticket while the queue is too long", func(s *suite) {
+	{"omit a ticket while the queue is too long", func(s *suite) {
 		s.full()
 		short := func(number int) session.Ticket { return session.Ticket{ID: ticket(number).ID, Longest: 2} }
 		s.holds(one, []session.Ticket{short(1)}, 1)
@@ -122,7 +121,7 @@ var queueTests = []test{
 		s.queue(1)
 		conformance.OK(s, s.Store.Take(s.ctx, session.Slot{ID: "session_9", Account: "rival", Epoch: one}, 1))
 	}},
-	{"give a slot to nobody without a ticket while others wait", func(s *suite) {
+	{"give no slot to a session without a ticket while others wait", func(s *suite) {
 		held := s.full()
 		s.holds(two, tickets(1), 1)
 		conformance.OK(s, s.Store.Free(s.ctx, held))
@@ -138,7 +137,7 @@ var queueTests = []test{
 		conformance.OK(s, s.Store.Take(s.ctx, slot(2, one), 0))
 		s.active(account, 2)
 	}},
-	{"give the slot that is freed to the first ticket, and to no other", func(s *suite) {
+	{"give a freed slot to the first ticket only", func(s *suite) {
 		held := s.full()
 		s.holds(two, tickets(1), 1)
 		s.holds(one, tickets(2), 1, 2)
@@ -157,7 +156,7 @@ var queueTests = []test{
 		conformance.OK(s, s.Store.Free(s.ctx, slot(2, one)))
 		s.active(account, 0)
 	}},
-	{"give as many slots as are free to as many tickets as are first, in any order", func(s *suite) {
+	{"give n free slots to the first n tickets, in any order", func(s *suite) {
 		s.full()
 		s.holds(one, tickets(1), 1)
 		s.holds(two, tickets(2, 3), 1, 2, 3)
@@ -169,7 +168,7 @@ var queueTests = []test{
 		s.active(account, 3)
 		s.queue(3)
 	}},
-	{"give no slot to a ticket under a lease that is over", func(s *suite) {
+	{"give no slot to a ticket under an ended lease", func(s *suite) {
 		held := s.full()
 		s.holds(two, tickets(1), 1)
 		conformance.OK(s, s.Store.End(s.ctx, two))
@@ -200,7 +199,7 @@ var queueTests = []test{
 			s.holds(two, tickets(1), 1, 2)
 		}
 		s.Pass(session.TicketLife - moment)
-		s.queue(1) // the other holder was silent for two seconds before
+		s.queue(1) // the other holder had been silent for two seconds
 	}},
 	{"count the tickets of a silent holder for TicketLife", func(s *suite) {
 		s.full()
@@ -215,7 +214,7 @@ var queueTests = []test{
 		s.queue(2)
 		conformance.OK(s, s.Store.Take(s.ctx, slot(2, one), 1))
 	}},
-	{"let anyone have the slot when all holders are silent", func(s *suite) {
+	{"give the slot to anyone when all holders are silent", func(s *suite) {
 		s.full()
 		s.holds(two, tickets(1, 2), 1, 2)
 		conformance.OK(s, s.Store.Free(s.ctx, slot(0, one)))
@@ -234,7 +233,7 @@ var queueTests = []test{
 		s.Pass(moment)
 		s.holds(one, own, 2)
 	}},
-	{"give a ticket that comes back its place before those that came later", func(s *suite) {
+	{"give a returning ticket its place before later tickets", func(s *suite) {
 		s.full()
 		s.holds(one, tickets(1), 1)
 		waiting, _, err := s.Store.RenewTickets(s.ctx, account, two, tickets(2))
@@ -248,7 +247,7 @@ var queueTests = []test{
 }
 
 var queueRaceTests = []test{
-	{"let exactly as many wait as the queue takes", func(s *suite) {
+	{"let exactly as many wait as the queue allows", func(s *suite) {
 		const most = 7
 		s.full()
 		for _, err := range conformance.Race(racers, func(i int) error {
@@ -262,7 +261,7 @@ var queueRaceTests = []test{
 		conformance.OK(s, err)
 		conformance.Same(s, "the length of the queue", len(tickets), most)
 	}},
-	{"give free slots only to the first tickets, when all try at once", func(s *suite) {
+	{"give free slots only to the first tickets when all try concurrently", func(s *suite) {
 		const limit = 3
 		s.begin(one, two)
 		var all, first []int
@@ -281,7 +280,7 @@ var queueRaceTests = []test{
 		s.active(account, limit)
 		s.queue(all[limit:]...)
 	}},
-	{"wait, leave, take and free at once without losing count", func(s *suite) {
+	{"wait, leave, take and free concurrently without miscounting", func(s *suite) {
 		const limit = 2
 		s.begin(one, two)
 		for _, err := range conformance.Race(8, func(racer int) error {

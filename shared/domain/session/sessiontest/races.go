@@ -8,11 +8,11 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// racers is how many goroutines try the same thing at once.
+// racers is the number of goroutines that try the same operation concurrently.
 const racers = 40
 
 var raceTests = []test{
-	{"take exactly as many slots as the limit says, for several instances", func(s *suite) {
+	{"take exactly as many slots as the limit allows, for several instances", func(s *suite) {
 		const limit = 7
 		s.begin(one, two)
 		epoch := func(i int) string { return []string{one, two}[i%2] }
@@ -28,10 +28,10 @@ var raceTests = []test{
 		}
 		s.active(account, 0)
 	}},
-	{"take and free at once without losing count", func(s *suite) {
+	{"take and free concurrently without miscounting", func(s *suite) {
 		const limit = 3
 		s.begin(one)
-		held := make(chan struct{}, limit) // never more than its capacity are taken at once
+		held := make(chan struct{}, limit) // its capacity limits the number of taken slots
 		for _, err := range conformance.Race(8, func(racer int) error {
 			for turn := range 12 {
 				slot := slot(100*racer+turn, one)
@@ -44,7 +44,7 @@ var raceTests = []test{
 				select {
 				case held <- struct{}{}:
 				default:
-					return fmt.Errorf("more than %d slots were taken at once", limit)
+					return fmt.Errorf("more than %d slots were taken", limit)
 				}
 				<-held
 				if err := s.Store.Free(s.ctx, slot); err != nil {
@@ -57,7 +57,7 @@ var raceTests = []test{
 		}
 		s.active(account, 0)
 	}},
-	{"let either a renewal or a taker of the slots win, never both", func(s *suite) {
+	{"let either a renewal or a taker of the slots win, but not both", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one))
 		s.Pass(session.TakeAfter)
@@ -87,7 +87,7 @@ var raceTests = []test{
 			s.Errorf("the lease is alive: %t, and its slot was taken: %t", alive, taken)
 		}
 		if alive && !renewed {
-			s.Error("the lease is alive, but nobody renewed it")
+			s.Error("the lease is alive, but was not renewed")
 		}
 		s.active(account, 1)
 	}},

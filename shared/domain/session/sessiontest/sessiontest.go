@@ -18,8 +18,7 @@ type Harness struct {
 	Pass func(time.Duration)
 }
 
-// Run runs the suite. Open returns a harness without any lease in it, which is
-// closed with the test.
+// Run runs the suite. open returns a harness without leases, which is closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		test.run(&suite{T: t, Harness: open(t), ctx: conformance.Context(t)})
@@ -30,7 +29,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interface; its name is the statement.
+// test is a test of one statement about the interface. Its name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -46,7 +45,7 @@ type suite struct {
 	ctx context.Context
 }
 
-// Two instances, and a time that is short for a lease.
+// Two instances, and a time that is short compared with a lease.
 const (
 	one, two = "epoch-one", "epoch-two"
 	account  = "acme"
@@ -61,7 +60,7 @@ func (s *suite) begin(epochs ...string) {
 	}
 }
 
-// slot returns the slot of the account's session of the number.
+// slot returns the slot of the account's session with the number.
 func slot(number int, epoch string) session.Slot {
 	return session.Slot{ID: fmt.Sprintf("session_%03d", number), Account: account, Epoch: epoch}
 }
@@ -74,7 +73,7 @@ func (s *suite) take(slots ...session.Slot) {
 	}
 }
 
-// active checks how many open slots the account has.
+// active checks the number of the account's open slots.
 func (s *suite) active(account string, want int) {
 	s.Helper()
 	got, err := s.Store.Active(s.ctx, account)

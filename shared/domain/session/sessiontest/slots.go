@@ -7,7 +7,7 @@ import (
 )
 
 var takeTests = []test{
-	{"count what is taken", func(s *suite) {
+	{"count taken slots", func(s *suite) {
 		s.active(account, 0)
 		s.begin(one)
 		s.active(account, 0)
@@ -16,7 +16,7 @@ var takeTests = []test{
 		s.take(slot(2, one))
 		s.active(account, 2)
 	}},
-	{"refuse what is over the limit, and take again what was freed", func(s *suite) {
+	{"reject slots over the limit, and take freed slots again", func(s *suite) {
 		s.begin(one, two)
 		for i, epoch := range []string{one, two, one} {
 			conformance.OK(s, s.Store.Take(s.ctx, slot(i, epoch), 3))
@@ -29,14 +29,14 @@ var takeTests = []test{
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(7, one), 3), fault.Limited)
 		s.active(account, 3)
 	}},
-	{"treat a limit of 0 as none", func(s *suite) {
+	{"treat a limit of 0 as unlimited", func(s *suite) {
 		s.begin(one)
 		for i := range 20 {
 			s.take(slot(i, one))
 		}
 		s.active(account, 20)
 	}},
-	{"respect a limit that has become lower", func(s *suite) {
+	{"respect a lowered limit", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one), slot(2, one), slot(3, one))
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(4, one), 2), fault.Limited)
@@ -46,7 +46,7 @@ var takeTests = []test{
 		conformance.OK(s, s.Store.Take(s.ctx, slot(4, one), 2))
 		s.active(account, 2)
 	}},
-	{"take a slot once, however often that is repeated", func(s *suite) {
+	{"take a slot once, even if the call is repeated", func(s *suite) {
 		s.begin(one)
 		for range 3 {
 			conformance.OK(s, s.Store.Take(s.ctx, slot(1, one), 1))
@@ -67,7 +67,7 @@ var takeTests = []test{
 		s.active(account, 1)
 		s.active("rival", 0)
 	}},
-	{"refuse an epoch that never began", func(s *suite) {
+	{"reject an unknown epoch", func(s *suite) {
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(1, one), 1), fault.Conflict)
 		s.begin(two)
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(1, one), 1), fault.Conflict)
@@ -76,7 +76,7 @@ var takeTests = []test{
 }
 
 var freeTests = []test{
-	{"free what is free already", func(s *suite) {
+	{"accept freeing a free slot", func(s *suite) {
 		s.begin(one)
 		conformance.OK(s, s.Store.Free(s.ctx, slot(1, one)))
 		s.take(slot(1, one), slot(2, one))
@@ -87,7 +87,7 @@ var freeTests = []test{
 		conformance.OK(s, s.Store.Take(s.ctx, slot(3, one), 2))
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(4, one), 2), fault.Limited)
 	}},
-	{"leave alone the slot that another took after it", func(s *suite) {
+	{"not free the slot that another epoch took later", func(s *suite) {
 		s.begin(one, two)
 		conformance.OK(s, s.Store.Take(s.ctx, slot(1, one), 1))
 		s.Pass(session.TakeAfter - moment)
@@ -98,7 +98,7 @@ var freeTests = []test{
 		s.active(account, 1)
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(3, two), 1), fault.Limited)
 	}},
-	{"free for an epoch that is over or never was", func(s *suite) {
+	{"accept freeing for an ended or unknown epoch", func(s *suite) {
 		s.begin(one)
 		s.take(slot(1, one))
 		conformance.OK(s, s.Store.End(s.ctx, one))
