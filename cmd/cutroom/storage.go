@@ -281,10 +281,10 @@ func (s *server) dropAside(ctx context.Context) (blobs int, err error) {
 // health returns a checker that records, blobs and the engines' working folder are writable.
 func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
-		health.Probe{What: "the database", Reason: "The database cannot be written.", Look: s.records.Probe},
-		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Look: s.blobs.Probe},
-		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be processed.",
-			Look: func(context.Context) error { return probeFolder(scratch) }},
+		health.Probe{What: "the database", Reason: "The database cannot be written.", Check: s.records.Probe},
+		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Check: s.blobs.Probe},
+		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be worked on.",
+			Check: func(context.Context) error { return probeFolder(scratch) }},
 	)
 }
 

@@ -45,7 +45,7 @@ _MAX_NAME = 64
 # W3C Trace Context: version, trace, parent, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
 
-_NO_ROOM = RunError("engine_error", "There is no room left to store the result.")
+_NO_ROOM = RunError("engine_error", "The disk is full, so the result could not be stored.")
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
 _BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
 _ENDING = RunError("engine_error", "The engine is about to end.", retryable=True)

@@ -6,8 +6,8 @@
 //	manifest.json       describes the backup; replaced last, so that it is old or new
 //	database/ID         the records as of one moment
 //	index/ID            the names, sizes and digests of the blobs
-//	content/ab/abcd...  the bytes of the blobs and settings, each under its
-//	                    SHA-256, so that a later backup adds only new ones
+//	content/ab/abcd...  the bytes of the blobs and settings under their SHA-256,
+//	                    so that a later backup adds only new bytes
 //
 // The next backup reuses the contents of an interrupted one, which does not change the existing backup.
 package backup
@@ -40,8 +40,8 @@ type Opener interface {
 }
 
 type Lister interface {
-	// List returns every blob below a prefix such as "content", at any depth and in no order. The
-	// empty prefix is the whole store. It may miss blobs that are added or removed while it runs.
+	// List returns every blob below a prefix such as "content", at any depth and in any order. The
+	// empty prefix selects the entire store. List may miss blobs that are added or removed meanwhile.
 	List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 }
 
@@ -62,14 +62,14 @@ type Manifest struct {
 	Version  string  `json:"version"`
 	Database Content `json:"database"`
 	Index    Content `json:"index"`
-	// Settings are other files of the data folder by name, such as the secret that signs URLs.
+	// Settings holds other files of the data folder by name, such as the secret that signs URLs.
 	Settings map[string]Content `json:"settings"`
 	// Blobs and Bytes count the index's blobs.
 	Blobs int   `json:"blobs"`
 	Bytes int64 `json:"bytes"`
 }
 
-// Content is bytes in the backup. Size is in bytes, SHA256 in hex.
+// Content describes bytes in the backup. Size is in bytes, SHA256 in hex.
 type Content struct {
 	Size   int64  `json:"size"`
 	SHA256 string `json:"sha256"`
@@ -88,7 +88,7 @@ func (c Content) place() string { return "content/" + c.SHA256[:2] + "/" + c.SHA
 func (c Content) check() error {
 	digest, err := hex.DecodeString(c.SHA256)
 	if err != nil || len(digest) != sha256.Size || c.SHA256 != strings.ToLower(c.SHA256) || c.Size < 0 {
-		return fmt.Errorf("%w: it describes %.80q of %d bytes", ErrDamaged, c.SHA256, c.Size)
+		return fmt.Errorf("%w: invalid content %.80q of %d bytes", ErrDamaged, c.SHA256, c.Size)
 	}
 	return nil
 }
@@ -117,13 +117,13 @@ func Read(ctx context.Context, store Opener) (Manifest, error) {
 		return m, err
 	}
 	if err := json.Unmarshal(text, &m); err != nil {
-		return m, fmt.Errorf("%w: its manifest: %w", ErrDamaged, err)
+		return m, fmt.Errorf("%w: manifest: %w", ErrDamaged, err)
 	}
 	if m.Format != format {
-		return m, fmt.Errorf("the backup has format %d, and this version of the program reads %d", m.Format, format)
+		return m, fmt.Errorf("the backup has format %d, but this version of the program supports only %d", m.Format, format)
 	}
 	if !idForm.MatchString(m.ID) || m.Blobs < 0 || m.Bytes < 0 {
-		return m, fmt.Errorf("%w: it is %.80q, of %d files and %d bytes", ErrDamaged, m.ID, m.Blobs, m.Bytes)
+		return m, fmt.Errorf("%w: invalid manifest with id %.80q, %d files and %d bytes", ErrDamaged, m.ID, m.Blobs, m.Bytes)
 	}
 	for _, part := range append([]Content{m.Database, m.Index}, values(m.Settings)...) {
 		if err := part.check(); err != nil {
@@ -153,7 +153,7 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 		for lines.Scan() {
 			var line indexed
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-				yield(line, fmt.Errorf("%w: its index: %w", ErrDamaged, err))
+				yield(line, fmt.Errorf("%w: index: %w", ErrDamaged, err))
 				return
 			}
 			err := errors.Join(line.check(), blob.CheckName(line.Name))
@@ -163,7 +163,7 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 		}
 		switch err := lines.Err(); {
 		case errors.Is(err, bufio.ErrTooLong):
-			yield(indexed{}, fmt.Errorf("%w: its index: %w", ErrDamaged, err))
+			yield(indexed{}, fmt.Errorf("%w: index: %w", ErrDamaged, err))
 		case err != nil:
 			yield(indexed{}, err)
 		}
@@ -182,7 +182,7 @@ func open(ctx context.Context, store Opener, name string, want Content) (io.Read
 	return &checked{from: r, name: name, want: want, hash: sha256.New()}, nil
 }
 
-// checked compares the read bytes with their description.
+// checked compares the bytes read with the expected size and digest.
 type checked struct {
 	from io.ReadCloser
 	name string
@@ -196,7 +196,7 @@ func (c *checked) Read(p []byte) (int, error) {
 	c.hash.Write(p[:n])
 	c.read += int64(n)
 	if c.read > c.want.Size || err == io.EOF && (c.read != c.want.Size || sum(c.hash) != c.want.SHA256) {
-		return n, fmt.Errorf("%w: %s has other bytes", ErrDamaged, c.name)
+		return n, fmt.Errorf("%w: %s has wrong bytes", ErrDamaged, c.name)
 	}
 	return n, err
 }

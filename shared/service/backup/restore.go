@@ -11,9 +11,9 @@ import (
 )
 
 type Target struct {
-	// Blobs may have some of the backup's blobs from an interrupted restore.
+	// Blobs may already contain blobs from an interrupted restore.
 	Blobs blob.Store
-	// Setting stores a file of the data folder. Records stores the records; it is called last.
+	// Setting stores a file of the data folder. Records stores the records and is called last.
 	Setting func(ctx context.Context, name string, content io.Reader) error
 	Records func(ctx context.Context, content io.Reader) error
 }
@@ -62,13 +62,13 @@ func Restore(ctx context.Context, store Opener, m Manifest, to Target) (Restored
 	return done, pass(ctx, store, "database/"+m.ID, m.Database, to.Records)
 }
 
-// Verify reads the whole backup, and fails with ErrDamaged if a part is missing or damaged.
+// Verify reads the entire backup. It returns ErrDamaged if a part is missing or damaged.
 func Verify(ctx context.Context, store Opener, m Manifest) error {
 	discard := func(_ context.Context, r io.Reader) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})
 		return err
 	}
-	checked := map[Content]bool{} // many names may have the same bytes
+	checked := map[Content]bool{} // several names may have the same bytes
 	for line, err := range m.index(ctx, store) {
 		if err != nil {
 			return err
@@ -89,7 +89,7 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 	return pass(ctx, store, "database/"+m.ID, m.Database, discard)
 }
 
-// pass passes a part of a backup to a function, which must read to its end before it keeps any of it.
+// pass passes a part of a backup to a function, which must read it to the end before it keeps anything.
 func pass(ctx context.Context, store Opener, name string, want Content,
 	to func(context.Context, io.Reader) error) error {
 	r, err := open(ctx, store, name, want)

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Blobs are the blobs to save. They may change while a backup runs.
+// Blobs is the store of the blobs to save. They may change while a backup runs.
 type Blobs interface {
 	Lister
 	Opener
@@ -30,33 +30,33 @@ type Source struct {
 	// Snapshot writes the records as of one moment to the new file at the path.
 	Snapshot func(ctx context.Context, path string) error
 	Blobs    Blobs
-	// Settings are paths of files of the data folder by name. Missing ones are skipped.
+	// Settings maps names to paths of files in the data folder. Missing files are skipped.
 	Settings map[string]string
 }
 
 type Saver struct {
 	Source Source
 	Store  Store
-	// Work is a folder with space for a copy of the records. It is empty afterwards unless the
-	// process is killed, see WorkPattern.
+	// Work is a folder with space for a copy of the records. It is empty afterwards, unless the process
+	// is killed (see WorkPattern).
 	Work string
 	// Version is the program's version.
 	Version string
-	// Reread checks the bytes of earlier backups, so that bytes lost by a disk are saved again.
-	// Otherwise only sizes are compared.
+	// Reread verifies the bytes of earlier backups, so that bytes that a disk has lost are saved
+	// again. Otherwise only sizes are compared.
 	Reread bool
 	Now    func() time.Time
 	// NewID returns a unique id of letters and digits.
 	NewID func() string
 }
 
-// WorkPattern matches the names of the folders that a backup works in.
+// WorkPattern matches the names of a backup's temporary folders.
 const WorkPattern = "backup-*"
 
 var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
 
-// spared is how long unreferenced bytes stay, because another backup into the same store may be
-// about to reference them.
+// spared is the age at which unreferenced bytes are deleted. Another backup to the same store may be about to
+// reference newer bytes.
 const spared = 24 * time.Hour
 
 // claimName is the blob that marks a store, lockName the file in a locked folder.
@@ -67,8 +67,7 @@ type Report struct {
 	// NewBlobs and NewBytes count the data that the store lacked.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts the deleted contents of earlier backups, and Damaged the contents found with
-	// wrong bytes.
+	// Deleted counts the deleted contents of earlier backups, Damaged the contents with wrong bytes.
 	Deleted, Damaged int
 }
 
@@ -77,20 +76,20 @@ type saving struct {
 	report Report
 	// last is the id of the replaced backup, or empty.
 	last string
-	// known are the blobs of the last and of this backup, seen the blobs of this one.
+	// known holds the blobs of the last and of this backup, seen those of this one.
 	known, seen map[string]indexed
-	// kept has the sizes of the store's contents by name.
+	// kept holds the sizes of the store's contents by name.
 	kept map[string]int64
 }
 
 // Save makes a backup. It replaces the store's backup, which stays complete until then.
 //
-// It reads the records after the blobs, and then adds the blobs that are new since. So each blob in
-// the records is in the backup, except for one that came and went while the backup ran: its record
-// then acts as expired, or a batch's result is lost. Blobs deleted while it ran may be in the
-// backup: a server sets aside blobs without a record.
+// It reads the records after the blobs, and then adds newer blobs. So the backup contains every blob in the
+// records, except for blobs that were added and deleted during the backup: their records then act as
+// expired, or a batch's result is lost. The backup may contain blobs that were deleted during the backup. A
+// server sets aside blobs without a record.
 //
-// It fails if the store has other data, or another backup was made at the same time. After an error
+// It fails if the store contains other data, or if another backup was made in the meantime. After an error
 // the previous backup still exists.
 func (s Saver) Save(ctx context.Context) (Report, error) {
 	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
@@ -133,8 +132,8 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 	return run.report, run.prune(ctx)
 }
 
-// stillWhole reports whether a content of an earlier backup has the right bytes. Without Reread it
-// trusts the store.
+// stillWhole reports whether a content of an earlier backup has the correct bytes. Without Reread it trusts
+// the store.
 func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
 	if !s.Reread {
 		return true, nil
@@ -154,8 +153,8 @@ func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error)
 	return err == nil, err
 }
 
-// claim marks the store for backups, because unreferenced contents are deleted there. It refuses a
-// store with other data.
+// claim marks the store for backups, because unreferenced contents are deleted there. It fails if the store
+// contains other data.
 func (s *saving) claim(ctx context.Context) error {
 	_, err := s.Store.Head(ctx, claimName)
 	if err == nil || !fault.Is(err, fault.NotFound) {
@@ -166,10 +165,10 @@ func (s *saving) claim(ctx context.Context) error {
 			return err
 		}
 		if entry.Name != lockName {
-			return fmt.Errorf("it holds other things than backups, such as %s: name an empty place", entry.Name)
+			return fmt.Errorf("the store contains other data, such as %s; use an empty store", entry.Name)
 		}
 	}
-	_, err = s.Store.Put(ctx, claimName, strings.NewReader("Backups of Cutroom. What none of them names is deleted.\n"))
+	_, err = s.Store.Put(ctx, claimName, strings.NewReader("Backups of Cutroom. Files that no backup references are deleted.\n"))
 	return err
 }
 
@@ -218,15 +217,15 @@ func (s *saving) save(ctx context.Context) error {
 	return err
 }
 
-// expectLast fails if another backup was made since this one started: it may have deleted contents
-// of this one.
+// expectLast fails if another backup was made since this one started, because it may have deleted contents of
+// this one.
 func (s *saving) expectLast(ctx context.Context) error {
 	now, err := Read(ctx, s.Store)
 	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {
 		now, err = Manifest{}, nil
 	}
 	if err == nil && now.ID != s.last {
-		err = errors.New("another backup was made there at the same time, and is kept: make one at a time")
+		err = errors.New("another backup to this store has finished in the meantime; run only one at a time")
 	}
 	return err
 }
@@ -261,10 +260,10 @@ func (s *saving) has(content Content) bool {
 	return ok && size == content.Size
 }
 
-var errChanged = errors.New("its bytes change")
+var errChanged = errors.New("the bytes changed while they were read")
 
-// content saves bytes under their digest, if the store lacks them. It reads them twice, because the
-// digest is their name.
+// content saves bytes under their digest if the store lacks them. It reads them twice, because their name is
+// the digest.
 func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
 	var content Content
 	for range 3 {
@@ -289,7 +288,7 @@ func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)
 		_, err = s.Store.Put(ctx, content.place(), same)
 		r.Close()
 		if errors.Is(err, ErrDamaged) {
-			continue // it was replaced between the readings
+			continue // the file was replaced between the two reads
 		}
 		if err == nil {
 			s.kept[content.place()] = content.Size
@@ -339,7 +338,7 @@ func (s *saving) index(ctx context.Context, path string) error {
 	return err
 }
 
-// prune deletes the replaced backup and long unreferenced contents.
+// prune deletes the replaced backup, and contents that have been unreferenced for long.
 func (s *saving) prune(ctx context.Context) error {
 	named := map[string]bool{"database/" + s.report.ID: true, "index/" + s.report.ID: true}
 	for _, content := range s.report.Settings {

@@ -8,26 +8,26 @@ import (
 	"os"
 )
 
-// maxBoxes limits the boxes of a video or an AVIF picture whose credentials are read. The library's
-// time grows with the square of their number: 20,000 take one to two seconds. A fragmented video of an
-// hour has about 20,000.
+// maxBoxes limits the boxes of a video or an AVIF image whose credentials are read. The library's run time
+// grows with the square of their number. It takes one to two seconds for 20,000 boxes, the number in a
+// fragmented video of about an hour.
 const maxBoxes = 20_000
 
-var errBoxes = errors.New("it has too many boxes or values")
+var errBoxes = errors.New("the file has too many boxes or values")
 
-// checkBoxes counts the boxes of a file of the ISO base media file format, like the library. Other
-// files have none.
+// checkBoxes fails if a file in the ISO base media file format has too many boxes. It counts them like the
+// library. Other files have no boxes.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
-		return fmt.Errorf("look at the file: %w", err)
+		return fmt.Errorf("stat the file: %w", err)
 	}
 	head := make([]byte, 16)
-	ends := []int64{info.Size()} // of the file and of the boxes around the position
+	ends := []int64{info.Size()} // of the file and of the boxes that contain the position
 	for at, count := int64(0), 0; len(ends) > 0; {
 		end := ends[len(ends)-1]
 		n, err := file.ReadAt(head[:min(16, max(0, end-at))], at)
-		if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt returns it bare
+		if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt returns it unwrapped
 			return fmt.Errorf("read the file: %w", err)
 		}
 		size, inside := boxSize(head[:n], end-at)
@@ -47,8 +47,8 @@ func checkBoxes(file *os.File) error {
 	return nil
 }
 
-// boxSize returns the size of a box that starts with these bytes, and the offset of the boxes in
-// it, or 0. The size is 0 if no box starts here.
+// boxSize returns the size of the box that starts with these bytes, and the offset of the boxes inside, or 0
+// if it contains none. The size is 0 if no box starts here.
 func boxSize(head []byte, left int64) (size, inside int64) {
 	if len(head) < 8 {
 		return 0, 0
@@ -66,7 +66,7 @@ func boxSize(head []byte, left int64) (size, inside int64) {
 	switch string(head[4:8]) {
 	case "moov", "trak", "mdia", "minf", "stbl", "dinf", "edts", "udta", "tref", "mvex", "moof", "traf", "mfra", "schi":
 	case "meta":
-		inside += 4 // its version and flags come first
+		inside += 4 // version and flags
 	default:
 		inside = 0
 	}

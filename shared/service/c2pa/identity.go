@@ -18,14 +18,14 @@ import (
 	"math/big"
 	"time"
 
-	_ "crypto/sha512" // for the keys of 384 and 521 bits
+	_ "crypto/sha512" // for keys of 384 and 521 bits
 )
 
-// SelfMadeAge is the validity of certificates that the service makes. A signature without an
-// authority's time stamp expires with them.
+// SelfMadeAge is the validity of certificates that the service creates. A signature without an authority's
+// time stamp expires with them.
 const SelfMadeAge = 10 * 365 * 24 * time.Hour
 
-// claimSigning is C2PA's purpose of a certificate (C2PA specification, 14.5.1).
+// claimSigning is C2PA's extended key usage (C2PA specification, 14.5.1).
 var claimSigning = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62558, 2, 1}
 
 // Identity is the signer of results: a key and its certificates. It is safe for concurrent use.
@@ -38,9 +38,9 @@ type Identity struct {
 	random    io.Reader
 }
 
-// ParseIdentity reads an identity: certificates in PEM, the signer's first and each followed by its
-// issuer, and a private key in PEM (PKCS #8 or SEC 1). Both may be the same text. It fails if a
-// part is missing, does not match, is not accepted by C2PA, or is not valid now.
+// ParseIdentity reads an identity: certificates in PEM, starting with the signer's, each followed by its
+// issuer; and a private key in PEM (PKCS #8 or SEC 1). Both may be in the same text. It fails if a part is
+// missing, does not match, is not currently valid, or is not supported by C2PA.
 func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*Identity, error) {
 	chain, leaf, err := parseChain(certificates)
 	if err != nil {
@@ -59,11 +59,11 @@ func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*
 	switch {
 	case leaf.IsCA:
 		return nil, errors.New(
-			"the first certificate belongs to an authority: C2PA needs a signer's certificate that the authority signed")
+			"the first certificate is an authority's; put a signer's certificate, signed by the authority, first")
 	case now.Before(leaf.NotBefore):
 		return nil, fmt.Errorf("the certificate is not valid before %s", leaf.NotBefore.UTC().Format(time.RFC3339))
 	case now.After(leaf.NotAfter):
-		return nil, fmt.Errorf("the certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("the certificate expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
 	}
 	return i, nil
 }
@@ -77,12 +77,12 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return "", nil, errors.New("a certificate cannot be read")
+			return "", nil, errors.New("invalid certificate")
 		}
 		if leaf == nil {
 			leaf = certificate
 		}
-		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // a buffer takes everything
+		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // writing to a buffer does not fail
 	}
 	if leaf == nil {
 		return "", nil, errors.New("no certificate in PEM found")
@@ -90,15 +90,14 @@ func parseChain(text []byte) (string, *x509.Certificate, error) {
 	return chain.String(), leaf, nil
 }
 
-// Anchors returns only the certificates in a PEM text. It fails if it finds no certificate or an
-// unreadable one.
+// Anchors returns only the certificates in a PEM text. It fails if it finds no certificate or an invalid one.
 func Anchors(text []byte) (string, error) {
 	chain, _, err := parseChain(text)
 	return chain, err
 }
 
 // Identities returns the certificates of each identity in a PEM text. Each starts with the signer's
-// certificate, followed by authorities. It fails if it finds no certificate or an unreadable one.
+// certificate, followed by authorities. It fails if it finds no certificate or an invalid one.
 func Identities(text []byte) (chains []string, err error) {
 	certificates, _, err := parseChain(text)
 	if err != nil {
@@ -107,7 +106,7 @@ func Identities(text []byte) (chains []string, err error) {
 	for block, rest := pem.Decode([]byte(certificates)); block != nil; block, rest = pem.Decode(rest) {
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
-			return nil, errors.New("a certificate cannot be read")
+			return nil, errors.New("invalid certificate")
 		}
 		if len(chains) == 0 || !certificate.IsCA {
 			chains = append(chains, "")
@@ -117,7 +116,7 @@ func Identities(text []byte) (chains []string, err error) {
 	return chains, nil
 }
 
-// SelfMade reports whether NewIdentity made the certificates in PEM: their authority has signed no other.
+// SelfMade reports whether NewIdentity created the PEM certificates: their authority signed no others.
 func SelfMade(certificates string) bool {
 	_, leaf, err := parseChain([]byte(certificates))
 	return err == nil && leaf.Issuer.CommonName == authorityName
@@ -125,7 +124,7 @@ func SelfMade(certificates string) bool {
 
 const authorityName = "Self-made authority for Content Credentials"
 
-// parseKey reads a private key. Its errors reveal nothing of the key.
+// parseKey reads a private key. Its errors do not reveal the key.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
 		switch block.Type {
@@ -134,11 +133,11 @@ func parseKey(text []byte) (crypto.Signer, error) {
 			if signer, ok := key.(crypto.Signer); ok && err == nil {
 				return signer, nil
 			}
-			return nil, errors.New("the private key cannot be read")
+			return nil, errors.New("invalid private key")
 		case "EC PRIVATE KEY":
 			key, err := x509.ParseECPrivateKey(block.Bytes)
 			if err != nil {
-				return nil, errors.New("the private key cannot be read")
+				return nil, errors.New("invalid private key")
 			}
 			return key, nil
 		}
@@ -163,7 +162,7 @@ func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {
 	case *rsa.PublicKey:
 		return "ps256", crypto.SHA256, nil
 	}
-	return "", 0, errors.New("the key is of a kind that C2PA does not sign by: make one of P-256")
+	return "", 0, errors.New("C2PA does not support this type of key; use a P-256 key")
 }
 
 func (i *Identity) Name() string {
@@ -173,14 +172,13 @@ func (i *Identity) Name() string {
 	return i.leaf.Subject.CommonName
 }
 
-// Expires returns the end of the certificate's validity.
 func (i *Identity) Expires() time.Time { return i.leaf.NotAfter }
 
 func (i *Identity) Algorithm() string { return i.algorithm }
 
 func (i *Identity) Chain() string { return i.chain }
 
-// Sign returns a signature in the form of COSE (RFC 9053).
+// Sign returns a signature in COSE format (RFC 9053).
 func (i *Identity) Sign(data []byte) ([]byte, error) {
 	digest := data
 	var options crypto.SignerOpts = i.hash
@@ -210,17 +208,17 @@ func (i *Identity) Sign(data []byte) ([]byte, error) {
 	return signature, nil
 }
 
-// NewIdentity makes an identity for an operator without one: a key, its certificate and its
-// authority's certificate. The authority's key is discarded at once. It returns PEM for
-// [ParseIdentity]. Verifiers see that the same service signed, but not who runs it.
+// NewIdentity creates an identity for operators who have none: a key, its certificate and its authority's
+// certificate. It discards the authority's key immediately. It returns PEM for [ParseIdentity]. Verifiers see
+// that the same service signed, but not who operates it.
 func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("create a key: %w", err)
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("create a key: %w", err)
 	}
 	authority, err := template(now, random, authorityName)
 	if err != nil {
@@ -232,35 +230,35 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 		return nil, err
 	}
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // accepted by every reader
+	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // every reader accepts it
 	leaf.UnknownExtKeyUsage = []asn1.ObjectIdentifier{claimSigning}
 	public, err := x509.MarshalPKIXPublicKey(key.Public())
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("create a key: %w", err)
 	}
 	id := sha256.Sum256(public)
 	leaf.SubjectKeyId = id[:20]
 	authorityDER, err := x509.CreateCertificate(random, authority, authority, authorityKey.Public(), authorityKey)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	if authority, err = x509.ParseCertificate(authorityDER); err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	leafDER, err := x509.CreateCertificate(random, leaf, authority, key.Public(), authorityKey)
 	if err != nil {
-		return nil, fmt.Errorf("make a certificate: %w", err)
+		return nil, fmt.Errorf("create a certificate: %w", err)
 	}
 	secret, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, fmt.Errorf("make a key: %w", err)
+		return nil, fmt.Errorf("create a key: %w", err)
 	}
 	var out bytes.Buffer
 	for _, block := range []*pem.Block{
 		{Type: "CERTIFICATE", Bytes: leafDER}, {Type: "CERTIFICATE", Bytes: authorityDER},
 		{Type: "PRIVATE KEY", Bytes: secret},
 	} {
-		_ = pem.Encode(&out, block) // a buffer takes everything
+		_ = pem.Encode(&out, block) // writing to a buffer does not fail
 	}
 	return out.Bytes(), nil
 }
@@ -269,13 +267,13 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 func template(now time.Time, random io.Reader, name string) (*x509.Certificate, error) {
 	serial := make([]byte, 16)
 	if _, err := io.ReadFull(random, serial); err != nil {
-		return nil, fmt.Errorf("draw a number: %w", err)
+		return nil, fmt.Errorf("generate a serial number: %w", err)
 	}
 	serial[0] &= 0x7f // positive
 	return &x509.Certificate{
 		SerialNumber: new(big.Int).SetBytes(serial),
 		Subject:      pkix.Name{Organization: []string{"Cutroom"}, CommonName: name},
-		// Clocks of readers may be slow.
+		// The clocks of readers may be slow.
 		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(SelfMadeAge), BasicConstraintsValid: true,
 	}, nil
 }

@@ -116,11 +116,11 @@ func TestWhatIsNoIdentity(t *testing.T) {
 		"none":            {nil, good, "no certificate"},
 		"no key":          {good, []byte("ck_secret"), "no private key"},
 		"another's key":   {good, other, "does not match the first certificate"},
-		"expired":         {made(t, key, now.Add(-2*time.Hour), now.Add(-time.Hour), false), good, "has expired"},
+		"expired":         {made(t, key, now.Add(-2*time.Hour), now.Add(-time.Hour), false), good, "expired at"},
 		"early":           {made(t, key, now.Add(time.Hour), now.Add(2*time.Hour), false), good, "not valid before"},
-		"a broken key":    {good, []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), "cannot be read"},
+		"a broken key":    {good, []byte("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"), "invalid private key"},
 		"a weak curve":    {made(t, newKey(t, elliptic.P224()), now, now, false), good, "does not match"},
-		"a broken anchor": {[]byte("-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"), good, "cannot be read"},
+		"a broken anchor": {[]byte("-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"), good, "invalid certificate"},
 	} {
 		_, err := c2pa.ParseIdentity(c.certificates, c.key, now, rand.Reader)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {

@@ -12,15 +12,15 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Digital source types of IPTC's vocabulary, and its URL prefix.
+// IPTC digital source types and their URL prefix.
 const (
 	sourceTypes = "http://cv.iptc.org/newscodes/digitalsourcetype/"
 
-	// drawn is for results made by a program, enhanced for edited ones.
+	// drawn is the type of results that a program creates, enhanced of results that it edits.
 	drawn, enhanced = "algorithmicMedia", "algorithmicallyEnhanced"
 )
 
-// Names outside of C2PA: the model of an action, and an input's hash.
+// Names that C2PA does not define: the model of an action, and an input's hash.
 const (
 	modelName = "cutroom.model"
 	hashName  = "cutroom.sha256"
@@ -37,7 +37,7 @@ type work struct {
 	bare bool
 }
 
-// sourceType returns the result's digital source type of IPTC's vocabulary.
+// sourceType returns the result's IPTC digital source type.
 func (w work) sourceType() string {
 	switch {
 	case w.generative && w.spec.Data != nil:
@@ -70,7 +70,7 @@ func (in input) json() string {
 	return string(text)
 }
 
-// action is a step in the form of C2PA's assertion of actions.
+// action is a step in C2PA's actions assertion.
 type action struct {
 	Action     string         `json:"action"`
 	When       string         `json:"when"`
@@ -79,7 +79,7 @@ type action struct {
 	Parameters map[string]any `json:"parameters,omitempty"`
 }
 
-// actions returns the steps that made the result.
+// actions returns the steps that led to the result.
 func (w work) actions() []action {
 	when := w.at.UTC().Format(time.RFC3339)
 	last := action{
@@ -130,13 +130,13 @@ func (w work) manifest(version string) (string, error) {
 	}
 	text, err := json.Marshal(definition)
 	if err != nil {
-		return "", fmt.Errorf("the manifest: %w", err)
+		return "", fmt.Errorf("encode the manifest: %w", err)
 	}
 	return string(text), nil
 }
 
 func picture() []byte {
 	var out bytes.Buffer
-	_ = png.Encode(&out, image.NewGray(image.Rect(0, 0, 8, 8))) // a buffer takes everything
+	_ = png.Encode(&out, image.NewGray(image.Rect(0, 0, 8, 8))) // writing to a buffer does not fail
 	return out.Bytes()
 }

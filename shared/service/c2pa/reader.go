@@ -15,23 +15,23 @@ import (
 // Reader verifies files for the service's clients. It is safe for concurrent use.
 type Reader struct {
 	Library *c2pa.Library
-	// Own are the certificates, in PEM, of self-made identities of this service. A file signed by
-	// them is recognized as this service's, although no authority confirms its name.
+	// Own contains the PEM certificates of identities that this service created. A file that they
+	// signed is recognized as this service's, although no authority confirms its name.
 	Own string
-	// Trusted are certificates of trusted authorities, in PEM.
+	// Trusted contains the PEM certificates of trusted authorities.
 	Trusted string
-	// Time is the time limit of a file, without the time for its size.
+	// Time is the time limit per file, in addition to the time for its size.
 	Time   time.Duration
 	Logger *slog.Logger
 }
 
-// Verify verifies a file's Content Credentials. Its state is None without credentials. It is
-// Unreadable for a damaged or hostile file, an unsupported format, or one that only links to
-// credentials on a server.
+// Verify verifies a file's Content Credentials. The state is None for a file without credentials. It is
+// Unreadable for a damaged or hostile file, an unsupported format, or a file that only links to credentials on
+// a server.
 func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	info, err := file.Stat()
 	if err != nil {
-		return origin.Report{}, fmt.Errorf("look at the file: %w", err)
+		return origin.Report{}, fmt.Errorf("stat the file: %w", err)
 	}
 	within, cancel := context.WithTimeout(ctx, r.Time+time.Duration(info.Size()/slowest)*time.Second)
 	defer cancel()
@@ -43,14 +43,14 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 	case errors.Is(err, c2pa.ErrNone):
 		return without(origin.None), nil
 	case errors.Is(err, c2pa.ErrElsewhere):
-		return without(origin.Unreadable, "Its Content Credentials are on a server, and no server is asked for them."), nil
+		return without(origin.Unreadable, "The Content Credentials are on a remote server, which is not contacted."), nil
 	case errors.Is(err, errNoMedia):
-		return without(origin.Unreadable, "It is neither a picture nor a video."), nil
+		return without(origin.Unreadable, "The file is neither an image nor a video."), nil
 	case errors.As(err, &refusal):
-		return without(origin.Unreadable, "It is damaged, or of a format that C2PA does not have."), nil
+		return without(origin.Unreadable, "The file is damaged, or C2PA does not support its format."), nil
 	case errors.Is(err, c2pa.ErrLost), errors.Is(err, errBoxes), within.Err() != nil:
 		r.Logger.Warn("cannot read Content Credentials", "error", err)
-		return without(origin.Unreadable, "To read it takes more memory or time than its size explains."), nil
+		return without(origin.Unreadable, "Reading the file needs more memory or time than its size justifies."), nil
 	case err != nil:
 		return origin.Report{}, err
 	}
@@ -71,12 +71,12 @@ func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, erro
 			return report, err
 		}
 	}
-	// A self-made authority has signed no other certificate.
+	// An authority that this service created has signed no other certificate.
 	report.State, report.Own = origin.Valid, true
 	return report, nil
 }
 
-// without is the report on a file without readable credentials.
+// without returns the report for a file without readable credentials.
 func without(state string, problems ...string) origin.Report {
 	return origin.Report{State: state, Problems: problems, Record: origin.Record{Actions: []origin.Action{}}}
 }

@@ -16,20 +16,20 @@ import (
 	"cutroom/shared/platform/c2pa"
 )
 
-var errNoMedia = errors.New("it is not a picture or video")
+var errNoMedia = errors.New("the file is neither an image nor a video")
 
-// Inspect verifies the Content Credentials of a file. A signer whose chain ends at one of the
-// anchors, certificates in PEM, is trusted.
+// Inspect verifies the Content Credentials of a file. A signer is trusted if its chain ends at one of the
+// anchors, which are PEM certificates.
 //
 // Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; errNoMedia.
 func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors string) (origin.Report, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := file.ReadAt(head, 0)
-	if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt returns it bare
+	if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt returns it unwrapped
 		return origin.Report{}, fmt.Errorf("read the file: %w", err)
 	}
-	mime, told := sniff.Any(head[:n])
-	if !told {
+	mime, known := sniff.Any(head[:n])
+	if !known {
 		return origin.Report{}, fmt.Errorf("%s: %w", file.Name(), errNoMedia)
 	}
 	text, err := library.Read(ctx, file, mime, anchors)
@@ -39,11 +39,11 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	return parseReport(text)
 }
 
-// maxValues limits the values in a report of the library. A file with 100 ingredients has about 20,000.
+// maxValues limits the values in a report of the library. For a file with 100 ingredients it has about 20,000.
 const maxValues = 200_000
 
-// told is the report of c2pa-rs.
-type told struct {
+// libraryReport is the report of c2pa-rs.
+type libraryReport struct {
 	Active    string              `json:"active_manifest"`
 	Manifests map[string]manifest `json:"manifests"`
 	State     string              `json:"validation_state"`
@@ -64,7 +64,7 @@ type failure struct {
 	Explanation string `json:"explanation"`
 }
 
-// problems returns a reader's problems, without an untrusted signer, which is not the file's fault.
+// problems returns a reader's problems, except for an untrusted signer, which is not a fault of the file.
 func (f findings) problems(most int) (problems []string) {
 	for _, failure := range f.Failure {
 		if len(problems) == most {
@@ -78,7 +78,7 @@ func (f findings) problems(most int) (problems []string) {
 }
 
 type manifest struct {
-	// Generators may have any other members too.
+	// Generators may have other members too.
 	Generators  []map[string]json.RawMessage `json:"claim_generator_info"`
 	Ingredients []struct {
 		Format       string `json:"format"`
@@ -88,8 +88,8 @@ type manifest struct {
 			// SHA256's JSON name is hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
-		// Results are its signer's findings about the named file. Status has them in earlier
-		// versions of C2PA.
+		// Results holds the signer's findings about the ingredient. Earlier versions of C2PA have
+		// them in Status.
 		Results struct {
 			Active findings `json:"activeManifest"`
 		} `json:"validation_results"`
@@ -107,20 +107,20 @@ type manifest struct {
 	actions []origin.Action
 }
 
-// The limits of a report: maxDepth generations of inputs; maxParts items in one record; maxTold
-// records, actions, inputs and their problems in all; maxFound problems of an input; maxText bytes
-// of a text. A file that names one input many times, which does the same, has few manifests and
-// endless inputs, and each manifest may have megabytes of actions.
-const maxDepth, maxParts, maxTold, maxFound, maxText = 8, 64, 2048, 4, 512
+// The limits of a report: maxDepth generations of inputs; maxParts items per record; maxItems records,
+// actions, inputs and problems in total; maxFound problems per input; maxText bytes per text. With a few
+// manifests that name each other many times, a file can have endless inputs, and each manifest may have
+// megabytes of actions.
+const maxDepth, maxParts, maxItems, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {
-	var all told
+	var all libraryReport
 	err := boundedjson.Unmarshal(text, maxValues, &all)
 	if _, tooMany := errors.AsType[*boundedjson.LimitError](err); tooMany {
 		return origin.Report{}, errBoxes
 	}
 	if err != nil {
-		return origin.Report{}, fmt.Errorf("the library's report: %w", err)
+		return origin.Report{}, fmt.Errorf("parse the library's report: %w", err)
 	}
 	r := origin.Report{State: origin.Invalid}
 	switch all.State {
@@ -142,16 +142,16 @@ func parseReport(text []byte) (origin.Report, error) {
 		m.actions = m.readActions()
 		all.Manifests[label] = m
 	}
-	left := maxTold
+	left := maxItems
 	if record := all.record(all.Active, maxDepth, &left); record != nil {
 		r.Record = *record
 	}
 	return r, nil
 }
 
-// record converts a manifest, or returns nil if it is missing or beyond the limits. left is how
-// many records, actions and inputs may still be reported.
-func (t told) record(label string, depth int, left *int) *origin.Record {
+// record converts a manifest. It returns nil if the manifest is missing or beyond the limits. left is the
+// number of records, actions, inputs and problems that may still be reported.
+func (t libraryReport) record(label string, depth int, left *int) *origin.Record {
 	m, found := t.Manifests[label]
 	if !found || depth == 0 || *left <= 0 {
 		return nil
@@ -180,8 +180,8 @@ func (t told) record(label string, depth int, left *int) *origin.Record {
 	return r
 }
 
-// readActions returns the actions of a manifest's assertions. It ignores malformed ones, because
-// anyone may have signed it.
+// readActions returns the actions of a manifest's assertions. It ignores malformed actions, because anyone may
+// have signed the manifest.
 func (m manifest) readActions() (actions []origin.Action) {
 	for _, assertion := range m.Assertions {
 		var list struct {
@@ -223,7 +223,7 @@ func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
 	}, true
 }
 
-// agentName returns the name of a software agent, which is a text or an object.
+// agentName returns the name of a software agent, which is a string or an object.
 func agentName(data json.RawMessage) string {
 	var agent struct {
 		Name json.RawMessage `json:"name"`
@@ -234,14 +234,14 @@ func agentName(data json.RawMessage) string {
 	return textOf(data)
 }
 
-// textOf returns a text in JSON, or "".
+// textOf returns a JSON string, or "" for any other value.
 func textOf(data json.RawMessage) string {
 	var text string
 	_ = json.Unmarshal(data, &text) // other values become ""
 	return clip(text)
 }
 
-// clip cuts a text after maxText bytes, without a partial character.
+// clip truncates a text after maxText bytes, without a partial character at the end.
 func clip(text string) string {
 	if len(text) <= maxText {
 		return text

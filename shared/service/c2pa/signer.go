@@ -1,5 +1,5 @@
-// Package c2pa writes Content Credentials (C2PA) into results, signed by the operator's identity,
-// and reads the credentials of any file. The platform's package c2pa calls the library.
+// Package c2pa writes Content Credentials (C2PA) into results, signed with the operator's identity, and reads
+// the credentials of any file. The platform package c2pa calls the library.
 package c2pa
 
 import (
@@ -23,14 +23,14 @@ import (
 type Config struct {
 	Library  *c2pa.Library
 	Identity *Identity
-	// Generative is true if a trained model makes the engine's pictures.
+	// Generative is true if the engine uses a trained model.
 	Generative bool
 	// Version is the program's version.
 	Version string
 	Now     func() time.Time
 	Logger  *slog.Logger
-	// InputTime is the time limit of an attempt with the inputs' credentials, without the time for
-	// their sizes. 0 means half a minute.
+	// InputTime is the time limit of an attempt with the inputs' credentials, in addition to the time
+	// for their sizes. 0 means half a minute.
 	InputTime time.Duration
 }
 
@@ -44,12 +44,12 @@ func New(c Config) *Signer {
 	return &Signer{config: c}
 }
 
-// Check signs a small picture in the folder, so that a certificate or a machine that the library
-// does not accept is reported at the start and not by every job.
+// Check signs a small picture in the folder, so that an unsupported certificate or machine is reported at
+// startup instead of by every job.
 func (s *Signer) Check(ctx context.Context, folder string) error {
 	folder, err := os.MkdirTemp(folder, "credentials-")
 	if err != nil {
-		return fmt.Errorf("make a scratch folder: %w", err)
+		return fmt.Errorf("create a scratch folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	path := filepath.Join(folder, "picture.png")
@@ -61,10 +61,10 @@ func (s *Signer) Check(ctx context.Context, folder string) error {
 	return err
 }
 
-// Sign copies the engine's output to the path with Content Credentials: when and how it was made,
-// by which model, engine and service, and the hashes of its inputs, whose credentials it includes.
-// They have no prompt, file name or account. An input whose credentials cannot be read in time is
-// named only by its hash. Sign may use the path's folder.
+// Sign copies the engine's output to the path and adds Content Credentials: when and how it was made, by which
+// model, engine and service, and the hashes and credentials of its inputs. They contain no prompt, file name
+// or account. If the credentials of an input cannot be read in time, only its hash is included. Sign may use
+// the path's folder.
 func (s *Signer) Sign(
 	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
 ) (job.Credentials, error) {
@@ -76,7 +76,7 @@ func (s *Signer) Sign(
 	w := work{spec: spec, made: made, mime: mime, inputs: inputs, generative: s.config.Generative, at: now}
 	err = s.writeWithin(ctx, w, path)
 	if err != nil && ctx.Err() == nil && len(inputs) > 0 {
-		s.config.Logger.Warn("the credentials of an input are left out", "job", spec.Job, "error", err)
+		s.config.Logger.Warn("leaving out the credentials of an input", "job", spec.Job, "error", err)
 		w.bare = true
 		err = s.write(ctx, w, path)
 	}
@@ -129,10 +129,10 @@ func hash(ctx context.Context, path string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// slowest is the lowest rate of reading, hashing and copying, in bytes per second.
+// slowest is the lowest expected rate of reading, hashing and copying, in bytes per second.
 const slowest = 10_000_000
 
-// writeWithin is write with a time limit if the result has inputs: a file of few megabytes can keep
+// writeWithin is write with a time limit for results with inputs, because a file of a few megabytes can keep
 // the library busy for minutes.
 func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	if len(w.inputs) == 0 {
@@ -154,7 +154,7 @@ func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
 	return s.write(ctx, w, path)
 }
 
-// write writes the signed file, or leaves none.
+// write writes the signed file. If it fails, it leaves no file.
 func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 	manifest, err := w.manifest(s.config.Version)
 	if err != nil {
@@ -162,7 +162,7 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 	}
 	folder, err := os.MkdirTemp(filepath.Dir(path), "credentials-")
 	if err != nil {
-		return fmt.Errorf("make a scratch folder: %w", err)
+		return fmt.Errorf("create a scratch folder: %w", err)
 	}
 	defer os.RemoveAll(folder)
 	from, err := os.Open(w.spec.Output)
@@ -172,7 +172,7 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 	defer from.Close()
 	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
-		return fmt.Errorf("make the signed file: %w", err)
+		return fmt.Errorf("create the signed file: %w", err)
 	}
 	defer func() {
 		if err = errors.Join(err, to.Close()); err != nil {

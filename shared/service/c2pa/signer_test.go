@@ -74,11 +74,11 @@ func newSigning(t *testing.T, generative bool) signing {
 func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	s.Helper()
 	path := filepath.Join(s.TempDir(), "signed")
-	told, err := s.signer.Sign(s.Context(), spec, engine.Outcome{Engine: "an engine"}, mime, path)
+	summary, err := s.signer.Sign(s.Context(), spec, engine.Outcome{Engine: "an engine"}, mime, path)
 	if err != nil {
 		s.Fatal(err)
 	}
-	return path, told
+	return path, summary
 }
 
 // inspect reads a file as the command line does.
@@ -124,9 +124,9 @@ func TestAnEditedClip(t *testing.T) {
 		Job: "job_1", Model: "gen-2.5", Prompt: "a private prompt", Data: input(data, "video/mp4"),
 		Reference: input(reference, "image/png"), Output: mediatest.Video{Seconds: 1}.Make(t),
 	}
-	path, told := s.sign(spec, "video/mp4")
-	if want := (job.Credentials{SourceType: "compositeWithTrainedAlgorithmicMedia", SignedBy: "Cutroom", SignedAt: at}); told != want {
-		t.Errorf("it reports %+v, want %+v", told, want)
+	path, summary := s.sign(spec, "video/mp4")
+	if want := (job.Credentials{SourceType: "compositeWithTrainedAlgorithmicMedia", SignedBy: "Cutroom", SignedAt: at}); summary != want {
+		t.Errorf("it reports %+v, want %+v", summary, want)
 	}
 	if report := c2patest.Read(t, path, "video/mp4", s.anchors); report.State != "Trusted" {
 		t.Errorf("the package for Python says %s", report.State)
@@ -200,11 +200,11 @@ func TestFormats(t *testing.T) {
 		if _, err := s.inspect(c.original, false); !errors.Is(err, c2palib.ErrNone) {
 			t.Errorf("%s without credentials: %v", c.mime, err)
 		}
-		path, told := s.sign(engine.Spec{Model: "gen", Output: c.original}, c.mime)
+		path, summary := s.sign(engine.Spec{Model: "gen", Output: c.original}, c.mime)
 		report, err := s.inspect(path, true)
-		if err != nil || report.State != origin.Trusted || told.SourceType != c.want || report.ByModel() != c.generative ||
+		if err != nil || report.State != origin.Trusted || summary.SourceType != c.want || report.ByModel() != c.generative ||
 			len(report.Actions) != 1 || report.Actions[0].Action != "c2pa.created" || report.Actions[0].SourceType != c.want {
-			t.Errorf("%s: %+v, %+v, %v", c.mime, told, report, err)
+			t.Errorf("%s: %+v, %+v, %v", c.mime, summary, report, err)
 		}
 	}
 }
@@ -273,7 +273,7 @@ func TestSlowInput(t *testing.T) {
 	path, _ := s.sign(engine.Spec{
 		Model: "gen", Kind: catalog.Image, Output: output, Data: input(s.file("slow.png", slow), "image/png"),
 	}, "image/png")
-	if !strings.Contains(log.String(), "the credentials of an input are left out") {
+	if !strings.Contains(log.String(), "leaving out the credentials of an input") {
 		t.Errorf("it logs %q", log.String())
 	}
 	report, err := s.inspect(path, true)
@@ -310,7 +310,7 @@ func TestCredentialsOnAServer(t *testing.T) {
 	defer file.Close()
 	reader := c2pa.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
 	report, err := reader.Verify(t.Context(), file)
-	if err != nil || report.State != origin.Unreadable || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "no server is asked") {
+	if err != nil || report.State != origin.Unreadable || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "is not contacted") {
 		t.Errorf("%+v, %v", report, err)
 	}
 	s.sign(engine.Spec{

@@ -14,30 +14,30 @@ import (
 
 // Probe checks one dependency of the service.
 type Probe struct {
-	// The name in the log.
+	// What is the dependency's name in the log.
 	What string
-	// Reason is the message to clients if the probe fails. It must not contain paths.
+	// Reason is the message for clients if the probe fails. It must not contain paths.
 	Reason string
-	// Look returns an error if the dependency does not work. It should honour its context; if it
-	// hangs, it has failed.
-	Look func(context.Context) error
+	// Check returns an error if the dependency does not work. It should honour its context. A probe
+	// that hangs counts as failed.
+	Check func(context.Context) error
 }
 
 const (
-	// every is how long a result is valid.
+	// every is the time for which a result is valid.
 	every = 5 * time.Second
 	// within is the time limit of the probes.
 	within = 5 * time.Second
-	// patience is how long a caller waits for a running probe.
-	patience = 3 * time.Second
+	// maxWait limits how long a caller waits for a running probe.
+	maxWait = 3 * time.Second
 )
 
-// Checker runs probes on demand. At most one round of them runs at a time.
+// Checker runs the probes on demand, and only once for concurrent callers.
 type Checker struct {
 	probes []Probe
 	logger *slog.Logger
-	// every, within and patience are the constants, except in tests.
-	every, within, patience time.Duration
+	// every, within and maxWait are the constants, except in tests.
+	every, within, maxWait time.Duration
 
 	mu sync.Mutex
 	// round is closed when the running probes have ended, or nil.
@@ -47,7 +47,7 @@ type Checker struct {
 }
 
 func New(logger *slog.Logger, probes ...Probe) *Checker {
-	return &Checker{probes: probes, logger: logger, every: every, within: within, patience: patience}
+	return &Checker{probes: probes, logger: logger, every: every, within: within, maxWait: maxWait}
 }
 
 // Check returns nil if all probes succeeded within the last few seconds.
@@ -61,12 +61,12 @@ func (c *Checker) Check(ctx context.Context) error {
 			return c.answer
 		}
 		c.round, c.begun = make(chan struct{}), time.Now()
-		go c.look(c.round)
+		go c.probe(c.round)
 	}
 	round, begun := c.round, c.begun
 	c.mu.Unlock()
 
-	timer := time.NewTimer(min(c.patience, max(0, c.within-time.Since(begun))))
+	timer := time.NewTimer(min(c.maxWait, max(0, c.within-time.Since(begun))))
 	defer timer.Stop()
 	select {
 	case <-round:
@@ -79,13 +79,13 @@ func (c *Checker) Check(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.round == nil || !c.ended.IsZero() && time.Since(begun) < c.within {
-		return c.answer // the previous result, until there is a new one
+		return c.answer // the previous result until a new one exists
 	}
-	return fault.New(fault.Unavailable, "The storage does not answer.")
+	return fault.New(fault.Unavailable, "The storage does not respond.")
 }
 
-// look runs the probes. It ends within its context, unless the system blocks one of them for longer.
-func (c *Checker) look(round chan struct{}) {
+// probe runs the probes. It returns within c.within, unless the system blocks a probe for longer.
+func (c *Checker) probe(round chan struct{}) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.within)
 	defer cancel()
 	var answer error
@@ -97,9 +97,9 @@ func (c *Checker) look(round chan struct{}) {
 	defer c.mu.Unlock()
 	if (answer == nil) != (c.answer == nil) {
 		if answer == nil {
-			c.logger.Info("the service is well again")
+			c.logger.Info("the service has recovered")
 		} else {
-			c.logger.Error("the service cannot do its work", "reason", reason, "error", cause)
+			c.logger.Error("the service is unavailable", "reason", reason, "error", cause)
 		}
 	}
 	c.answer, c.ended, c.round = answer, time.Now(), nil
@@ -114,19 +114,19 @@ func (c *Checker) first(ctx context.Context) (reason string, cause error) {
 		case err == nil:
 			continue
 		case fault.Is(err, fault.StorageFull):
-			return "There is no room left to write.", fmt.Errorf("%s: %w", probe.What, err)
+			return "The disk is full.", fmt.Errorf("%s: %w", probe.What, err)
 		}
 		return probe.Reason, fmt.Errorf("%s: %w", probe.What, err)
 	}
 	return "", nil
 }
 
-// run calls Look and treats a panic as a failure.
+// run calls Check and treats a panic as a failure.
 func (p Probe) run(ctx context.Context) (err error) {
 	defer func() {
 		if panicked := recover(); panicked != nil {
 			err = fmt.Errorf("panic: %v", panicked)
 		}
 	}()
-	return p.Look(ctx)
+	return p.Check(ctx)
 }

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-func TestCheck(t *testing.T) {
+func TestProbesAreCachedAndTimeOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var (
 			looks  atomic.Int64
@@ -42,27 +42,27 @@ func TestCheck(t *testing.T) {
 			check("well", "")
 		}
 		broken = errors.New("/secret/path: read-only file system")
-		check("the answer is kept", "")
+		check("the result is cached", "")
 		if n := looks.Load(); n != 1 {
-			t.Errorf("%d looks for a hundred checks", n)
+			t.Errorf("%d probes for a hundred checks, want 1", n)
 		}
 		time.Sleep(every)
 		check("broken", "Files cannot be written.")
 		if err := checker.Check(t.Context()); strings.Contains(err.(*fault.Error).Message, "secret") {
-			t.Errorf("strangers see %v", err)
+			t.Errorf("clients see %v", err)
 		}
 		broken = nil
 		time.Sleep(every)
-		check("mended", "")
+		check("repaired", "")
 
 		hangs = make(chan struct{})
 		time.Sleep(every)
-		check("it has just begun to hang", "")
-		check("it hangs", "does not answer")
-		check("it still hangs", "does not answer")
+		check("it has just started to hang", "")
+		check("it hangs", "does not respond")
+		check("it still hangs", "does not respond")
 		close(hangs)
 		synctest.Wait()
 		hangs = nil
-		check("it goes on", "")
+		check("it continues", "")
 	})
 }

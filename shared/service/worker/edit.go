@@ -62,7 +62,7 @@ func (l *lane) edit(
 	result.EnhancedPrompt = inputs.enhanced
 	result.Engine, result.Understood, result.Notice = told.Engine, told.Understood, told.Notice
 	if data := inputs.spec.Data; data != nil && data.Info.SoundLost {
-		result.Notice = strings.TrimSpace(result.Notice + " The result has no sound: no decoder knows the sound of the clip.")
+		result.Notice = strings.TrimSpace(result.Notice + " The result has no sound, because the sound of the clip cannot be decoded.")
 	}
 	return result, err
 }

@@ -47,7 +47,7 @@ func (e Estimating) Run(ctx context.Context) {
 		estimates, err := e.ask(ctx, estimator, asked)
 		if err != nil && !failing && ctx.Err() == nil {
 			// It may be starting; its last estimates stay.
-			e.Logger.Warn("cannot ask the engine how long edits take", "error", err)
+			e.Logger.Warn("cannot read the engine's estimates", "error", err)
 		}
 		failing = err != nil
 		fresh := !publishedAt.IsZero() && e.Now().Sub(publishedAt).Abs() < publishEvery
@@ -56,7 +56,7 @@ func (e Estimating) Run(ctx context.Context) {
 			if err == nil {
 				published, publishedAt = estimates, e.Now()
 			} else if ctx.Err() == nil {
-				e.Logger.Warn("cannot publish how long edits take", "error", err)
+				e.Logger.Warn("cannot publish the engine's estimates", "error", err)
 			}
 		}
 		if estimator == nil && !publishedAt.IsZero() {

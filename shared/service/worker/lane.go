@@ -103,7 +103,7 @@ func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 		}
 	}()
 	if err := l.engineHealth(lease.ctx); err != nil && lease.ctx.Err() == nil {
-		lease.logger.Warn("the engine takes no runs: the job is left to others", "error", err)
+		lease.logger.Warn("the engine accepts no runs; leaving the job to other workers", "error", err)
 		l.nack(lease, troublePause)
 		l.awaitEngine(ctx)
 		return false
@@ -152,7 +152,7 @@ func (l *lane) engineHealth(ctx context.Context) error {
 func (l *lane) awaitEngine(ctx context.Context) {
 	for clock.Wait(ctx, troublePause) {
 		if l.engineHealth(ctx) == nil {
-			l.worker.config.Logger.Info("the engine takes runs", "lane", l.name)
+			l.worker.config.Logger.Info("the engine accepts runs again", "lane", l.name)
 			return
 		}
 	}

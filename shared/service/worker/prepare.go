@@ -83,7 +83,7 @@ func (p *preparation) remove() {
 }
 
 func errModelGone() error {
-	return &engine.Error{Code: job.EngineError, Message: "The model is no longer offered."}
+	return &engine.Error{Code: job.EngineError, Message: "The model is no longer available."}
 }
 
 func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
@@ -93,7 +93,7 @@ func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 		return errModelGone()
 	}
 	if p.folder, err = os.MkdirTemp(w.config.Folder, p.job.ID+"-"); err != nil {
-		return fmt.Errorf("make a scratch folder: %w", err)
+		return fmt.Errorf("create a scratch folder: %w", err)
 	}
 	if err := p.makeSpec(ctx, w, m); err != nil {
 		return err
@@ -109,7 +109,7 @@ func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model) error {
 	scratch := filepath.Join(p.folder, "engine")
 	if err := os.Mkdir(scratch, 0o700); err != nil {
-		return fmt.Errorf("make a scratch folder: %w", err)
+		return fmt.Errorf("create a scratch folder: %w", err)
 	}
 	extension := ".mp4"
 	if m.Kind == catalog.Image {
@@ -153,7 +153,7 @@ func checkLength(j job.Job, length time.Duration) error {
 	if len(j.Holds) == 0 || j.Request.Length <= 0 || length <= j.Request.Length+lengthSlack {
 		return nil
 	}
-	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header says."}
+	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header states."}
 }
 
 // input fetches and probes one input file. It returns nil if the job lacks it.
@@ -171,7 +171,7 @@ func (p *preparation) input(
 	end(err)
 	if err != nil {
 		if fault.Is(err, fault.NotFound) {
-			return nil, &engine.Error{Code: job.EngineError, Message: "An input of the job is gone.", Err: err}
+			return nil, &engine.Error{Code: job.EngineError, Message: "An input file of the job no longer exists.", Err: err}
 		}
 		return nil, fmt.Errorf("fetch %s: %w", field, err)
 	}

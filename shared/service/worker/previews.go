@@ -76,7 +76,7 @@ func (p *previews) keep(ctx context.Context) {
 		latest := p.latest
 		p.mu.Unlock()
 		if err := engine.CheckPreview(latest); err != nil {
-			p.logger.Warn("the engine's previews are not shown", "error", err)
+			p.logger.Warn("the engine sent an invalid preview", "error", err)
 			return
 		}
 		p.stored = true

@@ -117,7 +117,7 @@ func TestPreviewsThatAreNone(t *testing.T) {
 		stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 			progress(engine.Progress{Fraction: 0.5, Preview: sent})
 			for line := range told.said {
-				if strings.Contains(line, "previews are not shown") {
+				if strings.Contains(line, "sent an invalid preview") {
 					break
 				}
 			}

@@ -19,7 +19,7 @@ type Queue interface {
 // LeaseLost returns the error for extending a lease that another worker now has. The cause, for the
 // log, may be nil.
 func LeaseLost(cause error) *fault.Error {
-	return fault.Wrap(cause, fault.Conflict, "The lease is another worker's.")
+	return fault.Wrap(cause, fault.Conflict, "Another worker has the lease.")
 }
 
 // Delivery is a received job. It is leased until it is settled by Complete, Fail, Nack or Drop, or

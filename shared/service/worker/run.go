@@ -142,7 +142,7 @@ func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {
-		lease.logger.Warn("run failed, to be repeated", "code", reason.Code, "error", err)
+		lease.logger.Warn("run failed; the job will be retried", "code", reason.Code, "error", err)
 		delay := time.Second << (2 * (j.Runs - 1)) // 1 s, then 4 s
 		l.requeue(lease, delay)
 		return Repeated, reason.Code
@@ -187,7 +187,7 @@ func (l *lane) nack(lease *lease, delay time.Duration) {
 func asFailure(err error) *engine.Error {
 	// The engine's files report a full disk as the system's error.
 	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		return &engine.Error{Code: job.EngineError, Message: "There is no room left to store the result.", Err: err}
+		return &engine.Error{Code: job.EngineError, Message: "The disk is full, so the result could not be stored.", Err: err}
 	}
 	return engine.AsError(err)
 }

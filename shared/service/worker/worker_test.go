@@ -357,7 +357,7 @@ func TestAClipThatIsLongerThanItsHeaderSays(t *testing.T) {
 			}
 			s.start(succeed)
 			if c.fails {
-				s.wantFailure(id, job.InvalidInput, "longer than its header says")
+				s.wantFailure(id, job.InvalidInput, "longer than its header states")
 			} else if j := s.awaitEnd(id); j.Status != job.Completed {
 				t.Errorf("it is %s: %+v", j.Status, j.Failure)
 			}
