@@ -106,14 +106,15 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 		set = append(set, HostileFile{name, path, mime, refused})
 	}
 	for i, reference := range references {
-		for _, to := range []struct{ name, target string }{{"an address", address}, {"a file", file}} {
-			text := fmt.Sprintf(reference.text, to.target)
-			add(reference.name+" with "+to.name, heads[i%len(heads)].mime, true, write(t, "plain", []byte(text)))
-		}
-		head := heads[i%len(heads)]
+		targets := []struct{ name, target string }{{"an address", address}, {"a file", file}}
+		to, head := targets[i%2], heads[i%len(heads)]
 		add(
-			reference.name+" disguised as "+head.mime, head.mime, true,
-			write(t, "disguised", []byte(head.head+fmt.Sprintf(reference.text, file))),
+			reference.name+" with "+to.name, head.mime, true, write(t, "plain", fmt.Appendf(nil, reference.text, to.target)),
+		)
+		to = targets[1-i%2]
+		add(
+			reference.name+" with "+to.name+" disguised as "+head.mime, head.mime, true,
+			write(t, "disguised", fmt.Appendf([]byte(head.head), reference.text, to.target)),
 		)
 	}
 	for _, head := range heads {
