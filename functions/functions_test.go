@@ -107,8 +107,8 @@ type world struct {
 	keys    *dynamo.Keys
 	// workers records whether a worker is warm.
 	workers *dynamo.Workers
-	// stamps are the records of the workers' fleet.
-	stamps *dynamo.FleetStamps
+	// fleet holds the state of the workers.
+	fleet  *dynamo.FleetStore
 	bucket *s3blob.Store
 	usage  *dynamo.Usage
 	// signers are the certificates that workers have signed by.
@@ -194,7 +194,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 		files: dynamo.NewFiles(client, tables["files"]), usage: usage,
 		budgets: budgets, signers: dynamo.NewSigners(client, tables["jobs"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
-		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
+		fleet:   dynamo.NewFleetStore(client, tables["jobs"]),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]).CountIn(usage).HoldIn(budgets), nobody{}, nil, time.Now),
 		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t),
 	}

@@ -220,15 +220,15 @@ func TestFleet(t *testing.T) {
 	start("wake", w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=worker")...), "running", 4)
 	service.set(t, 1)
 	start("scale", scale, "minute", 4)
-	stamp, err := w.stamps.Read(ctx)
-	if seen := stamp.Fleet; err != nil || seen.Wanted != 4 || seen.Most != 4 || time.Since(seen.SeenAt) > time.Hour {
+	state, err := w.fleet.Read(ctx)
+	if seen := state.Fleet; err != nil || seen.Wanted != 4 || seen.Most != 4 || time.Since(seen.SeenAt) > time.Hour {
 		t.Errorf("admission sees %+v, %v", seen, err)
 	}
 	if _, err := queues.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &video.URL}); err != nil {
 		t.Fatal(err)
 	}
 	start("scale", scale, "minute", 4)
-	if err := w.stamps.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
+	if err := w.fleet.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	// The wake-up of a moment ago keeps one.

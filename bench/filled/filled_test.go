@@ -20,7 +20,7 @@ func TestReportsAreWritten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if found, err := sqlite.Inspect(t.Context(), path, time.Minute); err != nil || !found.Whole {
+	if found, err := sqlite.Inspect(t.Context(), path, time.Minute); err != nil || !found.Complete {
 		t.Errorf("the database: %+v, %v", found, err)
 	}
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})

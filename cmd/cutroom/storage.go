@@ -136,7 +136,7 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 	case err != nil:
 		return false, err
 	case mark == integrity.Mark{}:
-		return found.Whole, nil // the first start with this version of the program
+		return found.Complete, nil // the first start with this version of the program
 	case found.Mark.Database == "":
 		return false, &refusal{database: database,
 			flaw: "is older than the stored files: it is a copy from before the last update of the program"}
@@ -146,7 +146,7 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 		return false, &refusal{database: database, flaw: fmt.Sprintf(
 			"is older than the stored files: it lacks the last %d changes", mark.Writes-found.Mark.Writes)}
 	}
-	return found.Whole, nil
+	return found.Complete, nil
 }
 
 // checkNotLost returns an error if the database is missing although blobs exist.

@@ -28,12 +28,12 @@ func scale() (func(context.Context, any) (any, error), error) {
 	}
 	logger := lambdahttp.NewLogger(os.Stdout)
 	return func(ctx context.Context, _ any) (any, error) {
-		look, err := workers.Look(ctx)
+		change, err := workers.Check(ctx)
 		if err == nil {
-			look, err = workers.Follow(ctx, look, clock.Wait)
+			change, err = workers.Follow(ctx, change, clock.Wait)
 		}
-		if look.To != look.From {
-			logger.InfoContext(ctx, "the number of workers was changed", "jobs", look.Jobs, "from", look.From, "to", look.To)
+		if change.To != change.From {
+			logger.InfoContext(ctx, "the number of workers was changed", "jobs", change.Jobs, "from", change.From, "to", change.To)
 		}
 		return nil, err
 	}, workers.Rules.Validate()

@@ -17,12 +17,12 @@ func main() { eventapp.Main(wake) }
 func wake(p *eventapp.Parts) func(context.Context, any) (any, error) {
 	workers := fleetapp.New(p.Environment, p.AWS)
 	return func(ctx context.Context, _ any) (any, error) {
-		look, err := workers.Wake(ctx)
+		change, err := workers.Wake(ctx)
 		if err == nil {
-			look, err = workers.Follow(ctx, look, clock.Wait)
+			change, err = workers.Follow(ctx, change, clock.Wait)
 		}
-		if look.Rose() {
-			p.Logger.InfoContext(ctx, "workers were woken", "jobs", look.Jobs, "from", look.From, "to", look.To)
+		if change.Rose() {
+			p.Logger.InfoContext(ctx, "workers were woken", "jobs", change.Jobs, "from", change.From, "to", change.To)
 		}
 		return nil, err
 	}

@@ -61,7 +61,7 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 		sending.Go(func() {
 			received, _ := strconv.Atoi(record.Attributes["ApproximateReceiveCount"])
 			if err := h.deliver(ctx, record.Body, received > 1); err != nil {
-				h.logger.ErrorContext(ctx, "deliver a webhook", "message", record.Message, "error", err)
+				h.logger.ErrorContext(ctx, "cannot deliver a webhook", "message", record.Message, "error", err)
 				mu.Lock()
 				defer mu.Unlock()
 				failed.Failures = append(failed.Failures, failure{record.Message})

@@ -405,7 +405,7 @@ func testBroken(t *testing.T, d deployment) {
 			trial{rewrite: replacing("^/v1/usage$", `"requests": ?\d+`, `"requests":99`)}},
 		{"a webhook is not tried again", "webhook", "answered 404 to 1 attempts, want 2", trial{receiver: -1,
 			rewrite: replacing("/deliveries$", `^.*$`,
-				`{"deliveries":[{"attempt":1,"status":404,"error":"The receiver answered with status 404.","next_attempt_at":null}]}`)}},
+				`{"deliveries":[{"attempt":1,"status":404,"error":"The receiver responded with status 404.","next_attempt_at":null}]}`)}},
 		{"a webhook does not arrive", "webhook", "410", trial{receiver: http.StatusGone}},
 		{"no session can be opened", "realtime", "open a session", trial{breaks: on("GET", "^/v1/stream$", answering(404, "{}"))}},
 		{"a message was given up on", "state", "video-dead-letters has 1",

@@ -57,7 +57,7 @@ func (w *World) newService() error {
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	s.fleet = &fleet.Fleet{
-		Stamps: dynamo.NewFleetStamps(client, "jobs"), Lengths: s.lengths, Service: w.containers, Now: now, Rules: w.rules,
+		Store: dynamo.NewFleetStore(client, "jobs"), Lengths: s.lengths, Service: w.containers, Now: now, Rules: w.rules,
 	}
 	w.service = s
 	s.tiers = credential.DefaultTiers()

@@ -128,7 +128,7 @@ func (w *World) workersFor(factor float64) int {
 // have.
 func (w *World) run() *Result {
 	jobs, length := float64(w.Jobs), day
-	w.look()
+	w.checkFleet()
 	w.arrivals(jobs*videos, w.video)
 	w.arrivals(jobs*(1-videos)/imageBurst, w.images)
 	w.arrivals(jobs*completionsEach, w.completion)
@@ -184,19 +184,19 @@ func (w *World) billed() (jobs int) {
 	return jobs
 }
 
-// look is the function that adjusts the fleet once a minute.
-func (w *World) look() {
+// checkFleet is the function that adjusts the fleet once a minute.
+func (w *World) checkFleet() {
 	if w.stopped {
 		return
 	}
-	look, _ := w.service.fleet.Look(context.Background()) // the next look repeats it
-	w.follow(look, fleet.MostRises)
-	w.clock.After(time.Minute, w.look)
+	change, _ := w.service.fleet.Check(context.Background()) // the next check repeats it
+	w.follow(change, fleet.MostRises)
+	w.clock.After(time.Minute, w.checkFleet)
 }
 
 // follow repeats a check that raised the number of workers, as fleet.Fleet's Follow does.
-func (w *World) follow(look fleet.Look, left int) {
-	if !look.Rose() || left == 0 {
+func (w *World) follow(change fleet.Change, left int) {
+	if !change.Rose() || left == 0 {
 		return
 	}
 	done := w.occupy()
@@ -205,14 +205,14 @@ func (w *World) follow(look fleet.Look, left int) {
 		if w.stopped {
 			return
 		}
-		look, _ := w.service.fleet.Rise(context.Background()) // the next look repeats it
-		w.follow(look, left-1)
+		change, _ := w.service.fleet.Rise(context.Background()) // the next check repeats it
+		w.follow(change, left-1)
 	})
 }
 
 // wake is the function that the start of an execution calls.
 func (w *World) wake() {
 	w.clock.After(wakeTime, w.occupy())
-	look, _ := w.service.fleet.Wake(context.Background()) // the look repeats it
-	w.follow(look, fleet.MostRises)
+	change, _ := w.service.fleet.Wake(context.Background()) // the change repeats it
+	w.follow(change, fleet.MostRises)
 }

@@ -74,7 +74,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 		return idempotency.Record{}, fmt.Errorf("dynamo: read an idempotency key: %w", err)
 	}
 	return idempotency.Record{
-		Fingerprint: found.Fingerprint, Resource: found.Resource, Settled: found.Settled, Answer: found.Answer,
+		Fingerprint: found.Fingerprint, Resource: found.Resource, Settled: found.Settled, Response: found.Answer,
 		ClaimedAt: time.UnixMilli(found.ClaimedAt).UTC(),
 	}, nil
 }

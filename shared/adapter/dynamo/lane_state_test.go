@@ -26,7 +26,7 @@ func TestAdmissionByTheFleet(t *testing.T) {
 		Store: jobs, Now: clock, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 8},
 	})
 	ctx := t.Context()
-	stamps, workers := dynamo.NewFleetStamps(client, count.table), dynamo.NewWorkers(client, count.table, clock)
+	fleetStore, workers := dynamo.NewFleetStore(client, count.table), dynamo.NewWorkers(client, count.table, clock)
 	admitted := func(what string, want bool) {
 		t.Helper()
 		err := service.CheckCapacity(ctx, job.VideoLane, "acme", 0, 0)
@@ -36,7 +36,7 @@ func TestAdmissionByTheFleet(t *testing.T) {
 	}
 	saw := func(f job.Fleet) {
 		t.Helper()
-		if err := stamps.Saw(ctx, time.Time{}, f); err != nil {
+		if err := fleetStore.Saw(ctx, time.Time{}, f); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(5 * time.Second)
@@ -45,7 +45,7 @@ func TestAdmissionByTheFleet(t *testing.T) {
 	saw(job.Fleet{SeenAt: now, Most: 8})
 	admitted("asleep", true)
 	stuck := job.Fleet{SeenAt: now, Wanted: 2, Most: 8, WantedSince: now.Add(-time.Hour), ShortSince: now.Add(-time.Hour)}
-	if err := stamps.Saw(ctx, time.Time{}, stuck); err != nil {
+	if err := fleetStore.Saw(ctx, time.Time{}, stuck); err != nil {
 		t.Fatal(err)
 	}
 	admitted("within seconds of the last look", true)

@@ -92,7 +92,7 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	}
 	values := item{
 		":none": &types.AttributeValueMemberL{}, ":attempt": &types.AttributeValueMemberL{Value: []types.AttributeValue{kept}},
-		":ttl": seconds(e.Begun.Add(recordAge)),
+		":ttl": seconds(e.FirstBy.Add(recordAge)),
 	}
 	condition := "attribute_not_exists(#attempts)"
 	if a.Number > 1 {

@@ -33,7 +33,7 @@ func TestCallsOfWebhooks(t *testing.T) {
 	store := dynamo.NewWebhooks(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))
 	asDocumented(t, proxy, "Webhooks", calls{
 		{"Record", func() error {
-			return store.Record(t.Context(), webhook.Event{ID: "job_1", Begun: time.Now()},
+			return store.Record(t.Context(), webhook.Event{ID: "job_1", FirstBy: time.Now()},
 				webhook.Attempt{Number: 1, At: time.Now(), Status: 204})
 		}},
 		{"Attempts", func() error {

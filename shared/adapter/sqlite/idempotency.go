@@ -58,7 +58,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 		}
 		var claimedAt int64
 		err := tx.QueryRowContext(ctx, claimOfKey, c.Account, c.Key).
-			Scan(&record.Fingerprint, &record.Resource, &record.Settled, &record.Answer, &claimedAt)
+			Scan(&record.Fingerprint, &record.Resource, &record.Settled, &record.Response, &claimedAt)
 		record.ClaimedAt = time.UnixMilli(claimedAt).UTC()
 		return err
 	})

@@ -52,7 +52,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
 		return found, nil // the rest was not checked
 	}
-	found.Whole = err == nil
+	found.Complete = err == nil
 	return found, damage("check the database", err)
 }
 

@@ -51,12 +51,12 @@ func TestInspect(t *testing.T) {
 		return sqlite.Inspect(t.Context(), path, time.Minute)
 	}
 	path, mark := keyed(t)
-	if found, err := inspect(path); err != nil || found.Mark != mark || !found.Whole {
+	if found, err := inspect(path); err != nil || found.Mark != mark || !found.Complete {
 		t.Errorf("a database in order: %+v, %v; its mark is %+v", found, err, mark)
 	}
 	t.Chdir(filepath.Dir(filepath.Dir(path)))
 	relative := filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
-	if found, err := inspect(relative); err != nil || found.Mark != mark || !found.Whole {
+	if found, err := inspect(relative); err != nil || found.Mark != mark || !found.Complete {
 		t.Errorf("a database by its relative path: %+v, %v; its mark is %+v", found, err, mark)
 	}
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
@@ -114,7 +114,7 @@ func TestInspect(t *testing.T) {
 // the log. A database whose newest pages are only in the log is not damaged.
 func TestInspectLength(t *testing.T) {
 	path, mark := keyed(t)
-	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Whole || found.Bytes == 0 {
+	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Complete || found.Bytes == 0 {
 		t.Errorf("pages in the log: %+v, %v; the mark is %+v", found, err, mark)
 	}
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})

@@ -60,7 +60,7 @@ func TestSnapshot(t *testing.T) {
 		if err := sqlite.Snapshot(ctx, path, into); err != nil {
 			t.Fatal(err)
 		}
-		if found, err := sqlite.Inspect(ctx, into, time.Minute); err != nil || !found.Whole {
+		if found, err := sqlite.Inspect(ctx, into, time.Minute); err != nil || !found.Complete {
 			t.Errorf("the copy is %+v, %v", found, err)
 		}
 		copied, err := sqlite.Open(ctx, into, sqlite.Options{Now: time.Now})

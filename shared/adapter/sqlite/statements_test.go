@@ -52,7 +52,7 @@ func TestStatementsThatAreKept(t *testing.T) {
 	if err != nil || len(page) != want {
 		t.Errorf("%d of %d files, %v", len(page), want, err)
 	}
-	if problems, err := sqlite.Inspect(t.Context(), path, time.Minute); err != nil || !problems.Whole {
+	if problems, err := sqlite.Inspect(t.Context(), path, time.Minute); err != nil || !problems.Complete {
 		t.Errorf("the database: %v, %v", problems, err)
 	}
 }

@@ -60,12 +60,12 @@ func New(c Config) *Sender {
 	}}
 }
 
-// Send posts a message with the headers of Standard Webhooks. Its errors are webhook.NoAnswer.
-func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Answer, err error) {
+// Send posts a message with the headers of Standard Webhooks. Its errors are webhook.NoResponse.
+func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Response, err error) {
 	defer contain.Error(&err) // a hostile answer may cause a panic
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
-		return webhook.Answer{}, webhook.NoAnswer("The URL is not valid.")
+		return webhook.Response{}, webhook.NoResponse("The URL is not valid.")
 	}
 	header := request.Header
 	header.Set("Content-Type", "application/json")
@@ -75,7 +75,7 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 	header.Set("Webhook-Signature", m.Signature)
 	response, err := s.client.Do(request)
 	if err != nil {
-		return webhook.Answer{}, explain(err)
+		return webhook.Response{}, explain(err)
 	}
 	defer response.Body.Close()
 	// A body after a protocol switch is a connection that no context ends.
@@ -83,7 +83,7 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		// The status counts even if the rest of the answer cannot be read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
 	}
-	return webhook.Answer{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
+	return webhook.Response{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
 }
 
 // retryAfter returns the value of the header Retry-After (RFC 9110, section 10.2.3), or 0
@@ -132,17 +132,17 @@ func explain(err error) error {
 	)
 	switch {
 	case errors.Is(err, errRefused):
-		return webhook.NoAnswer("The host's address is not one that messages may go to.")
+		return webhook.NoResponse("The host's address is not one that messages may go to.")
 	case errors.As(err, &timeout) && timeout.Timeout():
-		return webhook.NoAnswer("The receiver took too long.")
+		return webhook.NoResponse("The receiver took too long.")
 	case errors.As(err, &name):
-		return webhook.NoAnswer("The host's name was not found.")
+		return webhook.NoResponse("The host's name was not found.")
 	case errors.As(err, &certificate):
-		return webhook.NoAnswer("The receiver's certificate is not valid for its host.")
+		return webhook.NoResponse("The receiver's certificate is not valid for its host.")
 	case errors.As(err, &record), errors.As(err, &alert):
-		return webhook.NoAnswer("The receiver does not speak TLS as it should.")
+		return webhook.NoResponse("The receiver does not speak TLS as it should.")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return webhook.NoAnswer("The receiver refused the connection.")
+		return webhook.NoResponse("The receiver refused the connection.")
 	}
-	return webhook.NoAnswer("The connection broke before there was an answer.")
+	return webhook.NoResponse("The connection broke before there was an answer.")
 }

@@ -41,7 +41,7 @@ func here(t *testing.T, hosts ...string) webhook.Targets {
 var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: []byte(`{"type":"job.completed"}`),
 	Signature: "v1,abc="}
 
-func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Answer, error) {
+func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Response, error) {
 	t.Helper()
 	c.Now = func() time.Time { return time.Unix(1614265330, 0) }
 	ctx := patience.Context(t)
@@ -60,7 +60,7 @@ func TestTheMessage(t *testing.T) {
 	}))
 	defer server.Close()
 	answer, err := send(t, webhookhttp.Config{Targets: here(t)}, server.URL+"/hook?a=1")
-	if err != nil || answer != (webhook.Answer{Status: 204}) {
+	if err != nil || answer != (webhook.Response{Status: 204}) {
 		t.Fatalf("the answer is %+v, %v", answer, err)
 	}
 	if got.Method != http.MethodPost || got.URL.String() != "/hook?a=1" || string(body) != string(message.Body) ||
@@ -107,7 +107,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	for path, want := range map[string]webhook.Answer{
+	for path, want := range map[string]webhook.Response{
 		"/": {Status: 200}, "/redirect": {Status: 307}, "/metadata": {Status: 302}, "/gone": {Status: 410}, "/nonsense": {Status: 503},
 		"/busy": {Status: 429, RetryAfter: 2 * time.Minute}, "/until": {Status: 503, RetryAfter: 90 * time.Second}, "/past": {Status: 503},
 	} {
@@ -214,7 +214,7 @@ func TestReceiversThatMisbehave(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
 				answer, err := sender.Send(ctx, c.url, message)
-				var none webhook.NoAnswer
+				var none webhook.NoResponse
 				if answer.Status != c.status || (err != nil) != (c.says != "") || err != nil && !errors.As(err, &none) ||
 					string(none) != c.says {
 					return fmt.Errorf("%+v, %v", answer, err)

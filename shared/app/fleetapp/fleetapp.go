@@ -31,7 +31,7 @@ func New(env *setting.Environment, config aws.Config) *fleet.Fleet {
 		Lengths: sqsqueue.NewLengths(config, map[job.Lane]string{
 			job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
 		}),
-		Stamps:  dynamo.NewFleetStamps(dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE")),
+		Store:   dynamo.NewFleetStore(dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE")),
 		Service: ecs.NewService(config, env.Required("CUTROOM_CLUSTER"), env.Required("CUTROOM_WORKER_SERVICE")),
 		Now:     time.Now,
 	}

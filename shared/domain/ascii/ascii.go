@@ -1,10 +1,11 @@
-// Package ascii checks which characters a name or a secret has. Its checks need no compilation, so
-// they cost nothing at a program's start, unlike regular expressions.
+// Package ascii checks the characters of a name or a secret. Unlike regular expressions, its
+// checks need no compilation at startup.
 package ascii
 
 import "strings"
 
-// Only reports whether a text is not empty and has only A-Z, a-z, 0-9 and the ASCII characters of more.
+// Only reports whether text is not empty and contains only A-Z, a-z, 0-9 and the ASCII characters
+// of more.
 func Only(text, more string) bool {
 	for i := range len(text) {
 		if !IsAlphanumeric(text[i]) && strings.IndexByte(more, text[i]) < 0 {

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// Only says the same as a regular expression, of every byte in every place.
-func TestOnly(t *testing.T) {
+// Only matches a regular expression for every byte in every position.
+func TestOnlyMatchesRegularExpression(t *testing.T) {
 	form := regexp.MustCompile(`\A[0-9A-Za-z._-]+\z`)
 	texts := []string{"", "ä", "a\n", "abc.d_e-f", "a b"}
 	for b := range 256 {

@@ -1,8 +1,8 @@
-// Package audit is the log of changes by administrators to keys and budgets
+// Package audit is the log of changes to keys and budgets by administrators
 // (docs/contract/auth.md#the-audit-log). It imports neither HTTP nor a database.
 //
-// The store that makes a change writes its entry in the same transaction, so both exist or neither.
-// No program changes an entry, or deletes it before its time.
+// The store that makes a change writes its entry in the same transaction, so that both exist or
+// neither. No program changes an entry, or deletes it early.
 package audit
 
 import (
@@ -15,21 +15,21 @@ import (
 	"time"
 )
 
-// Kept is the least time for which entries are kept.
+// Kept is the minimum time for which entries are kept.
 const Kept = 400 * 24 * time.Hour
 
-// operator is the author of changes made on the service's command line.
+// operator is the author of changes made with the service's command line.
 const operator = "operator"
 
 type Origin struct {
 	// By is the id of an admin key, or "operator".
 	By string
 	At time.Time
-	// RequestID is the id of the call. It is empty for the operator.
+	// RequestID is the id of the call, or empty for the operator.
 	RequestID string
 }
 
-// Operator returns the origin of a change by the command line.
+// Operator returns the origin of a change made with the command line.
 func Operator(at time.Time) Origin { return Origin{By: operator, At: at} }
 
 func (o Origin) IsOperator() bool { return o.By == operator }
@@ -44,7 +44,7 @@ const (
 )
 
 type Entry struct {
-	// ID is unique within the account. Ids are in the order of their times.
+	// ID is unique within the account. Ids sort by time.
 	ID      string
 	Account string
 	Origin
@@ -52,11 +52,11 @@ type Entry struct {
 	// Subject names the changed object, such as the id of a key.
 	Subject string
 	// Before and After are the object as JSON, without secrets. Before is nil for a new object,
-	// After for a deleted one.
+	// After for a deleted object.
 	Before, After json.RawMessage
 }
 
-// New returns the entry of a change. before is nil for a new object, after for a deleted one.
+// New returns the entry of a change. before is nil for a new object, after for a deleted object.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}
@@ -73,7 +73,7 @@ func New(from Origin, account string, action Action, subject string, before, aft
 		}
 		*state.into = text
 	}
-	// A repetition of the same write has the same id.
+	// A retry of the same write has the same id.
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		account, from.By, from.RequestID, string(action), subject, string(e.Before), string(e.After),
 	}, "\x00")))
@@ -83,7 +83,7 @@ func New(from Origin, account string, action Action, subject string, before, aft
 
 const (
 	idPrefix = "aud_"
-	// idDigits is the length of the time in an id, in hex digits.
+	// idDigits is the number of hex digits of the time in an id.
 	idDigits = 12
 )
 
@@ -100,17 +100,17 @@ func IsID(text string) bool {
 }
 
 type Query struct {
-	// From and To limit the times of entries, To excluded. Zero means no limit.
+	// From and To limit the times of entries, excluding To. Zero means no limit.
 	From, To time.Time
-	// Before limits the result to entries older than the one with this id. If it is empty, the
-	// newest come first.
+	// Before limits the result to entries older than the entry with this id. If it is empty, the
+	// result starts with the newest entry.
 	Before string
 	Limit  int
 }
 
-// Range returns the ids that the query selects, from low to high, high excluded.
+// Range returns the range of ids that the query selects, excluding high.
 func (q Query) Range() (low, high string) {
-	// Every id sorts between these.
+	// Every id sorts between these limits.
 	low, high = idPrefix, idPrefix+"g"
 	if !q.From.IsZero() {
 		low = firstID(q.From)

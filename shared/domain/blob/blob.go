@@ -1,6 +1,6 @@
-// Package blob defines the byte store of the service: put a stream, open a range, head, copy,
-// delete. Adapters (a folder, an object store) implement [Store] and run the conformance suite in
-// blobtest, which specifies its behaviour.
+// Package blob defines the byte store of the service, which can put a stream, open a range, and
+// head, copy and delete blobs. Adapters (a folder, an object store) implement [Store] and run the
+// conformance suite in blobtest, which specifies its behaviour.
 //
 // A name is a path of segments of letters, digits, '.', '_' and '-', joined by slashes, for example
 // "jobs/job_01H…/data". No segment begins with a dot.
@@ -20,7 +20,7 @@ import (
 type Info struct {
 	// Size is in bytes.
 	Size int64
-	// StoredAt is when the blob became visible.
+	// StoredAt is the time when the blob became visible.
 	StoredAt time.Time
 }
 
@@ -30,22 +30,22 @@ func NotFound(cause error) *fault.Error {
 
 // Store keeps blobs by name. All methods are safe for concurrent use.
 type Store interface {
-	// Put stores the stream r under the name and returns the number of bytes. The blob becomes
-	// visible at once and whole when Put returns nil, and then survives a crash. If r fails, or the
+	// Put stores the stream r under the name and returns its number of bytes. The blob becomes
+	// completely visible when Put returns nil, and then survives a crash. If r fails, or the
 	// context ends, Put leaves nothing. It replaces an existing blob.
 	//
 	// Errors: the error of r unchanged; fault.StorageFull.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 
-	// Open returns a reader of length bytes from offset; a negative length reads to
-	// the end. A range that exceeds the blob is cut at its end.
+	// Open returns a reader of length bytes from offset, or of the rest if length is negative. A
+	// range that exceeds the blob ends at the end of the blob.
 	//
-	// Errors: fault.NotFound if there is no such blob.
+	// Errors: fault.NotFound if the blob does not exist.
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 
 	// Head describes a blob.
 	//
-	// Errors: fault.NotFound if there is no such blob.
+	// Errors: fault.NotFound if the blob does not exist.
 	Head(ctx context.Context, name string) (Info, error)
 
 	// Copy makes an independent copy.
@@ -53,45 +53,45 @@ type Store interface {
 	// Errors: fault.NotFound if from does not exist; fault.StorageFull.
 	Copy(ctx context.Context, from, to string) error
 
-	// Delete deletes a blob. It succeeds if the blob does not exist.
+	// Delete deletes a blob. It succeeds even if the blob does not exist.
 	Delete(ctx context.Context, name string) error
 }
 
 // Entry is a blob, or a common prefix of blobs.
 type Entry struct {
-	// Name is the whole name, for example "jobs/job_01H…".
+	// Name is the complete name, for example "jobs/job_01H…".
 	Name string
 	// Prefix is true for a prefix. The name of a prefix has no trailing slash.
 	Prefix bool
-	// Info describes a blob. For a prefix, the size is 0 and the time is when a name directly below
-	// it was last added or removed.
+	// Info describes a blob. For a prefix, the size is 0, and the time is when a name directly
+	// below it was last added or removed.
 	Info
 }
 
 // Linker is implemented by stores on this machine's file system. A link costs no space.
 type Linker interface {
-	// Link makes path a read-only link to the blob. It may fail if the file system
-	// does not support it; the caller then copies.
+	// Link makes path a read-only link to the blob. It may fail if the file system does not
+	// support links. The caller then copies the blob.
 	//
-	// Errors: fault.NotFound if there is no such blob.
+	// Errors: fault.NotFound if the blob does not exist.
 	Link(ctx context.Context, name, path string) error
 }
 
-// CheckName returns an error unless the name has the form given in the package
-// comment. Adapters call it first, so that no name can escape the store.
+// CheckName returns an error unless the name has the form given in the package comment. Adapters
+// call it first, so that no name can escape the store.
 func CheckName(name string) error {
 	wellFormed := len(name) <= 512
 	for segment := range strings.SplitSeq(name, "/") {
 		wellFormed = wellFormed && ascii.Only(segment, "._-") && segment[0] != '.'
 	}
 	if !wellFormed {
-		return fmt.Errorf("blob: malformed name %q", name)
+		return fmt.Errorf("blob: invalid name %q", name)
 	}
 	return nil
 }
 
-// Fetch makes a blob available as a local file, by a link if possible, otherwise by a copy. The
-// file must not be written to.
+// Fetch makes a blob available as a local file, with a link if possible, and otherwise with a
+// copy. The caller must not write to the file.
 //
 // Errors: fault.NotFound; errors of the file system.
 func Fetch(ctx context.Context, s Store, name, path string) error {
@@ -116,8 +116,8 @@ func Fetch(ctx context.Context, s Store, name, path string) error {
 	return f.Close()
 }
 
-// ReaderAt provides random access to a blob, for media headers that are not at the
-// start. Each read is a ranged request, so callers should read in few, large steps.
+// ReaderAt provides random access to a blob, for media headers that are not at the start. Each
+// read is a ranged request, so callers should make few and large reads.
 type ReaderAt struct {
 	// Context applies to every read.
 	Context context.Context

@@ -16,8 +16,9 @@ type Shelf interface {
 }
 
 // SetAsideUnknown sets aside the entries directly below a prefix that have no record, mostly from
-// uploads that a crash cut off, and returns the number of blobs. Call it at the start: an upload
-// that is stored but not yet recorded would be unknown too, unless the shelf skips new blobs.
+// uploads that a crash interrupted, and returns the number of blobs. Call it at startup: later,
+// an upload that is stored but not yet recorded would also be unknown, unless the shelf skips new
+// blobs.
 func SetAsideUnknown(ctx context.Context, shelf Shelf, prefix string, now func() time.Time,
 	known func(ctx context.Context, name string) (bool, error)) (blobs int, err error) {
 	for entry, err := range shelf.Children(ctx, prefix) {

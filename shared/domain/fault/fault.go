@@ -1,7 +1,7 @@
-// Package fault defines the one kind of error that crosses package boundaries.
+// Package fault defines the only kind of error that crosses package boundaries.
 //
-// A fault carries a code for programs and a message for the person who sent the request. Every
-// other error is internal: it is logged, and the person only learns that something went wrong.
+// A fault has a code for programs and a message for the person who sent the request. Every other
+// error is internal: it is logged, and the person only gets a general message.
 package fault
 
 import (
@@ -22,31 +22,31 @@ const (
 	Unauthorized Code = "unauthorized"
 	// Forbidden means that the credential is valid but not sufficient.
 	Forbidden Code = "forbidden"
-	// NotFound means that the thing does not exist for this account.
+	// NotFound means that the resource does not exist for this account.
 	NotFound Code = "not_found"
-	// Conflict means that the state of the thing does not allow the operation.
+	// Conflict means that the state of the resource does not allow the operation.
 	Conflict Code = "conflict"
 	// TooLarge means that a transport limit was exceeded.
 	TooLarge Code = "too_large"
-	// Limited means that the account is over a limit of its tier, or that the service has more work than it
-	// can finish in time. RetryAfter says when to retry.
+	// Limited means that the account has exceeded a limit of its tier, or that the service has
+	// more work than it can finish in time. RetryAfter is the time until a retry may succeed.
 	Limited Code = "limited"
-	// Exhausted means that a budget has too little left. RetryAfter says when its next window starts.
+	// Exhausted means that a budget has too little left. RetryAfter is the time until its next window starts.
 	Exhausted   Code = "exhausted"
 	StorageFull Code = "storage_full"
-	// Unavailable means that a part of the service cannot be reached now.
+	// Unavailable means that a part of the service is unreachable.
 	Unavailable  Code = "unavailable"
 	EngineFailed Code = "engine_failed"
-	// Timeout means that the work was not finished in time.
+	// Timeout means that the work did not finish in time.
 	Timeout Code = "timeout"
 )
 
-// Error is a fault. Its message is shown to the caller, so it must not contain a
-// path, a key or the text of an internal error.
+// Error is a fault. The caller sees its message, so it must not contain a path, a key or the text
+// of an internal error.
 type Error struct {
 	Code    Code
 	Message string
-	// RetryAfter is how long to wait before retrying; zero means unspecified.
+	// RetryAfter is the time to wait before a retry. Zero means unspecified.
 	RetryAfter time.Duration
 	// Err is the cause, for the log only.
 	Err error
@@ -71,7 +71,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first fault in err's chain, Internal without a fault, and "" for nil.
+// CodeOf returns the code of the first fault in err's chain, Internal if there is none, and "" for nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""

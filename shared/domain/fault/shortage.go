@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// shortages are the system's errors for exhausted resources.
+// shortages lists the system errors for exhausted resources.
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EROFS}
 
-// IsShortage reports whether err is a shortage of the machine: file descriptors, memory, processes
+// IsShortage reports whether err means that the machine lacks file descriptors, memory, processes
 // or disk space. The request is not at fault and may succeed later.
 func IsShortage(err error) bool {
 	var errno syscall.Errno

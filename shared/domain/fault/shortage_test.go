@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-func TestShortage(t *testing.T) {
+func TestShortageIsRecognized(t *testing.T) {
 	for _, test := range []struct {
 		err  error
 		want bool
@@ -23,7 +23,7 @@ func TestShortage(t *testing.T) {
 		{nil, false},
 	} {
 		if got := fault.IsShortage(test.err); got != test.want {
-			t.Errorf("of %v it is %v", test.err, got)
+			t.Errorf("IsShortage(%v) is %v", test.err, got)
 		}
 	}
 }

@@ -14,54 +14,54 @@ var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 var rules = fleet.Rules{Min: 0, Max: 4, Backlog: 2, Idle: 10 * time.Minute}
 
-func TestDecide(t *testing.T) {
+func TestDecideCountsWorkers(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return start.Add(-d) }
 	for name, c := range map[string]struct {
 		rules         fleet.Rules
 		jobs, desired int
-		stamp         fleet.Stamp
+		state         fleet.State
 		count         int
 		excess        time.Time
 	}{
-		"nothing to do and nobody there":          {rules: rules},
-		"the first job":                           {rules: rules, jobs: 1, count: 1},
-		"a backlog":                               {rules: rules, jobs: 5, desired: 1, count: 3},
-		"a backlog beyond the bound":              {rules: rules, jobs: 500, desired: 1, count: 4},
-		"a length below zero":                     {rules: rules, jobs: -3},
-		"woken, and the job not to be seen yet":   {rules: rules, desired: 1, stamp: fleet.Stamp{WokenAt: ago(time.Minute)}, count: 1, excess: start},
-		"woken, and the update failed":            {rules: rules, stamp: fleet.Stamp{WokenAt: ago(time.Minute)}, count: 1},
-		"woken by a clock ahead of this one":      {rules: rules, stamp: fleet.Stamp{WokenAt: ago(-time.Second)}, count: 1},
-		"the first look without work":             {rules: rules, desired: 2, count: 2, excess: start},
-		"a later look without work":               {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(9 * time.Minute)}, count: 2, excess: ago(9 * time.Minute)},
-		"idle for long enough":                    {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(10 * time.Minute)}},
-		"idle for long, woken a moment ago":       {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(time.Hour), WokenAt: ago(time.Second)}, count: 1, excess: ago(time.Hour)},
-		"fewer jobs for long enough":              {rules: rules, jobs: 3, desired: 4, stamp: fleet.Stamp{ExcessSince: ago(10 * time.Minute)}, count: 2},
-		"work again":                              {rules: rules, jobs: 4, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(9 * time.Minute)}, count: 2},
-		"an excess since a time that is to come":  {rules: rules, desired: 2, stamp: fleet.Stamp{ExcessSince: ago(-time.Hour)}, count: 2, excess: start},
-		"a least number":                          {rules: fleet.Rules{Min: 2, Max: 4, Backlog: 2, Idle: 10 * time.Minute}, count: 2},
-		"a bound that was lowered":                {rules: rules, jobs: 500, desired: 9, count: 4},
-		"a bound that was lowered, nothing to do": {rules: rules, desired: 9, count: 4, excess: start},
+		"no jobs and no workers":                {rules: rules},
+		"the first job":                         {rules: rules, jobs: 1, count: 1},
+		"a backlog":                             {rules: rules, jobs: 5, desired: 1, count: 3},
+		"a backlog beyond the maximum":          {rules: rules, jobs: 500, desired: 1, count: 4},
+		"a negative length":                     {rules: rules, jobs: -3},
+		"woken, and the job is not visible yet": {rules: rules, desired: 1, state: fleet.State{WokenAt: ago(time.Minute)}, count: 1, excess: start},
+		"woken, and the update failed":          {rules: rules, state: fleet.State{WokenAt: ago(time.Minute)}, count: 1},
+		"woken by a clock ahead of this one":    {rules: rules, state: fleet.State{WokenAt: ago(-time.Second)}, count: 1},
+		"the first change without work":         {rules: rules, desired: 2, count: 2, excess: start},
+		"a later change without work":           {rules: rules, desired: 2, state: fleet.State{ExcessSince: ago(9 * time.Minute)}, count: 2, excess: ago(9 * time.Minute)},
+		"idle for long enough":                  {rules: rules, desired: 2, state: fleet.State{ExcessSince: ago(10 * time.Minute)}},
+		"idle for long, woken a moment ago":     {rules: rules, desired: 2, state: fleet.State{ExcessSince: ago(time.Hour), WokenAt: ago(time.Second)}, count: 1, excess: ago(time.Hour)},
+		"fewer jobs for long enough":            {rules: rules, jobs: 3, desired: 4, state: fleet.State{ExcessSince: ago(10 * time.Minute)}, count: 2},
+		"work again":                            {rules: rules, jobs: 4, desired: 2, state: fleet.State{ExcessSince: ago(9 * time.Minute)}, count: 2},
+		"an excess since a time in the future":  {rules: rules, desired: 2, state: fleet.State{ExcessSince: ago(-time.Hour)}, count: 2, excess: start},
+		"a minimum number":                      {rules: fleet.Rules{Min: 2, Max: 4, Backlog: 2, Idle: 10 * time.Minute}, count: 2},
+		"a lowered maximum":                     {rules: rules, jobs: 500, desired: 9, count: 4},
+		"a lowered maximum without jobs":        {rules: rules, desired: 9, count: 4, excess: start},
 	} {
 		t.Run(name, func(t *testing.T) {
-			count, excess := c.rules.Decide(start, c.jobs, c.desired, c.stamp)
+			count, excess := c.rules.Decide(start, c.jobs, c.desired, c.state)
 			if count != c.count || !excess.Equal(c.excess) {
-				t.Errorf("%d workers, too many since %v; want %d, %v", count, excess, c.count, c.excess)
+				t.Errorf("got %d workers, too many since %v; want %d, %v", count, excess, c.count, c.excess)
 			}
 		})
 	}
 }
 
-func TestRulesAreValid(t *testing.T) {
+func TestInvalidRulesAreRejected(t *testing.T) {
 	for name, r := range map[string]fleet.Rules{
-		"no worker at all":        {Backlog: 1, Idle: time.Hour},
-		"more least than most":    {Min: 3, Max: 2, Backlog: 1, Idle: time.Hour},
-		"below zero":              {Min: -1, Max: 2, Backlog: 1, Idle: time.Hour},
-		"no backlog":              {Max: 2, Idle: time.Hour},
-		"shorter than queues lag": {Max: 2, Backlog: 1, Idle: time.Minute},
+		"no worker at all":            {Backlog: 1, Idle: time.Hour},
+		"a minimum above the maximum": {Min: 3, Max: 2, Backlog: 1, Idle: time.Hour},
+		"below zero":                  {Min: -1, Max: 2, Backlog: 1, Idle: time.Hour},
+		"no backlog":                  {Max: 2, Idle: time.Hour},
+		"shorter than queues lag":     {Max: 2, Backlog: 1, Idle: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if r.Validate() == nil {
-				t.Error("is taken")
+				t.Error("the rules were accepted")
 			}
 		})
 	}
@@ -70,10 +70,9 @@ func TestRulesAreValid(t *testing.T) {
 	}
 }
 
-// parts are a stamp, a queue and a service that can fail, and do something in
-// between.
+// parts implements the store, the queues and the service. Each call can fail or run a hook.
 type parts struct {
-	stamp   fleet.Stamp
+	state   fleet.State
 	jobs    int
 	desired int
 	running int
@@ -92,13 +91,13 @@ func (p *parts) fail(what string) error {
 	return nil
 }
 
-func (p *parts) Read(context.Context) (fleet.Stamp, error) { return p.stamp, p.fail("read") }
+func (p *parts) Read(context.Context) (fleet.State, error) { return p.state, p.fail("read") }
 
 func (p *parts) Wake(_ context.Context, at time.Time) error {
 	if err := p.fail("wake"); err != nil {
 		return err
 	}
-	p.stamp.WokenAt = at
+	p.state.WokenAt = at
 	return nil
 }
 
@@ -106,7 +105,7 @@ func (p *parts) Saw(_ context.Context, since time.Time, seen job.Fleet) error {
 	if err := p.fail("excess"); err != nil {
 		return err
 	}
-	p.stamp.ExcessSince, p.stamp.Fleet = since, seen
+	p.state.ExcessSince, p.state.Fleet = since, seen
 	p.saw++
 	return nil
 }
@@ -134,17 +133,17 @@ func (p *parts) SetDesired(_ context.Context, n int) error {
 }
 
 func newFleet(p *parts, now *time.Time) *fleet.Fleet {
-	return &fleet.Fleet{Rules: rules, Stamps: p, Lengths: p, Service: p, Now: func() time.Time { return *now }}
+	return &fleet.Fleet{Rules: rules, Store: p, Lengths: p, Service: p, Now: func() time.Time { return *now }}
 }
 
-// A worker is stopped only by a check that has read everything.
-func TestALookThatFailsChangesNothing(t *testing.T) {
+// A worker is stopped only by a check that could read everything.
+func TestFailedCheckChangesNothing(t *testing.T) {
 	for _, fails := range []string{"read", "video", "image", "desired", "excess", "set"} {
 		t.Run(fails, func(t *testing.T) {
 			now := start
-			p := &parts{desired: 2, stamp: fleet.Stamp{ExcessSince: start.Add(-time.Hour)}, fails: fails}
-			if _, err := newFleet(p, &now).Look(t.Context()); !errors.Is(err, errPart) {
-				t.Errorf("returned %v", err)
+			p := &parts{desired: 2, state: fleet.State{ExcessSince: start.Add(-time.Hour)}, fails: fails}
+			if _, err := newFleet(p, &now).Check(t.Context()); !errors.Is(err, errPart) {
+				t.Errorf("Check returned %v, want the error", err)
 			}
 			if p.desired != 2 {
 				t.Errorf("%d workers", p.desired)
@@ -154,27 +153,27 @@ func TestALookThatFailsChangesNothing(t *testing.T) {
 }
 
 // A wake between a check and its stop is not lost.
-func TestAWakeDuringAStop(t *testing.T) {
+func TestWakeDuringStopKeepsWorker(t *testing.T) {
 	now := start
-	p := &parts{desired: 1, stamp: fleet.Stamp{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
+	p := &parts{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
 	f := newFleet(p, &now)
 	p.stopping = func() {
 		p.stopping = nil
 		if woken, err := f.Wake(t.Context()); woken.Rose() || err != nil {
-			t.Errorf("woken: %v, %v; the worker was still there", woken, err)
+			t.Errorf("woken: %v, %v, want no change because the worker still runs", woken, err)
 		}
 	}
-	look, err := f.Look(t.Context())
-	if err != nil || look.To != 1 || p.desired != 1 {
-		t.Errorf("%+v, %v; %d workers", look, err, p.desired)
+	change, err := f.Check(t.Context())
+	if err != nil || change.To != 1 || p.desired != 1 {
+		t.Errorf("%+v, %v; %d workers", change, err, p.desired)
 	}
 }
 
-// The process that looks can die between the stop and the second reading: the next
-// look starts the worker again.
-func TestAWakeDuringAStopThatDies(t *testing.T) {
+// The process of a check can die between the stop and the second read. The next check starts the
+// worker again.
+func TestNextCheckRepairsInterruptedStop(t *testing.T) {
 	now := start
-	p := &parts{desired: 1, stamp: fleet.Stamp{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
+	p := &parts{desired: 1, state: fleet.State{WokenAt: start.Add(-time.Hour), ExcessSince: start.Add(-time.Hour)}}
 	f := newFleet(p, &now)
 	p.stopping = func() {
 		p.stopping = nil
@@ -183,31 +182,31 @@ func TestAWakeDuringAStopThatDies(t *testing.T) {
 		}
 		p.fails = "read"
 	}
-	if _, err := f.Look(t.Context()); err == nil || p.desired != 0 {
+	if _, err := f.Check(t.Context()); err == nil || p.desired != 0 {
 		t.Fatalf("%v; %d workers", err, p.desired)
 	}
 	p.fails, now = "", now.Add(time.Minute)
-	if look, err := f.Look(t.Context()); err != nil || look.To != 1 || p.desired != 1 {
-		t.Errorf("%+v, %v; %d workers", look, err, p.desired)
+	if change, err := f.Check(t.Context()); err != nil || change.To != 1 || p.desired != 1 {
+		t.Errorf("%+v, %v; %d workers", change, err, p.desired)
 	}
 }
 
-func TestWake(t *testing.T) {
-	t.Run("from none", func(t *testing.T) {
+func TestWakeRaisesNumber(t *testing.T) {
+	t.Run("from zero workers", func(t *testing.T) {
 		now, p := start, &parts{}
 		woken, err := newFleet(p, &now).Wake(t.Context())
-		if !woken.Rose() || err != nil || p.desired != 1 || !p.stamp.WokenAt.Equal(start) {
+		if !woken.Rose() || err != nil || p.desired != 1 || !p.state.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
-	t.Run("with workers there", func(t *testing.T) {
+	t.Run("with running workers", func(t *testing.T) {
 		now, p := start, &parts{desired: 3}
 		woken, err := newFleet(p, &now).Wake(t.Context())
-		if woken.Rose() || err != nil || p.desired != 3 || !p.stamp.WokenAt.Equal(start) {
+		if woken.Rose() || err != nil || p.desired != 3 || !p.state.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
-	t.Run("as many as the queues tell of", func(t *testing.T) {
+	t.Run("as many as the queues need", func(t *testing.T) {
 		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // at most four, and none is stopped
 			now, p := start, &parts{jobs: 9, desired: desired}
 			woken, err := newFleet(p, &now).Wake(t.Context())
@@ -216,20 +215,20 @@ func TestWake(t *testing.T) {
 			}
 		}
 	})
-	t.Run("the queues do not answer", func(t *testing.T) {
+	t.Run("the queues cannot be read", func(t *testing.T) {
 		now, p := start, &parts{fails: "video"}
 		if _, err := newFleet(p, &now).Wake(t.Context()); !errors.Is(err, errPart) || p.desired != 1 {
-			t.Errorf("%v; %d workers, want one all the same", err, p.desired)
+			t.Errorf("got %v and %d workers, want one worker", err, p.desired)
 		}
 	})
 	t.Run("again within a minute", func(t *testing.T) {
-		now, p := start, &parts{stamp: fleet.Stamp{WokenAt: start.Add(-59 * time.Second)}}
+		now, p := start, &parts{state: fleet.State{WokenAt: start.Add(-59 * time.Second)}}
 		woken, err := newFleet(p, &now).Wake(t.Context())
-		if !woken.Rose() || err != nil || p.desired != 1 || p.stamp.WokenAt.Equal(start) {
+		if !woken.Rose() || err != nil || p.desired != 1 || p.state.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
-	t.Run("asks nobody for half a minute", func(t *testing.T) {
+	t.Run("makes no call for half a minute", func(t *testing.T) {
 		now, p := start, &parts{}
 		f := newFleet(p, &now)
 		for _, wait := range []time.Duration{0, 29 * time.Second} {
@@ -247,7 +246,7 @@ func TestWake(t *testing.T) {
 		t.Run(fails+" fails", func(t *testing.T) {
 			now, p := start, &parts{fails: fails}
 			if _, err := newFleet(p, &now).Wake(t.Context()); !errors.Is(err, errPart) {
-				t.Errorf("returned %v", err)
+				t.Errorf("Wake returned %v, want the error", err)
 			}
 		})
 	}

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// cloud simulates, second by second, a fleet's environment with the delays that AWS documents: the
-// length of a queue is up to a minute old, a schedule starts up to a minute late, a container takes
-// minutes to start, and events can be lost.
+// cloud simulates a fleet's environment second by second, with the delays that AWS documents: the
+// length of a queue is up to a minute old, a schedule starts up to a minute late, a container
+// takes minutes to start, and events can be lost.
 type cloud struct {
 	*parts
 	t      *testing.T
@@ -21,22 +21,22 @@ type cloud struct {
 	now    time.Time
 	fleet  *fleet.Fleet
 
-	// startTime is how long a worker takes from being asked for to taking jobs.
+	// startTime is the time from requesting a worker until it takes jobs.
 	startTime time.Duration
-	// nextLook is the time of the next scheduled check; lookLost means that it is lost.
-	nextLook time.Time
-	// rises are the rises after the number was raised.
+	// nextCheck is the time of the next scheduled check; checkLost means that it is lost.
+	nextCheck time.Time
+	// rises holds the pending checks after the number was raised.
 	rises []simRise
 
 	workers []*simWorker
 	waiting map[job.Lane][]*simJob
-	// lengths are the queues' lengths in the last minute, the latest one last.
+	// lengths holds the queues' lengths in the last minute, oldest first.
 	lengths map[job.Lane][]int
 	jobs    []*simJob
 	changes int
 }
 
-// simRise is a check that a run of a function makes after it has raised the number.
+// simRise is a check that a function makes after it has raised the number.
 type simRise struct {
 	at   time.Time
 	left int
@@ -66,16 +66,16 @@ func (w *simWorker) isBusy(now time.Time) bool {
 func newCloud(t *testing.T, r fleet.Rules, startTime time.Duration, seed uint64) *cloud {
 	c := &cloud{
 		parts: &parts{}, t: t, random: rand.New(rand.NewPCG(seed, 1)), now: start, startTime: startTime,
-		waiting: map[job.Lane][]*simJob{}, lengths: map[job.Lane][]int{}, nextLook: start.Add(time.Minute),
+		waiting: map[job.Lane][]*simJob{}, lengths: map[job.Lane][]int{}, nextCheck: start.Add(time.Minute),
 	}
-	c.fleet = &fleet.Fleet{Rules: r, Stamps: c, Lengths: c, Service: c, Now: func() time.Time { return c.now }}
+	c.fleet = &fleet.Fleet{Rules: r, Store: c, Lengths: c, Service: c, Now: func() time.Time { return c.now }}
 	if err := r.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	return c
 }
 
-// Length is as old as SQS may let it be.
+// Length returns a length as old as SQS allows.
 func (c *cloud) Length(_ context.Context, lane job.Lane) (int, error) {
 	past := c.lengths[lane]
 	if len(past) == 0 {
@@ -109,21 +109,21 @@ func (c *cloud) rise() {
 			c.rises = append(c.rises, r)
 			continue
 		}
-		look, err := c.fleet.Rise(c.t.Context())
+		change, err := c.fleet.Rise(c.t.Context())
 		if err != nil {
 			c.t.Fatal(err)
 		}
-		c.followed(look, r.left)
+		c.followed(change, r.left)
 	}
 }
 
-func (c *cloud) followed(look fleet.Look, left int) {
-	if look.Rose() && left > 0 {
+func (c *cloud) followed(change fleet.Change, left int) {
+	if change.Rose() && left > 0 {
 		c.rises = append(c.rises, simRise{c.now.Add(fleet.RiseEvery), left - 1})
 	}
 }
 
-// follow does as ECS does: it starts workers, and stops some that are not busy.
+// follow acts like ECS: it starts workers, and stops workers that are not busy.
 func (c *cloud) follow() {
 	for len(c.workers) < c.desired {
 		c.workers = append(c.workers, &simWorker{ready: c.now.Add(c.startTime), busy: map[job.Lane]time.Time{}})
@@ -161,13 +161,13 @@ func (c *cloud) work() {
 // pass lets time pass.
 func (c *cloud) pass(d time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(time.Second) {
-		if !c.now.Before(c.nextLook) {
-			look, err := c.fleet.Look(c.t.Context())
+		if !c.now.Before(c.nextCheck) {
+			change, err := c.fleet.Check(c.t.Context())
 			if err != nil {
 				c.t.Fatal(err)
 			}
-			c.followed(look, fleet.MostRises)
-			c.nextLook = c.now.Truncate(time.Minute).Add(time.Minute + time.Duration(c.random.IntN(60))*time.Second)
+			c.followed(change, fleet.MostRises)
+			c.nextCheck = c.now.Truncate(time.Minute).Add(time.Minute + time.Duration(c.random.IntN(60))*time.Second)
 		}
 		c.rise()
 		c.follow()
@@ -178,7 +178,7 @@ func (c *cloud) pass(d time.Duration) {
 	}
 }
 
-// accept accepts a job; wakes is how many of its wakes arrive.
+// accept accepts a job. wakes is the number of its wakes that arrive.
 func (c *cloud) accept(lane job.Lane, takes time.Duration, wakes int) *simJob {
 	j := &simJob{lane: lane, accepted: c.now, takes: takes}
 	c.jobs, c.waiting[lane] = append(c.jobs, j), append(c.waiting[lane], j)
@@ -189,19 +189,19 @@ func (c *cloud) accept(lane job.Lane, takes time.Duration, wakes int) *simJob {
 }
 
 func (c *cloud) wake() {
-	look, err := c.fleet.Wake(c.t.Context())
+	change, err := c.fleet.Wake(c.t.Context())
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	c.followed(look, fleet.MostRises)
+	c.followed(change, fleet.MostRises)
 }
 
-// quiet checks that the workers end once all work is done.
+// quiet checks that the workers stop after all work is done.
 func (c *cloud) quiet() {
 	c.t.Helper()
 	c.pass(c.startTime + c.fleet.Rules.Idle + 5*time.Minute)
 	if c.desired != c.fleet.Rules.Min || len(c.workers) != c.fleet.Rules.Min {
-		c.t.Errorf("%d workers are left, %d are wanted", len(c.workers), c.desired)
+		c.t.Errorf("%d workers remain, %d are wanted", len(c.workers), c.desired)
 	}
 }
 
@@ -218,12 +218,12 @@ func (c *cloud) startsWithin(limit time.Duration) {
 	}
 }
 
-// The deadline of a job is ten minutes after its acceptance
-// (docs/contract/jobs.md#deadline); these leave it two to be edited.
+// The deadline of a job is ten minutes after its acceptance (docs/contract/jobs.md#deadline).
+// This leaves two minutes for the edit.
 const mustStart = 8 * time.Minute
 
-// fleets are a deploy's: preview workers on Fargate, and engine servers whose instances take longer to
-// start.
+// fleets holds the fleets of a deployment: preview workers on Fargate, and engine servers whose
+// instances take longer to start.
 var fleets = map[string]struct {
 	rules     fleet.Rules
 	startTime time.Duration
@@ -232,7 +232,7 @@ var fleets = map[string]struct {
 	"gpu":     {fleet.Rules{Max: 2, Backlog: 2, Idle: 15 * time.Minute}, 6 * time.Minute},
 }
 
-func TestTheFirstJobAfterASilenceStartsInTime(t *testing.T) {
+func TestFirstJobAfterSilenceStartsInTime(t *testing.T) {
 	for name, kind := range fleets {
 		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
 			for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
@@ -259,9 +259,9 @@ func TestTheFirstJobAfterASilenceStartsInTime(t *testing.T) {
 	}
 }
 
-// A caller of the synchronous image route is refused while no worker runs: no message is ever queued,
-// and only wakes announce the work.
-func TestImagesAloneGetAWorker(t *testing.T) {
+// A call of the synchronous image route is rejected while no worker runs. No message is ever
+// queued, and only wakes announce the work.
+func TestImagesWithoutQueuedJobsGetWorker(t *testing.T) {
 	for name, kind := range fleets {
 		for _, silence := range []time.Duration{10 * time.Minute, 6 * time.Hour, 72 * time.Hour} {
 			t.Run(fmt.Sprint(name, silence), func(t *testing.T) {
@@ -275,7 +275,7 @@ func TestImagesAloneGetAWorker(t *testing.T) {
 						warm = warm || !c.now.Before(w.ready)
 					}
 					if waited := c.now.Sub(asked); waited > kind.startTime+2*time.Minute {
-						t.Fatalf("no worker after %v", waited)
+						t.Fatalf("no worker started within %v", waited)
 					}
 				}
 				c.accept(job.ImageLane, 3*time.Second, 0)
@@ -287,24 +287,24 @@ func TestImagesAloneGetAWorker(t *testing.T) {
 	}
 }
 
-// A fleet learns how long its workers take to start, and notices when they stop starting.
-func TestAdmissionIsTold(t *testing.T) {
+// A fleet learns the start time of its workers, and notices when they stop starting.
+func TestAdmissionLearnsStartTimes(t *testing.T) {
 	for name, kind := range fleets {
 		t.Run(name, func(t *testing.T) {
 			c := newCloud(t, kind.rules, kind.startTime, 10)
 			for range 12 {
 				c.accept(job.VideoLane, 10*time.Second, 1)
 				c.pass(kind.startTime + time.Minute)
-				if told := c.stamp.Fleet; told.Stuck(c.now) || told.Running > told.Wanted {
-					t.Fatalf("while a worker starts: %+v", told)
+				if seen := c.state.Fleet; seen.Stuck(c.now) || seen.Running > seen.Wanted {
+					t.Fatalf("while a worker starts: %+v", seen)
 				}
 				c.quiet()
 			}
-			if told := c.stamp.Fleet.Starts(); told < kind.startTime || told > kind.startTime+2*time.Minute {
-				t.Errorf("workers take %v to start, %v was learned", kind.startTime, told)
+			if seen := c.state.Fleet.Starts(); seen < kind.startTime || seen > kind.startTime+2*time.Minute {
+				t.Errorf("workers take %v to start, %v was learned", kind.startTime, seen)
 			}
-			if told := c.stamp.Fleet; told.Running != 0 || told.Wanted != 0 || told.Stuck(c.now) {
-				t.Errorf("asleep: %+v", told)
+			if seen := c.state.Fleet; seen.Running != 0 || seen.Wanted != 0 || seen.Stuck(c.now) {
+				t.Errorf("asleep: %+v", seen)
 			}
 			// No further worker starts.
 			c.startTime = time.Hour
@@ -312,19 +312,19 @@ func TestAdmissionIsTold(t *testing.T) {
 				c.accept(job.VideoLane, 10*time.Second, 1)
 			}
 			c.pass(2 * time.Minute)
-			if told := c.stamp.Fleet; told.Stuck(c.now) || told.Wanted == 0 {
-				t.Errorf("soon after workers were wanted: %+v", told)
+			if seen := c.state.Fleet; seen.Stuck(c.now) || seen.Wanted == 0 {
+				t.Errorf("soon after workers were wanted: %+v", seen)
 			}
 			c.pass(kind.startTime + 3*time.Minute)
-			if told := c.stamp.Fleet; !told.Stuck(c.now) {
-				t.Errorf("long after: %+v at %v", told, c.now)
+			if seen := c.state.Fleet; !seen.Stuck(c.now) {
+				t.Errorf("long after: %+v at %v", seen, c.now)
 			}
 		})
 	}
 }
 
-// A deploy that sleeps records nothing.
-func TestSleepCostsNoWrite(t *testing.T) {
+// A sleeping deployment writes nothing.
+func TestSleepingFleetWritesNothing(t *testing.T) {
 	c := newCloud(t, rules, 100*time.Second, 11)
 	c.pass(5 * time.Minute)
 	saw := c.saw

@@ -7,95 +7,95 @@ import (
 	"time"
 )
 
-// wakeEvery is how often a wake is recorded. It is far below MinIdle, so an unrecorded wake also
-// keeps a worker.
+// wakeEvery is the interval at which wakes are recorded. It is far below MinIdle, so that an
+// unrecorded wake also keeps a worker.
 const wakeEvery = time.Minute
 
-// awakeFor is how long a process trusts its last wake: each job wakes the fleet, and ECS limits
-// calls per second. That wake found a worker and a record at most wakeEvery old, so the worker is
-// still kept after both times.
+// awakeFor is the time for which a process relies on its last wake, because each job wakes the
+// fleet and ECS limits calls per second. At that wake there was a worker, and a record at most
+// wakeEvery old. So the worker is kept for longer than both times together.
 const awakeFor = 30 * time.Second
 
-// Wake ensures that a worker runs, and as many as the queued jobs need. It may be called at any time
-// and concurrently. Within awakeFor of a successful wake it does nothing.
+// Wake ensures that at least one worker runs, and as many as the queued jobs need. It may be
+// called at any time and concurrently. Within awakeFor of a successful wake it does nothing.
 //
-// It records the wake first: a check that stops the last worker at the same time then finds the record
-// and starts one again.
-func (f *Fleet) Wake(ctx context.Context) (look Look, err error) {
+// It records the wake first. A check that stops the last worker at the same time then finds the
+// record and starts a worker again.
+func (f *Fleet) Wake(ctx context.Context) (change Change, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	now := f.Now()
 	if age := now.Sub(f.awakeAt); age >= 0 && age < awakeFor {
-		return Look{}, nil
+		return Change{}, nil
 	}
-	stamp, err := f.Stamps.Read(ctx)
-	if err == nil && now.Sub(stamp.WokenAt) >= wakeEvery {
-		err = f.Stamps.Wake(ctx, now)
+	state, err := f.Store.Read(ctx)
+	if err == nil && now.Sub(state.WokenAt) >= wakeEvery {
+		err = f.Store.Wake(ctx, now)
 	}
 	if err == nil {
-		look, err = f.raise(ctx, 1)
+		change, err = f.raise(ctx, 1)
 	}
 	if err != nil {
-		return look, fmt.Errorf("fleet: wake: %w", err)
+		return change, fmt.Errorf("fleet: wake: %w", err)
 	}
 	f.awakeAt = now
-	return look, nil
+	return change, nil
 }
 
-// Rise raises the number of workers to the need of the jobs, and never lowers it.
-func (f *Fleet) Rise(ctx context.Context) (Look, error) {
-	look, err := f.raise(ctx, 0)
+// Rise raises the number of workers to what the jobs need. It never lowers it.
+func (f *Fleet) Rise(ctx context.Context) (Change, error) {
+	change, err := f.raise(ctx, 0)
 	if err != nil {
-		return look, fmt.Errorf("fleet: rise: %w", err)
+		return change, fmt.Errorf("fleet: rise: %w", err)
 	}
-	return look, nil
+	return change, nil
 }
 
-// raise raises the number of workers to the need of the jobs, and at least to least, even if the
-// queues do not answer.
-func (f *Fleet) raise(ctx context.Context, least int) (look Look, err error) {
-	look.From, _, err = f.Service.Tasks(ctx)
+// raise raises the number of workers to what the jobs need, and at least to least, even if the
+// queues cannot be read.
+func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error) {
+	change.From, _, err = f.Service.Tasks(ctx)
 	if err != nil {
-		return look, err
+		return change, err
 	}
-	look.To = look.From
+	change.To = change.From
 	var unknown error
-	look.Jobs, unknown = f.jobs(ctx)
+	change.Jobs, unknown = f.jobs(ctx)
 	need := least
 	if unknown == nil {
-		need = max(need, f.Rules.need(look.Jobs))
+		need = max(need, f.Rules.need(change.Jobs))
 	}
-	if need <= look.From {
-		return look, unknown
+	if need <= change.From {
+		return change, unknown
 	}
 	if err := f.Service.SetDesired(ctx, need); err != nil {
-		return look, errors.Join(unknown, err)
+		return change, errors.Join(unknown, err)
 	}
-	look.To = need
-	return look, unknown
+	change.To = need
+	return change, unknown
 }
 
 const (
-	// RiseEvery is the interval of checks after a raise: the first job of a burst wakes the fleet,
-	// and queue counts lag.
+	// RiseEvery is the interval of checks after a raise: the first job of a burst wakes the
+	// fleet, and queue counts lag.
 	RiseEvery = 15 * time.Second
-	// MostRises limits the checks, so that they end before the next look.
+	// MostRises limits these checks, so that they end before the next regular check.
 	MostRises = 3
 )
 
 // Follow repeats checks every RiseEvery until one does not raise the number, at most MostRises
-// times. wait returns false if the context has ended. It returns all results as one.
-func (f *Fleet) Follow(ctx context.Context, look Look, wait func(context.Context, time.Duration) bool) (Look, error) {
-	last := look
+// times. wait returns false if the context has ended. It returns the combined change.
+func (f *Fleet) Follow(ctx context.Context, change Change, wait func(context.Context, time.Duration) bool) (Change, error) {
+	last := change
 	for range MostRises {
 		if !last.Rose() || !wait(ctx, RiseEvery) {
 			break
 		}
 		var err error
 		if last, err = f.Rise(ctx); err != nil {
-			return look, err
+			return change, err
 		}
-		look.Jobs, look.To = last.Jobs, last.To
+		change.Jobs, change.To = last.Jobs, last.To
 	}
-	return look, nil
+	return change, nil
 }

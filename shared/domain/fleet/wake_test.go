@@ -9,12 +9,12 @@ import (
 	"cutroom/shared/domain/fleet"
 )
 
-// The first job of a burst wakes; the others are counted later, within the same minute.
-func TestFollowSeesTheRestOfABurst(t *testing.T) {
+// The first job of a burst wakes the fleet. The others are counted later, within the same minute.
+func TestFollowCountsRestOfBurst(t *testing.T) {
 	for name, c := range map[string]struct {
-		counts      []int // of jobs, at the wake and at each look afterwards
+		counts      []int // of jobs, at the wake and at each later check
 		ends        int   // the context ends at this wait, 0 for never
-		fails       bool  // the second look fails
+		fails       bool  // the second check fails
 		want, waits int
 	}{
 		"one job":            {counts: []int{1}, want: 1, waits: 1},
@@ -22,17 +22,17 @@ func TestFollowSeesTheRestOfABurst(t *testing.T) {
 		"a burst that grows": {counts: []int{1, 3, 5, 7, 100}, want: 4, waits: fleet.MostRises},
 		"fewer again":        {counts: []int{6, 1}, want: 3, waits: 1},
 		"no time left":       {counts: []int{1, 7}, ends: 1, want: 1, waits: 1},
-		"a look fails":       {counts: []int{1, 7}, fails: true, want: 1, waits: 1},
+		"a check fails":      {counts: []int{1, 7}, fails: true, want: 1, waits: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			now, p := start, &parts{jobs: c.counts[0]}
 			f := newFleet(p, &now)
-			look, err := f.Wake(t.Context())
+			change, err := f.Wake(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			waits := 0
-			look, err = f.Follow(t.Context(), look, func(_ context.Context, d time.Duration) bool {
+			change, err = f.Follow(t.Context(), change, func(_ context.Context, d time.Duration) bool {
 				waits++
 				now, p.jobs = now.Add(d), c.counts[min(waits, len(c.counts)-1)]
 				if c.fails {
@@ -41,21 +41,21 @@ func TestFollowSeesTheRestOfABurst(t *testing.T) {
 				return waits != c.ends
 			})
 			if c.fails != errors.Is(err, errPart) || !c.fails && err != nil {
-				t.Errorf("returned %v", err)
+				t.Errorf("Follow returned %v", err)
 			}
-			if p.desired != c.want || look.From != 0 || look.To != c.want || waits != c.waits {
-				t.Errorf("%d workers after %d waits, %+v; want %d after %d", p.desired, waits, look, c.want, c.waits)
+			if p.desired != c.want || change.From != 0 || change.To != c.want || waits != c.waits {
+				t.Errorf("%d workers after %d waits, %+v; want %d after %d", p.desired, waits, change, c.want, c.waits)
 			}
-			if p.stamp.Fleet.SeenAt != (time.Time{}) {
+			if p.state.Fleet.SeenAt != (time.Time{}) {
 				t.Error("a wake recorded facts that only a check may record")
 			}
 		})
 	}
-	t.Run("nothing was raised", func(t *testing.T) {
+	t.Run("the number did not rise", func(t *testing.T) {
 		now, p := start, &parts{jobs: 1, desired: 2}
 		f := newFleet(p, &now)
-		_, err := f.Follow(t.Context(), fleet.Look{From: 2, To: 2}, func(context.Context, time.Duration) bool {
-			t.Error("a run waits that has nothing to wait for")
+		_, err := f.Follow(t.Context(), fleet.Change{From: 2, To: 2}, func(context.Context, time.Duration) bool {
+			t.Error("Follow waits although the number did not rise")
 			return true
 		})
 		if err != nil {

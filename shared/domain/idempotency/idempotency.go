@@ -1,10 +1,10 @@
 // Package idempotency lets a client repeat a request whose response was lost, without creating
-// anything twice. The request carries a key that the client chose. A request with a used key gets
-// the first one's response.
+// anything twice. The request has a key that the client chose. A request with a used key gets the
+// response of the first request with that key.
 //
-// A request claims its key right before it creates something, under the id of the new resource, and
-// settles the claim afterwards. If a request crashes in between, the id in its claim shows whether
-// the resource was created.
+// A request claims its key right before it creates something, under the id of the new resource,
+// and settles the claim afterwards. If a request crashes in between, the id in its claim shows
+// whether the resource was created.
 package idempotency
 
 import (
@@ -16,75 +16,77 @@ import (
 )
 
 const (
-	// Age is how long a key is remembered.
+	// Age is the time for which a key is remembered.
 	Age = 24 * time.Hour
-	// MaxKey is the length limit of a key in bytes.
+	// MaxKey limits the length of a key in bytes.
 	MaxKey = 255
 	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age at which an unsettled claim's request can no longer create anything, allowing
-	// for clock differences between machines and for store calls that take effect after their timeout.
+	// Abandoned is the age at which the request of an unsettled claim can no longer create
+	// anything. It allows for clock differences between machines, and for store calls that take
+	// effect after their timeout.
 	Abandoned = 2 * MakeTime
-	// patience is how long a request waits for another one with the same key. Its checks become
-	// less frequent, because most requests end within moments.
-	patience             = 5 * time.Second
-	firstLook, laterLook = 20 * time.Millisecond, time.Second
-	// comeBack is the Retry-After when patience is over. A client with four attempts outlasts a
-	// claim that is never settled.
+	// maxWait limits how long a request waits for another request with the same key. Its checks
+	// become less frequent, because most requests end quickly.
+	maxWait                = 5 * time.Second
+	firstPause, laterPause = 20 * time.Millisecond, time.Second
+	// comeBack is the Retry-After after maxWait. A client with four attempts outlasts a claim
+	// that is never settled.
 	comeBack = 5 * time.Second
-	// endTime is the time limit for settling or withdrawing a claim.
+	// endTime is the timeout for settling or withdrawing a claim.
 	endTime = 5 * time.Second
 )
 
 type Claim struct {
 	Account, Key string
-	// Fingerprint identifies the content of the request. Repetitions have the same.
+	// Fingerprint identifies the content of the request. Retries have the same fingerprint.
 	Fingerprint string
-	// Resource is the id of the resource to create. It is unique to the request.
+	// Resource is the id of the resource to create. It is unique for each request.
 	Resource string
 }
 
 // Record is the stored state of a key.
 type Record struct {
 	Fingerprint, Resource string
-	// Settled means that the resource was created. Answer is then the stored response, if any.
+	// Settled means that the resource was created. Response is then the stored response, if any.
 	Settled   bool
-	Answer    []byte
+	Response  []byte
 	ClaimedAt time.Time
 }
 
 // Store keeps claims. The suite in idempotencytest, which every adapter runs, specifies its behaviour.
 type Store interface {
-	// Claim records the claim if its key has no record, or one older than Age, or an unsettled one of
-	// the resource instead, which may be empty. It returns the key's record after that: the claim won
-	// if the resources are equal. It is exact under any concurrency.
+	// Claim records the claim if its key has no record, or a record older than Age, or an
+	// unsettled record of the resource instead, which may be empty. It returns the key's record
+	// after that. The claim won if the resources are equal. Claim is exact under concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
-	// Settle records that the claim's resource was created. It does nothing if another claim has
-	// replaced it, or it is settled.
-	Settle(ctx context.Context, c Claim, answer []byte) error
-	// Withdraw removes an unsettled claim. It does nothing if another claim has replaced it, or it
-	// is settled.
+	// Settle records that the claim's resource was created. It does nothing if the claim was
+	// replaced or is already settled.
+	Settle(ctx context.Context, c Claim, response []byte) error
+	// Withdraw removes an unsettled claim. It does nothing if the claim was replaced or is
+	// settled.
 	Withdraw(ctx context.Context, c Claim) error
-	// Known reports whether the key has a record younger than Age, settled or not.
+	// Known reports whether the key has a record younger than Age, even if it is not settled.
 	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
 }
 
-// Made reports whether the resource of an abandoned claim was created, and returns the response for
-// it. It completes a creation that was cut off.
-type Made func(ctx context.Context, resource string) (answer []byte, made bool, err error)
+// Made reports whether the resource of an abandoned claim was created, and returns its response.
+// It completes an interrupted creation.
+type Made func(ctx context.Context, resource string) (response []byte, made bool, err error)
 
 type Service struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Begin claims the key. It returns nil for the first request, which must then call Settle or
-// Withdraw. Otherwise it returns the first request's record, and may wait seconds for it.
+// Begin claims the key. For the first request it returns nil, and the caller must then call
+// Settle or Withdraw. Otherwise it returns the record of the first request, for which it may wait
+// seconds.
 //
 // Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if
 // another request with the key is still in progress.
 func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error) {
-	instead, pause := "", firstLook
+	instead, pause := "", firstPause
 	for began := s.Now(); ; {
 		record, err := s.Store.Claim(ctx, c, instead, s.Now())
 		switch {
@@ -93,31 +95,31 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 		case record.Resource == c.Resource:
 			return nil, nil
 		case record.Fingerprint != c.Fingerprint:
-			return nil, fault.New(fault.Conflict, "The Idempotency-Key was used for another request.")
+			return nil, fault.New(fault.Conflict, "The Idempotency-Key was already used for another request.")
 		case record.Settled:
 			return &record, nil
 		case s.Now().Sub(record.ClaimedAt) >= Abandoned:
-			answer, there, err := made(ctx, record.Resource)
+			response, there, err := made(ctx, record.Resource)
 			if err != nil {
 				return nil, fmt.Errorf("idempotency: check the claimed resource: %w", err)
 			}
 			if there {
 				c.Resource = record.Resource
-				if err := s.Settle(ctx, c, answer); err != nil {
+				if err := s.Settle(ctx, c, response); err != nil {
 					return nil, err
 				}
-				record.Settled, record.Answer = true, answer
+				record.Settled, record.Response = true, response
 				return &record, nil
 			}
 			instead = record.Resource
 			continue
-		case s.Now().Sub(began) >= patience:
-			busy := fault.New(fault.Conflict, "A request with this Idempotency-Key is still under way.")
+		case s.Now().Sub(began) >= maxWait:
+			busy := fault.New(fault.Conflict, "Another request with this Idempotency-Key is still in progress.")
 			busy.RetryAfter = comeBack
 			return nil, busy
 		}
 		timer := time.NewTimer(pause)
-		pause = min(2*pause, laterLook)
+		pause = min(2*pause, laterPause)
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -127,17 +129,17 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 	}
 }
 
-// Settle records that the claim's resource was created, and the response, even if the context has ended.
-func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
+// Settle records that the claim's resource was created, and its response, even if the context has ended.
+func (s *Service) Settle(ctx context.Context, c Claim, response []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
-	if err := s.Store.Settle(ctx, c, answer); err != nil {
+	if err := s.Store.Settle(ctx, c, response); err != nil {
 		return fmt.Errorf("idempotency: settle a claim: %w", err)
 	}
 	return nil
 }
 
-// Withdraw removes the claim of a request that certainly created nothing, even if the context has ended.
+// Withdraw removes the claim of a request that created nothing, even if the context has ended.
 func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -147,11 +149,11 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known reports whether an account's key was used before. A request with such a key creates nothing new.
+// Known reports whether an account's key was used before. A request with a used key creates nothing new.
 func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
 	known, err := s.Store.Known(ctx, account, key, s.Now())
 	if err != nil {
-		return false, fmt.Errorf("idempotency: look for a key: %w", err)
+		return false, fmt.Errorf("idempotency: look up a key: %w", err)
 	}
 	return known, nil
 }

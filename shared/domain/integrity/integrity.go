@@ -1,14 +1,14 @@
-// Package integrity compares the marks of records and blobs. A start can then detect a lost,
-// damaged or older copy before it deletes anything because of it.
+// Package integrity compares the marks of records and blobs. At startup the server can then
+// detect a lost, damaged or older copy before it deletes anything because of it.
 package integrity
 
 import "errors"
 
 var (
 	ErrNone = errors.New("the database does not exist")
-	// ErrLostMain means that the database is missing although its write-ahead log, with the latest
-	// writes, exists. Opening the database would delete the log.
-	ErrLostMain = errors.New("the database is gone, though its write-ahead log is there")
+	// ErrLostMain means that the database is missing although its write-ahead log, with the
+	// latest writes, exists. Opening the database would delete the log.
+	ErrLostMain = errors.New("the database file is missing, but its write-ahead log exists")
 	// ErrDamaged means that the records cannot be read, or are inconsistent.
 	ErrDamaged = errors.New("the database is damaged")
 )
@@ -17,15 +17,15 @@ var (
 // keep the mark of their database.
 type Mark struct {
 	Database string
-	// Writes counts its durable transactions that changed anything.
+	// Writes counts its durable transactions that changed data.
 	Writes int64
 }
 
-// Inspection is the result of inspecting records that are not open.
+// Inspection is the result of inspecting a closed database.
 type Inspection struct {
 	// Mark is zero for records without a mark.
 	Mark  Mark
 	Bytes int64
-	// Whole reports whether all pages were checked in time.
-	Whole bool
+	// Complete reports whether all pages were checked in time.
+	Complete bool
 }

@@ -6,9 +6,10 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRefused are blocks that messages are never sent to, even if IANA's registries call them reachable
-// one day: addresses that embed another address, addresses of no host, and a cloud's internal services.
-var alwaysRefused = [...]netip.Prefix{
+// alwaysRejected lists blocks that never receive messages, even if IANA's registries may one day
+// call them reachable: addresses that embed another address, addresses without a host, and
+// internal services of clouds.
+var alwaysRejected = [...]netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's own services, from within its machines
 	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays
 	netip.MustParsePrefix("224.0.0.0/3"),      // multicast, reserved, broadcast
@@ -16,20 +17,20 @@ var alwaysRefused = [...]netip.Prefix{
 	netip.MustParsePrefix("2002::/16"),        // 6to4, which contains an IPv4 address
 }
 
-// registries checks addresses against IANA's special-purpose registries. It refuses
-// every IPv6 address outside the global unicast block: loopback, link-local and local
-// addresses, multicast, and NAT64. It is read only.
+// registries checks addresses against IANA's special-purpose registries. It rejects every IPv6
+// address outside the global unicast block: loopback, link-local and local addresses, multicast,
+// and NAT64. It is never changed.
 var registries = ssrf.New(ssrf.WithAnyPort())
 
 // isPublic reports whether an address is on the public internet.
 func isPublic(address netip.Addr) bool {
-	// The registries treat an IPv4 address in IPv6 form as outside of IPv6's public block, and an
-	// address with a zone as outside of every block.
+	// For the registries, an IPv4 address in IPv6 form is outside IPv6's public block, and an
+	// address with a zone is outside every block.
 	address = address.WithZone("").Unmap()
 	if !address.IsValid() || registries.SafeAddr(address) != nil {
 		return false
 	}
-	for _, block := range alwaysRefused {
+	for _, block := range alwaysRejected {
 		if block.Contains(address) {
 			return false
 		}

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SendTime limits how long a receiver may take to answer.
+// SendTime is the time limit for a receiver's response.
 const SendTime = 10 * time.Second
 
 const recordTime = 15 * time.Second
@@ -21,15 +21,15 @@ type Deliverer struct {
 	Sender  Sender
 	Secrets Secrets
 	Now     func() time.Time
-	// Random returns a number in [0, 1), which spreads repetitions.
+	// Random returns a number in [0, 1) for the jitter of retries.
 	Random func() float64
 	Logger *slog.Logger
 }
 
-// Deliver makes a due attempt and returns the next one. It returns false if no attempt follows: the
-// message was delivered or given up on, or its event is gone. If the attempt is already recorded,
-// another caller made it, who also schedules the next. After an error the attempt must be made again,
-// even if only its record failed: receivers recognize a message by its id.
+// Deliver makes a due attempt and returns the next attempt. follows is false if there is none:
+// the message was delivered or given up, or its event no longer exists. If the attempt is already
+// recorded, another caller made it and schedules the next one. After an error the attempt must be
+// made again, even if only recording it failed: receivers recognize a message by its id.
 func (d *Deliverer) Deliver(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -51,7 +51,7 @@ func (d *Deliverer) Deliver(
 	if err != nil {
 		return ScheduledAttempt{}, false, err
 	}
-	// Record the attempt even if the context has ended.
+	// Record the attempt even after the context has ended.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	err = d.Store.Record(recording, e, a)
@@ -61,12 +61,12 @@ func (d *Deliverer) Deliver(
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
-	d.tell(ctx, e.ID, a)
+	d.log(ctx, e.ID, a)
 	return after(e.ID, e.Account, a), !a.Next.IsZero(), nil
 }
 
-// Follow returns the attempt scheduled after a finished one, whose caller may have stopped before
-// scheduling it. It returns false if no attempt follows, or if it was already made.
+// Follow returns the attempt after a finished attempt, whose caller may have stopped before
+// scheduling it. follows is false if there is none, or if it has already been made.
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -87,48 +87,48 @@ func after(event, account string, a Attempt) ScheduledAttempt {
 
 // attempt sends the message about an event.
 //
-// Errors: the context's, if it ended the attempt early.
+// Errors: the context's error, if it ended the attempt early.
 func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, error) {
 	key, err := d.Secrets.key(ctx, e.Account)
 	if err != nil {
 		return Attempt{}, err
 	}
-	begun := d.Now()
-	m := Message{ID: MessageID(e.ID), At: begun, Body: e.Body}
+	started := d.Now()
+	m := Message{ID: MessageID(e.ID), At: started, Body: e.Body}
 	m.Signature = Sign(key, m.ID, m.At, m.Body)
 
 	sending, cancel := context.WithTimeout(ctx, SendTime)
 	defer cancel()
-	answer, err := d.Sender.Send(sending, e.URL, m)
+	response, err := d.Sender.Send(sending, e.URL, m)
 	if ctx.Err() != nil && err != nil {
-		return Attempt{}, ctx.Err() // the receiver had no chance
+		return Attempt{}, ctx.Err() // the receiver had no chance to respond
 	}
 	ended := d.Now()
-	a := Attempt{Number: number, At: begun, Duration: ended.Sub(begun), Status: answer.Status}
-	var none NoAnswer
+	a := Attempt{Number: number, At: started, Duration: ended.Sub(started), Status: response.Status}
+	var none NoResponse
 	switch {
 	case errors.As(err, &none):
 		a.Error = none.Error()
 	case err != nil:
 		return Attempt{}, fmt.Errorf("webhook: send: %w", err)
-	case delivered(answer.Status):
+	case delivered(response.Status):
 		return a, nil
-	case answer.Status == statusGone:
-		a.Error = "The receiver is gone; the message is not sent again."
-	case answer.Status >= leastRedirection && answer.Status < leastClientError:
-		a.Error = fmt.Sprintf("The receiver redirects with status %d, which is not followed.", answer.Status)
+	case response.Status == statusGone:
+		a.Error = "The receiver responded with status 410, so the message is not sent again."
+	case response.Status >= leastRedirection && response.Status < leastClientError:
+		a.Error = fmt.Sprintf("The receiver responded with a redirect (status %d). Redirects are not followed.", response.Status)
 	default:
-		a.Error = fmt.Sprintf("The receiver answered with status %d.", answer.Status)
+		a.Error = fmt.Sprintf("The receiver responded with status %d.", response.Status)
 	}
-	a.Next = nextAfter(a, ended, answer.RetryAfter, d.Random())
+	a.Next = nextAfter(a, ended, response.RetryAfter, d.Random())
 	return a, nil
 }
 
-// tell logs an attempt. It does not log the URL, which may contain a secret of the receiver.
-func (d *Deliverer) tell(ctx context.Context, event string, a Attempt) {
+// log logs an attempt without the URL, which may contain a secret of the receiver.
+func (d *Deliverer) log(ctx context.Context, event string, a Attempt) {
 	level, what := slog.LevelInfo, "a webhook was delivered"
 	if a.Error != "" {
-		level, what = slog.LevelWarn, "an attempt at a webhook failed"
+		level, what = slog.LevelWarn, "a webhook attempt failed"
 	}
 	d.Logger.LogAttrs(ctx, level, what,
 		slog.String("event", event), slog.Int("attempt", a.Number), slog.Int("status", a.Status),

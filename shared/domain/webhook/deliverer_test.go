@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// The example in the specification of Standard Webhooks.
-func TestSignature(t *testing.T) {
+// This is the example in the specification of Standard Webhooks.
+func TestSignatureMatchesStandardWebhooks(t *testing.T) {
 	key, err := base64.StdEncoding.DecodeString("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
 		t.Fatal(err)
@@ -28,7 +28,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-func TestEachAccountHasItsSecret(t *testing.T) {
+func TestEachAccountHasItsOwnSecret(t *testing.T) {
 	secrets := map[string]bool{}
 	for _, service := range []string{"one secret", "another secret"} {
 		for _, account := range []string{"acme", "rival"} {
@@ -46,13 +46,13 @@ func TestEachAccountHasItsSecret(t *testing.T) {
 	}
 }
 
-// receiver answers each message as the test defines.
+// receiver responds to each message as the test defines.
 type receiver struct {
-	answers func(number int) (webhook.Answer, error)
+	answers func(number int) (webhook.Response, error)
 	got     []webhook.Message
 }
 
-func (r *receiver) Send(_ context.Context, _ string, m webhook.Message) (webhook.Answer, error) {
+func (r *receiver) Send(_ context.Context, _ string, m webhook.Message) (webhook.Response, error) {
 	r.got = append(r.got, m)
 	return r.answers(len(r.got))
 }
@@ -67,7 +67,7 @@ type world struct {
 	begun    time.Time
 }
 
-func newWorld(t *testing.T, answers func(number int) (webhook.Answer, error)) *world {
+func newWorld(t *testing.T, answers func(number int) (webhook.Response, error)) *world {
 	w := &world{T: t, receiver: &receiver{answers: answers}, now: time.Now().UTC().Truncate(time.Millisecond)}
 	w.begun = w.now
 	clock := func() time.Time { return w.now }
@@ -104,8 +104,7 @@ func (w *world) ended() job.Job {
 	return j
 }
 
-// run makes every attempt at its time and returns the times since the job's
-// end.
+// run makes every attempt at its time and returns their times since the end of the job.
 func (w *world) run() (at []time.Duration) {
 	w.Helper()
 	scheduled, follows := webhook.First("job_1", "acme", w.now), true
@@ -121,41 +120,41 @@ func (w *world) run() (at []time.Duration) {
 		}
 	}
 	if due, err := w.db.Webhooks().Due(w.Context(), w.now.Add(24*time.Hour), 1, 1); err != nil || len(due) != 0 {
-		w.Errorf("after the last attempt there is %v, %v", due, err)
+		w.Errorf("after the last attempt: due %v, %v", due, err)
 	}
 	return at
 }
 
-func status(code int) func(int) (webhook.Answer, error) {
-	return func(int) (webhook.Answer, error) { return webhook.Answer{Status: code}, nil }
+func status(code int) func(int) (webhook.Response, error) {
+	return func(int) (webhook.Response, error) { return webhook.Response{Status: code}, nil }
 }
 
-// The times of the attempts depend on the receiver's answers.
-func TestSchedule(t *testing.T) {
+// The times of the attempts depend on the receiver's responses.
+func TestAttemptsFollowSchedule(t *testing.T) {
 	const s, m, h = time.Second, time.Minute, time.Hour
 	all := []time.Duration{0, 5 * s, 35 * s, 2*m + 35*s, 12*m + 35*s, h + 12*m + 35*s, 7*h + 12*m + 35*s}
 	for _, c := range []struct {
 		name    string
-		answers func(number int) (webhook.Answer, error)
+		answers func(number int) (webhook.Response, error)
 		at      []time.Duration
 		last    string
 	}{
-		{"delivered at once", status(204), all[:1], ""},
-		{"never", status(500), all, "The receiver answered with status 500."},
-		{"not wanted", status(404), all, "The receiver answered with status 404."},
-		{"redirected", status(307), all, "The receiver redirects with status 307, which is not followed."},
-		{"no answer", func(int) (webhook.Answer, error) {
-			return webhook.Answer{}, webhook.NoAnswer("The receiver took too long.")
+		{"delivered immediately", status(204), all[:1], ""},
+		{"never", status(500), all, "The receiver responded with status 500."},
+		{"not wanted", status(404), all, "The receiver responded with status 404."},
+		{"redirected", status(307), all, "The receiver responded with a redirect (status 307). Redirects are not followed."},
+		{"no response", func(int) (webhook.Response, error) {
+			return webhook.Response{}, webhook.NoResponse("The receiver took too long.")
 		}, all, "The receiver took too long."},
-		{"gone", status(410), all[:1], "The receiver is gone; the message is not sent again."},
-		{"delivered at the third attempt", func(number int) (webhook.Answer, error) {
-			return webhook.Answer{Status: map[bool]int{true: 200, false: 503}[number == 3]}, nil
+		{"gone", status(410), all[:1], "The receiver responded with status 410, so the message is not sent again."},
+		{"delivered at the third attempt", func(number int) (webhook.Response, error) {
+			return webhook.Response{Status: map[bool]int{true: 200, false: 503}[number == 3]}, nil
 		}, all[:3], ""},
-		{"asked to come later, within the next step", func(number int) (webhook.Answer, error) {
-			return webhook.Answer{Status: map[bool]int{true: 200, false: 429}[number == 3], RetryAfter: 20 * s}, nil
+		{"asked for a longer wait, within the next step", func(number int) (webhook.Response, error) {
+			return webhook.Response{Status: map[bool]int{true: 200, false: 429}[number == 3], RetryAfter: 20 * s}, nil
 		}, []time.Duration{0, 20 * s, 50 * s}, ""},
-		{"asked to come later than the next step", func(number int) (webhook.Answer, error) {
-			return webhook.Answer{Status: map[bool]int{true: 200, false: 429}[number == 3], RetryAfter: 100 * h}, nil
+		{"asked for a longer wait than the next step", func(number int) (webhook.Response, error) {
+			return webhook.Response{Status: map[bool]int{true: 200, false: 429}[number == 3], RetryAfter: 100 * h}, nil
 		}, []time.Duration{0, 30 * s, 2*m + 30*s}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -166,7 +165,7 @@ func TestSchedule(t *testing.T) {
 			}
 			made, err := w.db.Webhooks().Attempts(t.Context(), "job_1")
 			if err != nil || len(made) != len(c.at) {
-				t.Fatalf("recorded are %+v, %v", made, err)
+				t.Fatalf("recorded attempts: %+v, %v", made, err)
 			}
 			for i, a := range made {
 				if last := i == len(made)-1; last != a.Next.IsZero() || !last && !made[i+1].At.Equal(a.Next) || a.Number != i+1 {
@@ -174,14 +173,14 @@ func TestSchedule(t *testing.T) {
 				}
 			}
 			if last := made[len(made)-1]; last.Error != c.last {
-				t.Errorf("the last one failed by %q, want %q", last.Error, c.last)
+				t.Errorf("the last attempt failed with %q, want %q", last.Error, c.last)
 			}
 		})
 	}
 }
 
-// All attempts have the same id and body, and each a new time and signature.
-func TestRepetitionsAreOneMessage(t *testing.T) {
+// All attempts have the same id and body. Each has a new time and signature.
+func TestRetriesSendTheSameMessage(t *testing.T) {
 	w := newWorld(t, status(500))
 	j := w.ended()
 	w.run()
@@ -200,8 +199,8 @@ func TestRepetitionsAreOneMessage(t *testing.T) {
 	}
 }
 
-// Repetitions are spread by at most a fifth of the wait.
-func TestWaitsAreSpread(t *testing.T) {
+// Jitter extends a wait by at most a fifth.
+func TestWaitsHaveJitter(t *testing.T) {
 	w := newWorld(t, status(500))
 	w.Random = func() float64 { return 0.999 }
 	w.ended()
@@ -210,9 +209,8 @@ func TestWaitsAreSpread(t *testing.T) {
 	}
 }
 
-// An attempt that is no longer to be made is not made, and one that was made is
-// not repeated.
-func TestObsoleteAttempts(t *testing.T) {
+// An obsolete attempt is not made, and a completed attempt is not repeated.
+func TestObsoleteAttemptsAreSkipped(t *testing.T) {
 	w := newWorld(t, status(500))
 	deliver := func(scheduled webhook.ScheduledAttempt, sent int) {
 		t.Helper()
@@ -227,15 +225,14 @@ func TestObsoleteAttempts(t *testing.T) {
 	deliver(webhook.ScheduledAttempt{Event: j.ID, Number: 2}, 0)
 	deliver(webhook.First(j.ID, "acme", w.now), 1)
 	deliver(webhook.First(j.ID, "acme", w.now), 0)
-	// A caller that cannot know whether the next attempt was scheduled can find
-	// out.
+	// A caller that does not know whether the next attempt was scheduled can find out.
 	want := webhook.ScheduledAttempt{Event: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
 	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows ||
 		next != want {
-		t.Errorf("after the first comes %+v, %t, %v", next, follows, err)
+		t.Errorf("after the first attempt: %+v, %t, %v", next, follows, err)
 	}
 	if next, follows, err := w.Follow(t.Context(), want); err != nil || follows {
-		t.Errorf("after one that was not made comes %+v, %v", next, err)
+		t.Errorf("after an attempt that was not made: %+v, %v", next, err)
 	}
 	if err := w.db.Jobs().Forget(t.Context(), j.ID); err != nil {
 		t.Fatal(err)
@@ -243,13 +240,12 @@ func TestObsoleteAttempts(t *testing.T) {
 	deliver(webhook.ScheduledAttempt{Event: j.ID, Number: 2}, 0)
 }
 
-// An attempt that the end of the program interrupts is not recorded, but made
-// again.
-func TestAnInterruptedAttemptIsMadeAgain(t *testing.T) {
+// An attempt that is interrupted by the program's shutdown is not recorded, but repeated.
+func TestInterruptedAttemptIsRepeated(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	w := newWorld(t, func(int) (webhook.Answer, error) {
+	w := newWorld(t, func(int) (webhook.Response, error) {
 		stop()
-		return webhook.Answer{}, webhook.NoAnswer("The connection broke.")
+		return webhook.Response{}, webhook.NoResponse("The connection broke.")
 	})
 	j := w.ended()
 	if _, follows, err := w.Deliver(ctx, webhook.First(j.ID, "acme", w.now)); !errors.Is(err, context.Canceled) ||

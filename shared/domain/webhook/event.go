@@ -10,15 +10,15 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Event is the end of a job or a budget warning, for its receiver.
+// Event is the end of a job, or a budget warning, with its receiver.
 type Event struct {
 	// ID is the id of the job or the warning.
 	ID, Account string
 	URL         string
-	// Begun is the latest possible time of the first attempt. Attempts are kept from then as long
-	// as a job's record from its deadline.
-	Begun time.Time
-	// Body is the message. Its bytes are the same for each attempt.
+	// FirstBy is the latest possible time of the first attempt. Attempts are kept from then for
+	// the age of a job's record.
+	FirstBy time.Time
+	// Body is the message. It is the same in each attempt.
 	Body []byte
 }
 
@@ -39,8 +39,8 @@ type Warnings interface {
 type Events struct {
 	Jobs     Jobs
 	Warnings Warnings
-	// JobBody and WarningBody return the message about an ended job or a warning, with the same
-	// bytes each time.
+	// JobBody and WarningBody return the message about an ended job or a warning. The bytes are
+	// the same each time.
 	JobBody     func(job.Job) ([]byte, error)
 	WarningBody func(budget.Warning) ([]byte, error)
 }
@@ -55,7 +55,7 @@ func (s Events) event(ctx context.Context, id string) (Event, error) {
 			return Event{}, err
 		}
 		body, err := s.WarningBody(w)
-		return Event{ID: id, Account: w.Account, URL: w.WarnURL, Begun: w.At, Body: body}, inMessage(err)
+		return Event{ID: id, Account: w.Account, URL: w.WarnURL, FirstBy: w.At, Body: body}, inMessage(err)
 	}
 	j, err := s.Jobs.Get(ctx, id)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s Events) event(ctx context.Context, id string) (Event, error) {
 		return Event{}, fault.New(fault.NotFound, "The job has no receiver.")
 	}
 	body, err := s.JobBody(j)
-	return Event{ID: id, Account: j.Account, URL: j.Webhook, Begun: j.Deadline, Body: body}, inMessage(err)
+	return Event{ID: id, Account: j.Account, URL: j.Webhook, FirstBy: j.Deadline, Body: body}, inMessage(err)
 }
 
 func inMessage(err error) error {

@@ -10,16 +10,15 @@ import (
 
 const (
 	loopEvery = time.Second
-	// atOnce limits concurrent attempts. atOnceOfAccount limits the ones of one account, so that
-	// its slow receivers do not delay other accounts.
+	// atOnce limits concurrent attempts. atOnceOfAccount limits those of one account, so that its
+	// slow receivers do not delay other accounts.
 	atOnce          = 32
 	atOnceOfAccount = 4
 )
 
-// Queue has the scheduled attempts of all events on one machine. In AWS they come from a message queue.
+// Queue holds the scheduled attempts of all events on one machine. AWS uses a message queue instead.
 type Queue interface {
-	// Due returns due attempts, the earliest first: at most ofAccount of each account, and at most
-	// limit in all.
+	// Due returns due attempts, earliest first: at most limit, and at most ofAccount per account.
 	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 
@@ -31,8 +30,8 @@ type Loop struct {
 	Logger    *slog.Logger
 }
 
-// Run makes attempts until the context ends. It interrupts running attempts, which are made again
-// after the next start. It logs failures of the store and tries again.
+// Run makes attempts until the context ends. That interrupts running attempts, which are repeated
+// after the next startup.
 func (l *Loop) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -42,14 +41,14 @@ func (l *Loop) Run(ctx context.Context) {
 	busy, failed := map[string]bool{}, map[string]bool{}
 	for {
 		if err := l.start(ctx, &running, busy, ended); err != nil && ctx.Err() == nil {
-			l.Logger.Error("cannot look for webhooks", "error", err)
+			l.Logger.Error("cannot read due webhooks", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case e := <-ended:
 			if e.failed {
-				failed[e.event] = true // tried again next time, not at once
+				failed[e.event] = true // retried at the next tick, not immediately
 			} else {
 				delete(busy, e.event)
 			}
@@ -60,7 +59,7 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// end is the end of an attempt. It reports whether the attempt could not be made or recorded.
+// end describes the end of an attempt. failed means that it could not be made or recorded.
 type end struct {
 	event  string
 	failed bool
@@ -84,7 +83,7 @@ func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[stri
 		running.Go(func() {
 			_, _, err := l.Deliverer.Deliver(ctx, scheduled)
 			if err != nil && ctx.Err() == nil {
-				l.Logger.Error("deliver a webhook", "event", scheduled.Event, "error", err)
+				l.Logger.Error("cannot deliver a webhook", "event", scheduled.Event, "error", err)
 			}
 			ended <- end{scheduled.Event, err != nil}
 		})

@@ -26,7 +26,7 @@ func decode(t *testing.T, secret string) []byte {
 	return key
 }
 
-// halls holds the messages of one account until the end of the test, and accepts all others.
+// halls delays the messages of one account until the end of the test, and accepts all others.
 type halls struct {
 	slow  string
 	taken chan string
@@ -35,21 +35,21 @@ type halls struct {
 	holding, most int
 }
 
-func (h *halls) Send(ctx context.Context, url string, m webhook.Message) (webhook.Answer, error) {
+func (h *halls) Send(ctx context.Context, url string, m webhook.Message) (webhook.Response, error) {
 	if !strings.Contains(url, h.slow) {
 		h.taken <- m.ID
-		return webhook.Answer{Status: 200}, nil
+		return webhook.Response{Status: 200}, nil
 	}
 	h.mu.Lock()
 	h.holding++
 	h.most = max(h.most, h.holding)
 	h.mu.Unlock()
 	<-ctx.Done()
-	return webhook.Answer{}, webhook.NoAnswer("The receiver took too long.")
+	return webhook.Response{}, webhook.NoResponse("The receiver took too long.")
 }
 
-// Receivers that hang delay neither other accounts nor the end of the program.
-func TestSlowReceiversDelayNobodyElse(t *testing.T) {
+// Receivers that hang delay neither other accounts nor the shutdown.
+func TestSlowReceiversDelayOnlyTheirAccount(t *testing.T) {
 	t.Parallel()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -100,12 +100,12 @@ func TestSlowReceiversDelayNobodyElse(t *testing.T) {
 			}
 			seen[id] = true
 		case <-ctx.Done():
-			t.Fatalf("%d messages were sent", len(seen))
+			t.Fatalf("only %d messages were sent", len(seen))
 		}
 	}
 	stop()
 	<-ended
 	if len(sender.taken) != 0 || sender.most == 0 || sender.most > 4 {
-		t.Errorf("%d more messages were sent, and %d at once to the one account", len(sender.taken), sender.most)
+		t.Errorf("%d more messages were sent, and %d concurrently to the slow account", len(sender.taken), sender.most)
 	}
 }

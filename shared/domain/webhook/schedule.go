@@ -2,19 +2,19 @@ package webhook
 
 import "time"
 
-// waits are the times from a failed attempt to the next one, by the number of the failed one. In
-// all there are seven attempts over about seven and a quarter hours.
+// waits lists the times from each failed attempt to the next one. Seven attempts take about seven
+// and a quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
 
-// LongestWait is the longest time from a failed attempt to the next one, jitter included.
+// LongestWait is the longest time from a failed attempt to the next one, including jitter.
 const LongestWait = 6*time.Hour + 6*time.Hour/5
 
 const MaxAttempts = len(waits) + 1
 
-// jitter is the fraction of a wait that is added at random (a fifth, see LongestWait), so that a
-// recovering receiver does not get all messages at once.
+// jitter is the maximum random extension of a wait, as a fraction (see LongestWait). It prevents
+// a recovering receiver from getting all messages at the same time.
 const jitter = 0.2
 
 // Statuses with a special meaning.
@@ -27,8 +27,9 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the attempt after a failed one is due, or the zero time after the last. A receiver
-// may ask for more time, up to the wait of the next step, but not for less. random is in [0, 1).
+// nextAfter returns the due time of the attempt after a failed one, or the zero time after the
+// last. A receiver may ask for a longer wait, up to the wait of the next step, but not for a
+// shorter one. random is in [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Secrets derives the signing secret of each account from the service's own secret, so that no such
-// secret is stored. A new secret of the service changes them all.
+// Secrets derives the signing secret of each account from the service's own secret, so that
+// signing secrets are not stored. A new secret of the service changes all of them.
 type Secrets struct {
 	service func(context.Context) ([]byte, error)
 }
@@ -20,13 +20,13 @@ func NewSecrets(service []byte) Secrets {
 	return Secrets{func(context.Context) ([]byte, error) { return service, nil }}
 }
 
-// NewSecretsFrom derives secrets from a service secret that it requests for every use. The function
-// should cache it.
+// NewSecretsFrom returns Secrets that call service for every use. The function should cache its
+// secret.
 func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { return Secrets{service} }
 
 const secretPrefix = "whsec_"
 
-// Of returns the secret of an account in the form of Standard Webhooks: "whsec_" and 32 bytes in Base64.
+// Of returns the secret of an account in the format of Standard Webhooks: "whsec_" and 32 bytes in Base64.
 func (s Secrets) Of(ctx context.Context, account string) (string, error) {
 	key, err := s.key(ctx, account)
 	if err != nil {
@@ -38,7 +38,7 @@ func (s Secrets) Of(ctx context.Context, account string) (string, error) {
 func (s Secrets) key(ctx context.Context, account string) ([]byte, error) {
 	service, err := s.service(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("webhook: the service's secret: %w", err)
+		return nil, fmt.Errorf("webhook: read the service's secret: %w", err)
 	}
 	mac := hmac.New(sha256.New, service)
 	// The prefix separates this use of the service's secret from others.
@@ -46,8 +46,8 @@ func (s Secrets) key(ctx context.Context, account string) ([]byte, error) {
 	return mac.Sum(nil), nil
 }
 
-// Sign returns the signature of a message with a key: "v1," and the HMAC-SHA256
-// of its id, its time in Unix seconds and its body, joined by dots.
+// Sign returns the signature of a message: "v1," and the HMAC-SHA256 of its id, its time in Unix
+// seconds and its body, joined by dots.
 func Sign(key []byte, id string, at time.Time, body []byte) string {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte(id + "." + strconv.FormatInt(at.Unix(), 10) + "."))

@@ -10,21 +10,21 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// MaxURL is the maximum length of the URL of a webhook, in code points.
+// MaxURL limits the length of a webhook's URL in code points.
 const MaxURL = 2048
 
-// mailPort is refused because a mail server would read much of a message as commands.
+// mailPort is rejected because a mail server would read much of a message as commands.
 const mailPort = 25
 
-// Targets limits the targets of messages. The zero Targets allow the public internet, by https.
+// Targets limits the targets of messages. The zero value allows the public internet with https.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix
 }
 
 // ParseTargets returns targets that also allow the listed host names and address blocks such as
-// 10.1.0.0/16. Plain http is allowed to a listed host, and to a listed address if the URL itself
-// contains it. It fails if an entry is neither a name nor a block.
+// 10.1.0.0/16. Plain http is allowed for a listed host name, and for a listed address if the URL
+// contains it. An entry that is neither a name nor a block is an error.
 func ParseTargets(list []string) (Targets, error) {
 	t := Targets{hosts: map[string]bool{}}
 	for _, entry := range list {
@@ -38,15 +38,15 @@ func ParseTargets(list []string) (Targets, error) {
 			continue
 		}
 		if entry == "" || strings.ContainsAny(entry, "/:*@? ") || endsInNumber(canonicalHost(entry)) {
-			return Targets{}, fmt.Errorf("%q is neither the name of a host nor a block of addresses such as 10.1.0.0/16", entry)
+			return Targets{}, fmt.Errorf("%q is neither a host name nor an address block such as 10.1.0.0/16", entry)
 		}
 		t.hosts[canonicalHost(entry)] = true
 	}
 	return t, nil
 }
 
-// CheckURL returns why messages may not be sent to a URL. It does not resolve names; AllowsAddress
-// checks the resolved address.
+// CheckURL returns an error if messages may not be sent to a URL. It does not resolve names;
+// AllowsAddress checks the resolved address.
 //
 // Errors: fault.Invalid.
 func (t Targets) CheckURL(raw string) error {
@@ -54,9 +54,9 @@ func (t Targets) CheckURL(raw string) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Opaque != "" || u.Hostname() == "" || strings.ContainsFunc(raw, isControlOrSpace):
-		return invalid("The URL is not an absolute one such as https://example.com/hook.")
+		return invalid("The URL must be absolute, such as https://example.com/hook.")
 	case u.User != nil:
-		return invalid("The URL must not hold a user name or a password.")
+		return invalid("The URL must not contain a user name or a password.")
 	case strings.Contains(raw, "#"):
 		return invalid("The URL must not have a fragment.")
 	}
@@ -73,10 +73,10 @@ func (t Targets) CheckURL(raw string) error {
 	}
 	if port := u.Port(); port != "" {
 		if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || n == mailPort {
-			return invalid("The URL's port is not one that messages may go to.")
+			return invalid("The URL's port is not allowed.")
 		}
 	} else if strings.HasSuffix(u.Host, ":") {
-		return invalid("The URL's port is not one that messages may go to.")
+		return invalid("The URL's port is not allowed.")
 	}
 	if listed {
 		return nil
@@ -84,19 +84,20 @@ func (t Targets) CheckURL(raw string) error {
 	address, err := netip.ParseAddr(host)
 	switch {
 	case err == nil && !isPublic(address), isLocalName(host):
-		return invalid("The URL's host is not one of the public internet.")
+		return invalid("The URL's host is not on the public internet.")
 	case err != nil && endsInNumber(host):
-		return invalid("The URL's host is not a name, and not an address in its usual form.")
+		return invalid("The URL's host must be a name, or an address in its usual notation.")
 	}
 	return nil
 }
 
-// AllowsAddress reports whether a message to a host may be sent to an address that the host resolved to.
+// AllowsAddress reports whether a message to a host may be sent to the address that the host
+// resolved to.
 func (t Targets) AllowsAddress(host string, address netip.Addr) bool {
 	return isPublic(address) || t.hosts[canonicalHost(host)] || t.listsAddress(address)
 }
 
-// lists reports whether the list has a host's name or address.
+// lists reports whether the list contains the host.
 func (t Targets) lists(host string) bool {
 	if t.hosts[host] {
 		return true
@@ -117,8 +118,8 @@ func (t Targets) listsAddress(address netip.Addr) bool {
 
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
-// isLocalName reports whether a name is reserved for networks that are not
-// public (RFC 6761, RFC 6762 and ICANN's reservation of "internal").
+// isLocalName reports whether a name is reserved for networks that are not public (RFC 6761, RFC
+// 6762, and "internal", reserved by ICANN).
 func isLocalName(host string) bool {
 	for _, domain := range []string{"localhost", "local", "internal"} {
 		if host == domain || strings.HasSuffix(host, "."+domain) {
@@ -128,8 +129,8 @@ func isLocalName(host string) bool {
 	return false
 }
 
-// endsInNumber reports whether a host's last part is a number. Some resolvers read it as an address
-// in an old notation (WHATWG, "URL", "ends in a number").
+// endsInNumber reports whether the last label of a host is a number. Some resolvers read such a
+// host as an address in an old notation (WHATWG, "URL", "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)

@@ -9,14 +9,15 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-func TestAllowedURLs(t *testing.T) {
+func TestTargetsCheckURLs(t *testing.T) {
 	allowing, err := webhook.ParseTargets([]string{"hooks.corp.example", " 10.1.0.0/16", "fd00:1::/32", "127.0.0.1"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
 		url string
-		// public means that the zero targets allow the URL, allowed that targets with a list do.
+		// public means that zero Targets allow the URL, allowed that Targets with a list allow
+		// it.
 		public, allowed bool
 	}{
 		{"https://example.com", true, true},
@@ -80,7 +81,7 @@ func TestAllowedURLs(t *testing.T) {
 	}
 }
 
-func TestAllowedAddresses(t *testing.T) {
+func TestTargetsCheckAddresses(t *testing.T) {
 	allowing, err := webhook.ParseTargets([]string{"hooks.corp.example", "10.1.0.0/16"})
 	if err != nil {
 		t.Fatal(err)
@@ -103,24 +104,24 @@ func TestAllowedAddresses(t *testing.T) {
 	} {
 		ip := netip.MustParseAddr(address)
 		if got := (webhook.Targets{}).AllowsAddress("example.com", ip); got != public {
-			t.Errorf("%s is public: %t", address, got)
+			t.Errorf("%s is allowed as public: %t", address, got)
 		}
 		if got := allowing.AllowsAddress("example.com", ip); got != public {
-			t.Errorf("%s of another host is allowed: %t", address, got)
+			t.Errorf("%s is allowed for an unlisted host: %t", address, got)
 		}
 		if !allowing.AllowsAddress("Hooks.corp.example.", ip) {
-			t.Errorf("%s of a host on the list is not allowed", address)
+			t.Errorf("%s is not allowed for a listed host", address)
 		}
 	}
 	if !allowing.AllowsAddress("example.com", netip.MustParseAddr("::ffff:10.1.2.3")) {
-		t.Error("an address on the list is not allowed in its other form")
+		t.Error("a listed address is not allowed in its other form")
 	}
 }
 
-// The blocks of IANA's registries, and Cutroom's additions, are refused from their first to their last
-// address, in either form, whatever list the registries are read from. The addresses around them are
-// public unless another block has them.
-func TestSpecialPurposeBlocksAreRefused(t *testing.T) {
+// The blocks of IANA's registries, and Cutroom's additions, are rejected from their first to
+// their last address, in either form. The addresses around them are public unless they are in
+// another block.
+func TestSpecialPurposeBlocksAreRejected(t *testing.T) {
 	blocks := []string{
 		"0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "168.63.129.16/32", "169.254.0.0/16", "172.16.0.0/12",
 		"192.0.0.0/24", "192.0.2.0/24", "192.31.196.0/24", "192.52.193.0/24", "192.88.99.0/24", "192.168.0.0/16",
@@ -137,7 +138,7 @@ func TestSpecialPurposeBlocksAreRefused(t *testing.T) {
 	check := func(t *testing.T, ip netip.Addr) {
 		t.Helper()
 		if !ip.IsValid() {
-			return // beyond the last address of all
+			return // beyond the last address
 		}
 		want := !refused(ip)
 		forms := []netip.Addr{ip}
@@ -161,7 +162,7 @@ func TestSpecialPurposeBlocksAreRefused(t *testing.T) {
 		})
 	}
 	if (webhook.Targets{}).AllowsAddress("example.com", netip.Addr{}) {
-		t.Error("no address is allowed")
+		t.Error("no address was allowed")
 	}
 }
 
@@ -175,7 +176,7 @@ func lastOf(p netip.Prefix) netip.Addr {
 	return ip
 }
 
-func TestParseTargetsRefuses(t *testing.T) {
+func TestParseTargetsRejectsInvalidEntries(t *testing.T) {
 	for _, entry := range []string{
 		"", "*", "*.example.com", "http://example.com", "example.com:80", "10.0.0.0/33", "10.0.0.0-10.0.0.9/8", "10.1", "a b",
 	} {

@@ -1,6 +1,7 @@
-// Package webhook notifies receivers of the ends of their jobs and of budget warnings. Its messages are
-// signed and repeated as Standard Webhooks (https://www.standardwebhooks.com, version 1) specifies. It
-// imports neither HTTP nor a database; [Store] and [Sender] declare the methods that it needs.
+// Package webhook notifies receivers when their jobs end, and of budget warnings. Its messages
+// are signed and retried as specified by Standard Webhooks (https://www.standardwebhooks.com,
+// version 1). It imports neither HTTP nor a database; [Store] and [Sender] declare the methods
+// that it needs.
 package webhook
 
 import (
@@ -12,7 +13,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-var ErrNotNext = fault.New(fault.Conflict, "The attempt is not the next one.")
+var ErrNotNext = fault.New(fault.Conflict, "The attempt's number does not follow the last one.")
 
 type EventType string
 
@@ -30,8 +31,8 @@ func EventOf(j job.Job) EventType {
 	return JobFailed
 }
 
-// MessageID returns the id of the message about an event. Each event happens once, so every repetition
-// has the same id, which receivers use to recognize it.
+// MessageID returns the id of the message about an event. Each event happens once, so every retry
+// has the same id, by which receivers recognize it.
 func MessageID(event string) string { return "msg_" + event[strings.IndexByte(event, '_')+1:] }
 
 type Message struct {
@@ -42,35 +43,35 @@ type Message struct {
 	Signature string
 }
 
-type Answer struct {
+type Response struct {
 	Status int
-	// RetryAfter is how long the receiver asks the sender to wait, or 0.
+	// RetryAfter is the wait that the receiver asks for, or 0.
 	RetryAfter time.Duration
 }
 
 type Sender interface {
-	// Send returns the receiver's answer with any status, within the context's time.
+	// Send returns the receiver's response, whatever its status, within the context's time.
 	//
-	// Errors: a [NoAnswer].
-	Send(ctx context.Context, url string, m Message) (Answer, error)
+	// Errors: a [NoResponse].
+	Send(ctx context.Context, url string, m Message) (Response, error)
 }
 
-// NoAnswer is the error of a message without an answer. The account sees it, so it reveals nothing
-// about the service's network.
-type NoAnswer string
+// NoResponse is the error of a message without a response. The account sees it, so it reveals
+// nothing about the service's network.
+type NoResponse string
 
-func (e NoAnswer) Error() string { return string(e) }
+func (e NoResponse) Error() string { return string(e) }
 
 // Attempt is the record of one attempt to send a message.
 type Attempt struct {
 	Number   int
 	At       time.Time
 	Duration time.Duration
-	// Status is the answer's status, or 0.
+	// Status is the status of the response, or 0.
 	Status int
-	// Error is why the attempt failed, or empty.
+	// Error is the reason for a failure, or empty.
 	Error string
-	// Next is when the next attempt is due, or zero.
+	// Next is the due time of the next attempt, or zero.
 	Next time.Time
 }
 
@@ -83,24 +84,24 @@ type ScheduledAttempt struct {
 	At      time.Time `json:"at"`
 }
 
-// First returns the first attempt for an account's event that happened at the time.
+// First returns the first attempt for an account's event that happened at the given time.
 func First(event, account string, at time.Time) ScheduledAttempt {
 	return ScheduledAttempt{Event: event, Account: account, Number: 1, At: at}
 }
 
 type Log interface {
-	// Attempts returns the attempts for an event in the order of their numbers. They are kept as
-	// long as the record of a job.
+	// Attempts returns the attempts for an event in order. They are kept for the age of a job's
+	// record.
 	Attempts(ctx context.Context, event string) ([]Attempt, error)
 }
 
 // Store keeps attempts. The suite in webhooktest specifies it; every adapter runs it. Times are
-// kept to the millisecond.
+// stored to the millisecond.
 type Store interface {
 	Log
 
-	// Record adds an attempt to an event with a receiver. A repeated Record succeeds.
+	// Record adds an attempt for an event. A repeated Record succeeds.
 	//
-	// Errors: fault.Conflict if its number does not follow the last recorded one.
+	// Errors: fault.Conflict if the attempt's number does not follow the last recorded one.
 	Record(ctx context.Context, e Event, a Attempt) error
 }

@@ -101,7 +101,7 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	if err != nil || earlier == nil {
 		return f, err
 	}
-	if err := json.Unmarshal(earlier.Answer, &f); err != nil {
+	if err := json.Unmarshal(earlier.Response, &f); err != nil {
 		return file.File{}, fmt.Errorf("decode the response to an earlier announcement: %w", err)
 	}
 	if s.Files.URLExpired(f) {

@@ -113,7 +113,7 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 		},
 	})
 	if earlier != nil {
-		return earlier.Answer, nil
+		return earlier.Response, nil
 	}
 	return answer, err
 }

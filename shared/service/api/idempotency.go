@@ -144,7 +144,7 @@ func (s *service) onceSecret(
 	if err != nil || earlier == nil {
 		return answer, err
 	}
-	if answer, err = unseal(r, earlier.Answer); err != nil {
+	if answer, err = unseal(r, earlier.Response); err != nil {
 		w.Header().Del(replayedHeader)
 	}
 	return answer, err

@@ -140,7 +140,7 @@ func TestReusedIdempotencyKeyIsRejected(t *testing.T) {
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			a := w.sentWith(c.idempotencyKey, c.path, key, c.parts...)
-			if a.status != http.StatusConflict || a.detail() != "The Idempotency-Key was used for another request." ||
+			if a.status != http.StatusConflict || a.detail() != "The Idempotency-Key was already used for another request." ||
 				a.header.Get("Retry-After") != "" {
 				t.Errorf("%d %s, Retry-After %q", a.status, a.body, a.header.Get("Retry-After"))
 			}

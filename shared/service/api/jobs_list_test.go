@@ -98,7 +98,7 @@ func TestJobListQueryIsValidated(t *testing.T) {
 	w.submit(studio)
 	w.submit(rival)
 	w.submit(rival)
-	const bad = `{"loc":["query","cursor"],"msg":"Value error, The cursor is not one that this endpoint returned.",` +
+	const bad = `{"loc":["query","cursor"],"msg":"Value error, The cursor is invalid: this endpoint did not return it.",` +
 		`"type":"value_error","input":`
 	cursor := *w.jobPage(studio, "limit=1").NextCursor
 	changed := "x" + cursor[1:]

@@ -43,17 +43,17 @@ func TestInvalidWebhookURLIsRejected(t *testing.T) {
 	w := newWorld(t, setup{})
 	long := "https://example.com/" + strings.Repeat("a", 2029)
 	for value, message := range map[string]string{
-		"hook": "Value error, The URL is not an absolute one such as " +
+		"hook": "Value error, The URL must be absolute, such as " +
 			"https://example.com/hook.",
 		"http://example.com/":                       "Value error, The URL must begin with https://.",
-		"https://a:b@example.com":                   "Value error, The URL must not hold a user name or a password.",
+		"https://a:b@example.com":                   "Value error, The URL must not contain a user name or a password.",
 		"https://example.com/#x":                    "Value error, The URL must not have a fragment.",
-		"https://127.0.0.1/":                        "Value error, The URL's host is not one of the public internet.",
-		"https://169.254.169.254/latest/meta-data/": "Value error, The URL's host is not one of the public internet.",
-		"https://[::ffff:10.0.0.1]/":                "Value error, The URL's host is not one of the public internet.",
-		"https://0x7f.1/": "Value error, The URL's host is not a name, and not an address in its " +
-			"usual form.",
-		"https://example.com:25/":  "Value error, The URL's port is not one that messages may go to.",
+		"https://127.0.0.1/":                        "Value error, The URL's host is not on the public internet.",
+		"https://169.254.169.254/latest/meta-data/": "Value error, The URL's host is not on the public internet.",
+		"https://[::ffff:10.0.0.1]/":                "Value error, The URL's host is not on the public internet.",
+		"https://0x7f.1/": "Value error, The URL's host must be a name, or an address in its " +
+			"usual notation.",
+		"https://example.com:25/":  "Value error, The URL's port is not allowed.",
 		long:                       "String should have at most 2048 characters",
 		"https://example.com/\xff": "Value error, The value is not valid UTF-8.",
 	} {
@@ -137,7 +137,7 @@ func TestWebhookLogShowsAttempts(t *testing.T) {
 		{Number: 1, At: at, Duration: 10 * time.Second, Error: "The receiver took too long.", Next: at.Add(15 * time.Second)},
 		{Number: 2, At: at.Add(15 * time.Second), Duration: 12 * time.Millisecond, Status: 204},
 	} {
-		if err := w.hooks.Record(t.Context(), webhook.Event{ID: j.ID, Begun: j.Deadline}, a); err != nil {
+		if err := w.hooks.Record(t.Context(), webhook.Event{ID: j.ID, FirstBy: j.Deadline}, a); err != nil {
 			t.Fatal(err)
 		}
 	}

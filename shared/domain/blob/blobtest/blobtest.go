@@ -18,18 +18,17 @@ import (
 // Harness is an adapter's input to the suite.
 type Harness struct {
 	Store blob.Store
-	// Leftovers returns the store's remains other than blobs, such as bytes of a failed Put. It may be
-	// nil if unknown.
+	// Leftovers returns what the store contains besides blobs, such as bytes of a failed Put. It
+	// is nil if that is unknown.
 	Leftovers func(t *testing.T) []string
 }
 
-// Run runs the suite. The function returns a harness without any blob in it, and
-// closes it when the test ends.
+// Run runs the suite. open returns a harness without blobs and closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
 		if _, ok := h.Store.(blob.Linker); group == "Link" && !ok {
-			t.Skip("the store's blobs are no files of this machine")
+			t.Skip("the store's blobs are not files on this machine")
 		}
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t)})
 	},
@@ -39,13 +38,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interface; its name is the statement.
+// test is one statement about the interface; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is a test's environment.
@@ -55,7 +53,7 @@ type suite struct {
 	ctx context.Context
 }
 
-// data returns bytes that depend on the seed and vary within.
+// data returns varying bytes that depend on the seed.
 func data(seed uint64, size int) []byte {
 	b := make([]byte, size)
 	source := rand.NewPCG(seed, uint64(size))
@@ -90,16 +88,16 @@ func (s *suite) read(name string, offset, length int64) []byte {
 func (s *suite) holds(name string, want []byte) {
 	s.Helper()
 	if got := s.read(name, 0, -1); !bytes.Equal(got, want) {
-		s.Fatalf("%s holds %d bytes, not the %d that were stored", name, len(got), len(want))
+		s.Fatalf("%s contains %d bytes, not the %d stored bytes", name, len(got), len(want))
 	}
 	info, err := s.Store.Head(s.ctx, name)
 	conformance.OK(s, err)
 	if info.Size != int64(len(want)) {
-		s.Fatalf("%s is said to have %d bytes, want %d", name, info.Size, len(want))
+		s.Fatalf("Head reports %[2]d bytes for %[1]s, want %[3]d", name, info.Size, len(want))
 	}
 }
 
-// absent checks that there is no such blob.
+// absent checks that the blob does not exist.
 func (s *suite) absent(name string) {
 	s.Helper()
 	_, err := s.Store.Head(s.ctx, name)
@@ -108,7 +106,7 @@ func (s *suite) absent(name string) {
 	conformance.Fails(s, err, fault.NotFound)
 }
 
-// clean checks that the store keeps only its blobs.
+// clean checks that the store contains only blobs.
 func (s *suite) clean() {
 	s.Helper()
 	if s.Leftovers == nil {

@@ -24,7 +24,7 @@ var openTests = []test{
 			{1000, -1, 1000, 1000}, {1000, 5, 1000, 1000}, {5000, -1, 1000, 1000}, {5000, 5, 1000, 1000},
 		} {
 			if got := s.read("a", c.offset, c.length); !bytes.Equal(got, content[c.from:c.to]) {
-				s.Errorf("%d bytes from %d: %d bytes that are not those from %d to %d", c.length, c.offset, len(got), c.from, c.to)
+				s.Errorf("%d bytes from %d: got %d bytes that differ from those from %d to %d", c.length, c.offset, len(got), c.from, c.to)
 			}
 		}
 	}},
@@ -53,22 +53,22 @@ var openTests = []test{
 				want = want[:length]
 			}
 			if !bytes.Equal(got.Bytes(), want) {
-				s.Errorf("copied %d bytes that are not the %d of the range", got.Len(), len(want))
+				s.Errorf("copied %d bytes that differ from the %d bytes of the range", got.Len(), len(want))
 			}
 		}
 	}},
-	{"returns readers that do not touch each other", func(s *suite) {
+	{"returns independent readers", func(s *suite) {
 		s.put("a", data(1, 1000))
 		first, err := s.Store.Open(s.ctx, "a", 0, -1)
 		conformance.OK(s, err)
 		defer first.Close()
 		if got := s.read("a", 500, 100); !bytes.Equal(got, data(1, 1000)[500:600]) {
-			s.Error("the second reader read something else")
+			s.Error("the second reader read other bytes")
 		}
 		got, err := io.ReadAll(first)
 		conformance.OK(s, err)
 		if !bytes.Equal(got, data(1, 1000)) {
-			s.Error("the first reader read something else")
+			s.Error("the first reader read other bytes")
 		}
 	}},
 	{"of an unknown blob is not found", func(s *suite) {
@@ -78,7 +78,7 @@ var openTests = []test{
 		s.absent("a/bb")
 		s.absent("a")
 	}},
-	{"supports random access through ReaderAt, as io.ReaderAt says", func(s *suite) {
+	{"supports random access through ReaderAt, as io.ReaderAt specifies", func(s *suite) {
 		content := data(1, 5000)
 		s.put("a", content)
 		r := io.NewSectionReader(blob.ReaderAt{Context: s.ctx, Store: s.Store, Name: "a"}, 0, int64(len(content)))
@@ -87,7 +87,7 @@ var openTests = []test{
 			_, err := r.ReadAt(got, offset)
 			conformance.OK(s, err)
 			if !bytes.Equal(got, content[offset:offset+100]) {
-				s.Errorf("at %d: read something else", offset)
+				s.Errorf("at %d: read other bytes", offset)
 			}
 		}
 		if n, err := r.ReadAt(got, 4950); n != 50 || err != io.EOF {
@@ -97,7 +97,7 @@ var openTests = []test{
 }
 
 var headTests = []test{
-	{"returns the size and when the blob was stored", func(s *suite) {
+	{"returns the size and the time of storing", func(s *suite) {
 		// Stores may report whole seconds, on separate clocks.
 		const tolerance = time.Minute
 		began := time.Now()
@@ -111,7 +111,7 @@ var headTests = []test{
 			s.Errorf("stored at %v, want about %v", info.StoredAt, began)
 		}
 	}},
-	{"of a blob that was replaced describes the new one", func(s *suite) {
+	{"of a replaced blob describes the new blob", func(s *suite) {
 		s.put("a", data(1, 10))
 		s.put("a", data(1, 20))
 		s.holds("a", data(1, 20))
@@ -131,19 +131,19 @@ var fetchTests = []test{
 	{"of an unknown blob is not found", func(s *suite) {
 		conformance.Fails(s, blob.Fetch(s.ctx, s.Store, "unknown", filepath.Join(s.TempDir(), "file")), fault.NotFound)
 	}},
-	{"replaces no file", func(s *suite) {
+	{"does not replace a file", func(s *suite) {
 		s.put("a", data(1, 10))
 		path := filepath.Join(s.TempDir(), "file")
 		conformance.OK(s, os.WriteFile(path, []byte("mine"), 0o600))
 		if err := blob.Fetch(s.ctx, s.Store, "a", path); err == nil {
-			s.Fatal("no error")
+			s.Fatal("Link replaced an existing file")
 		}
 		s.file(path, []byte("mine"))
 	}},
 }
 
 var linkTests = []test{
-	{"outlives the blob, replaced and deleted", func(s *suite) {
+	{"survives the replacement and deletion of the blob", func(s *suite) {
 		s.put("a", data(1, 1000))
 		path := filepath.Join(s.TempDir(), "file")
 		s.link("a", path)
@@ -152,14 +152,14 @@ var linkTests = []test{
 		conformance.OK(s, s.Store.Delete(s.ctx, "a"))
 		s.file(path, data(1, 1000))
 	}},
-	{"can be removed without harm to the blob", func(s *suite) {
+	{"can be removed without changing the blob", func(s *suite) {
 		s.put("a", data(1, 1000))
 		path := filepath.Join(s.TempDir(), "file")
 		s.link("a", path)
 		conformance.OK(s, os.Remove(path))
 		s.holds("a", data(1, 1000))
 	}},
-	{"cannot be written to by its mode", func(s *suite) {
+	{"has a read-only mode", func(s *suite) {
 		s.put("a", data(1, 1000))
 		path := filepath.Join(s.TempDir(), "file")
 		s.link("a", path)
@@ -174,7 +174,7 @@ var linkTests = []test{
 	}},
 }
 
-// link links a blob; it skips the test if the file system does not support links.
+// link links a blob. It skips the test if the file system does not support links.
 func (s *suite) link(name, path string) {
 	s.Helper()
 	if err := s.Store.(blob.Linker).Link(s.ctx, name, path); err != nil {
@@ -188,6 +188,6 @@ func (s *suite) file(path string, want []byte) {
 	got, err := os.ReadFile(path)
 	conformance.OK(s, err)
 	if !bytes.Equal(got, want) {
-		s.Fatalf("the file holds %d bytes, not the %d of the blob", len(got), len(want))
+		s.Fatalf("the file contains %d bytes, not the %d bytes of the blob", len(got), len(want))
 	}
 }

@@ -18,7 +18,7 @@ import (
 // errReader is the error of a reader that fails.
 var errReader = errors.New("the sender hung up")
 
-// sizes are around the buffer sizes of stores.
+// sizes has values around the buffer sizes of stores.
 var sizes = []int{0, 1, 2, 4095, 4096, 4097, 256<<10 - 1, 256 << 10, 256<<10 + 1, 3<<20 + 7}
 
 var putTests = []test{
@@ -51,7 +51,7 @@ var putTests = []test{
 		}
 		s.holds("single-bytes", content[:5000])
 	}},
-	{"replaces a blob of the name", func(s *suite) {
+	{"replaces a blob with the same name", func(s *suite) {
 		s.put("a", data(1, 500<<10))
 		for seed, size := range []int{300 << 10, 900 << 10, 0, 1} {
 			s.put("a", data(uint64(seed), size))
@@ -92,7 +92,7 @@ var putTests = []test{
 		s.put("a", content)
 		_, err := s.Store.Put(s.ctx, "a", io.MultiReader(bytes.NewReader(data(2, 700<<10)), iotest.ErrReader(errReader)))
 		if !errors.Is(err, errReader) {
-			s.Fatalf("error %v, want the reader's", err)
+			s.Fatalf("error %v, want the reader's error", err)
 		}
 		s.holds("a", content)
 		s.clean()
@@ -102,22 +102,22 @@ var putTests = []test{
 			ctx, cancel := context.WithCancel(s.ctx)
 			r := io.MultiReader(bytes.NewReader(data(1, size)), &ending{cancel})
 			if _, err := s.Store.Put(ctx, "a/b/c", r); !errors.Is(err, context.Canceled) {
-				s.Fatalf("after %d bytes: error %v, want the context's", size, err)
+				s.Fatalf("after %d bytes: error %v, want the context's error", size, err)
 			}
 			s.absent("a/b/c")
 			s.clean()
 		}
 	}},
-	{"of a context that has ended stores nothing", func(s *suite) {
+	{"with an ended context stores nothing", func(s *suite) {
 		ctx, cancel := context.WithCancel(s.ctx)
 		cancel()
 		if _, err := s.Store.Put(ctx, "a", bytes.NewReader(nil)); !errors.Is(err, context.Canceled) {
-			s.Fatalf("error %v, want the context's", err)
+			s.Fatalf("error %v, want the context's error", err)
 		}
 		s.absent("a")
 		s.clean()
 	}},
-	{"of one name many times at once leaves one of them, whole", func(s *suite) {
+	{"called concurrently for one name stores one complete blob", func(s *suite) {
 		const racers = 8
 		contents := make([][]byte, racers)
 		errs := make([]error, racers)
@@ -132,11 +132,11 @@ var putTests = []test{
 		}
 		got := s.read("a/b", 0, -1)
 		if !slices.ContainsFunc(contents, func(content []byte) bool { return bytes.Equal(got, content) }) {
-			s.Fatal("the blob is not one of those that were stored")
+			s.Fatal("the blob is none of the stored blobs")
 		}
 		s.clean()
 	}},
-	{"of many names in new folders at once stores them all", func(s *suite) {
+	{"called concurrently for many names in new folders stores all blobs", func(s *suite) {
 		const racers = 16
 		errs := make([]error, racers)
 		var all sync.WaitGroup
@@ -166,7 +166,7 @@ func (h *hesitant) Read(p []byte) (int, error) {
 	return h.Reader.Read(p)
 }
 
-// ending is an endless reader that ends its reader's context.
+// ending is an endless reader that cancels the context.
 type ending struct{ cancel context.CancelFunc }
 
 func (e *ending) Read(p []byte) (int, error) {
@@ -175,7 +175,7 @@ func (e *ending) Read(p []byte) (int, error) {
 }
 
 var copyTests = []test{
-	{"makes a blob of the same bytes", func(s *suite) {
+	{"makes a blob with the same bytes", func(s *suite) {
 		for _, size := range sizes {
 			s.put("from", data(1, size))
 			to := fmt.Sprint("copies/of/", size)
@@ -185,7 +185,7 @@ var copyTests = []test{
 		}
 		s.clean()
 	}},
-	{"outlives what it was made from", func(s *suite) {
+	{"survives the deletion of the original", func(s *suite) {
 		s.put("from", data(1, 1000))
 		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
 		s.put("from", data(2, 2000))
@@ -193,7 +193,7 @@ var copyTests = []test{
 		conformance.OK(s, s.Store.Delete(s.ctx, "from"))
 		s.holds("to", data(1, 1000))
 	}},
-	{"can be replaced and deleted without harm to what it was made from", func(s *suite) {
+	{"can be replaced and deleted without changing the original", func(s *suite) {
 		s.put("from", data(1, 1000))
 		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
 		s.put("to", data(2, 2000))
@@ -202,7 +202,7 @@ var copyTests = []test{
 		conformance.OK(s, s.Store.Delete(s.ctx, "to"))
 		s.holds("from", data(1, 1000))
 	}},
-	{"replaces a blob of the name", func(s *suite) {
+	{"replaces a blob with the same name", func(s *suite) {
 		s.put("from", data(1, 1000))
 		s.put("to", data(2, 2000))
 		conformance.OK(s, s.Store.Copy(s.ctx, "from", "to"))
@@ -230,7 +230,7 @@ var copyTests = []test{
 }
 
 var deleteTests = []test{
-	{"removes a blob, and no other", func(s *suite) {
+	{"deletes only the named blob", func(s *suite) {
 		for _, name := range []string{"a/b", "a/bc", "a/c/b"} {
 			s.put(name, data(1, 10))
 		}
@@ -239,19 +239,19 @@ var deleteTests = []test{
 		s.holds("a/bc", data(1, 10))
 		s.holds("a/c/b", data(1, 10))
 	}},
-	{"of a missing blob is no error", func(s *suite) {
+	{"of a missing blob succeeds", func(s *suite) {
 		conformance.OK(s, s.Store.Delete(s.ctx, "unknown"))
 		conformance.OK(s, s.Store.Delete(s.ctx, "un/known"))
 		s.put("a/b", data(1, 10))
 		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
 		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
 	}},
-	{"of a prefix removes nothing", func(s *suite) {
+	{"of a prefix deletes nothing", func(s *suite) {
 		s.put("a/b", data(1, 10))
 		conformance.OK(s, s.Store.Delete(s.ctx, "a"))
 		s.holds("a/b", data(1, 10))
 	}},
-	{"makes room for a blob of the name", func(s *suite) {
+	{"allows a new blob with the same name", func(s *suite) {
 		s.put("a/b", data(1, 10))
 		conformance.OK(s, s.Store.Delete(s.ctx, "a/b"))
 		s.put("a/b", data(2, 20))
@@ -260,21 +260,21 @@ var deleteTests = []test{
 }
 
 var nameTests = []test{
-	{"that are well formed can be stored under", func(s *suite) {
+	{"that are valid can be used", func(s *suite) {
 		for _, name := range []string{"a", "0", "_", "-a", "jobs/job_01HZZZZZZZ/reference_image.0", "a.b/c..d/e-", "A/B",
 			"tmp/a"} {
 			s.put(name, []byte(name))
 			s.holds(name, []byte(name))
 		}
 	}},
-	{"that are not well formed reach nothing", func(s *suite) {
+	{"that are invalid are rejected", func(s *suite) {
 		s.put("a/b", data(1, 10))
 		for _, name := range []string{
 			"", "/", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".a", "a/.b", "a b", "a\\b", "a\x00b", "é",
 			"a/b\n", "a:b",
 		} {
 			if blob.CheckName(name) == nil {
-				s.Fatalf("%q is taken as well formed", name)
+				s.Fatalf("CheckName accepts %q", name)
 			}
 			_, err := s.Store.Put(s.ctx, name, bytes.NewReader(nil))
 			s.malformed("Put", name, err)
@@ -292,11 +292,11 @@ var nameTests = []test{
 	}},
 }
 
-// malformed fails the test if a call accepted a malformed name, or only failed to
-// find a blob of that name.
+// malformed fails the test if a call accepted an invalid name, or only did not find a blob with
+// it.
 func (s *suite) malformed(call, name string, err error) {
 	s.Helper()
 	if fault.CodeOf(err) != fault.Internal {
-		s.Errorf("%s of %q: error %v, want one that is no fault", call, name, err)
+		s.Errorf("%s of %q: error %v, want an error that is not a fault", call, name, err)
 	}
 }

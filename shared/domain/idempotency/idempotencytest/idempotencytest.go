@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Run runs the suite. The function returns a store without any record in it, and
-// closes it when the test ends.
+// Run runs the suite. open returns a store without records and closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -42,10 +41,10 @@ func (s *suite) claim(c idempotency.Claim, instead string, after time.Duration) 
 	return record
 }
 
-// has fails the test unless the record equals the unsettled claim's.
+// has fails the test unless the record is that of the unsettled claim.
 func (s *suite) has(record idempotency.Record, c idempotency.Claim, after time.Duration) {
 	s.Helper()
-	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Answer) > 0 ||
+	if record.Resource != c.Resource || record.Fingerprint != c.Fingerprint || record.Settled || len(record.Response) > 0 ||
 		!record.ClaimedAt.Equal(s.now.Add(after)) {
 		s.Fatalf("the record is %+v, want that of %+v at %v", record, c, s.now.Add(after))
 	}
@@ -55,14 +54,14 @@ var tests = []struct {
 	name string
 	run  func(s *suite)
 }{
-	{"the first claim of a key has it", func(s *suite) {
+	{"the first claim of a key wins it", func(s *suite) {
 		s.has(s.claim(claimOf("a"), "", 0), claimOf("a"), 0)
 	}},
-	{"a later claim gets the first one's record", func(s *suite) {
+	{"a later claim gets the record of the first claim", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		s.has(s.claim(claimOf("b"), "", time.Second), claimOf("a"), 0)
 	}},
-	{"a claim repeated because its answer was lost still has the key", func(s *suite) {
+	{"a claim repeated after a lost response still has the key", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		if record := s.claim(claimOf("a"), "", 0); record.Resource != "a" {
 			s.Fatalf("the record is %+v", record)
@@ -77,30 +76,30 @@ var tests = []struct {
 		other.Key = "k2"
 		s.has(s.claim(other, "", 0), other, 0)
 	}},
-	{"names that are equal when joined are separate", func(s *suite) {
+	{"names that are equal when concatenated are separate", func(s *suite) {
 		one := idempotency.Claim{Account: "a", Key: "b/c", Fingerprint: "1", Resource: "1"}
 		two := idempotency.Claim{Account: "a/b", Key: "c", Fingerprint: "2", Resource: "2"}
 		s.claim(one, "", 0)
 		s.has(s.claim(two, "", 0), two, 0)
 	}},
-	{"a settled claim returns its answer", func(s *suite) {
+	{"a settled claim returns its response", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		conformance.OK(s, s.store.Settle(s.ctx, claimOf("a"), []byte("\x00it is there\xff")))
 		record := s.claim(claimOf("b"), "", time.Second)
-		if !record.Settled || string(record.Answer) != "\x00it is there\xff" || record.Resource != "a" {
+		if !record.Settled || string(record.Response) != "\x00it is there\xff" || record.Resource != "a" {
 			s.Fatalf("the record is %+v", record)
 		}
 	}},
-	{"a claim may be settled without an answer, and again", func(s *suite) {
+	{"a claim may be settled without a response, and more than once", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		for range 2 {
 			conformance.OK(s, s.store.Settle(s.ctx, claimOf("a"), nil))
 		}
-		if record := s.claim(claimOf("b"), "", 0); !record.Settled || len(record.Answer) > 0 {
+		if record := s.claim(claimOf("b"), "", 0); !record.Settled || len(record.Response) > 0 {
 			s.Fatalf("the record is %+v", record)
 		}
 	}},
-	{"a claim that was withdrawn leaves the key to the next", func(s *suite) {
+	{"a withdrawn claim leaves the key to the next claim", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		conformance.OK(s, s.store.Withdraw(s.ctx, claimOf("a")))
 		s.has(s.claim(claimOf("b"), "", time.Second), claimOf("b"), time.Second)
@@ -113,19 +112,19 @@ var tests = []struct {
 			s.Fatalf("the record is %+v", record)
 		}
 	}},
-	{"a claim replaces the unsettled one that it names", func(s *suite) {
+	{"a claim replaces the unsettled claim that it names", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		s.has(s.claim(claimOf("b"), "a", time.Minute), claimOf("b"), time.Minute)
 		s.has(s.claim(claimOf("c"), "a", time.Minute), claimOf("b"), time.Minute)
 	}},
-	{"a claim does not replace a settled one", func(s *suite) {
+	{"a claim does not replace a settled claim", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		conformance.OK(s, s.store.Settle(s.ctx, claimOf("a"), nil))
 		if record := s.claim(claimOf("b"), "a", time.Minute); record.Resource != "a" {
 			s.Fatalf("the record is %+v", record)
 		}
 	}},
-	{"a claim that was replaced can neither be settled nor withdrawn", func(s *suite) {
+	{"a replaced claim can neither be settled nor withdrawn", func(s *suite) {
 		s.claim(claimOf("a"), "", 0)
 		s.claim(claimOf("b"), "a", time.Minute)
 		conformance.OK(s, s.store.Settle(s.ctx, claimOf("a"), []byte("late")))
@@ -140,7 +139,7 @@ var tests = []struct {
 		}
 		s.has(s.claim(claimOf("b"), "", idempotency.Age), claimOf("b"), idempotency.Age)
 	}},
-	{"a key is known from its claim on, until it is withdrawn or forgotten", func(s *suite) {
+	{"a key is known from its claim until it is withdrawn or expires", func(s *suite) {
 		known := func(key string, after time.Duration, want bool) {
 			s.Helper()
 			got, err := s.store.Known(s.ctx, "acme", key, s.now.Add(after))
@@ -160,7 +159,7 @@ var tests = []struct {
 		known("k", idempotency.Age-time.Millisecond, true)
 		known("k", idempotency.Age, false)
 	}},
-	{"one of many claims at once has the key", func(s *suite) {
+	{"one of many concurrent claims wins the key", func(s *suite) {
 		var won atomic.Int64
 		for _, err := range conformance.Race(20, func(racer int) error {
 			c := claimOf(fmt.Sprint("r", racer))

@@ -16,17 +16,16 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an adapter's input to the suite, over the same records.
+// Harness is an adapter's input to the suite. All its stores use the same records.
 type Harness struct {
 	Store   webhook.Store
 	Jobs    job.Store
 	Budgets budget.Store
-	// Queue is nil where the platform delivers scheduled attempts; its tests are then skipped.
+	// Queue is nil if the platform delivers scheduled attempts. Its tests are then skipped.
 	Queue webhook.Queue
 }
 
-// Run runs the suite. Open returns a harness without any job in it, which is
-// closed with the test.
+// Run runs the suite. open returns a harness without jobs and closes it when the test ends.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
@@ -37,13 +36,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}, conformance.About("Store", storeTests), conformance.About("Queue", queueTests))
 }
 
-// test is one statement about the interfaces; its name is the statement.
+// test is one statement about the interfaces; name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 // suite is the fixture of one test.
@@ -54,9 +52,9 @@ type suite struct {
 }
 
 // The clock is the real time, because a platform may delete old records.
-var begun = time.Now().UTC().Truncate(time.Millisecond)
+var start = time.Now().UTC().Truncate(time.Millisecond)
 
-func after(d time.Duration) time.Time { return begun.Add(d) }
+func after(d time.Duration) time.Time { return start.Add(d) }
 
 // accept accepts a job of an account.
 func (s *suite) accept(account, number, url string) job.Job {
@@ -64,7 +62,7 @@ func (s *suite) accept(account, number, url string) job.Job {
 	j := job.Job{
 		ID: "job_" + account + number, Account: account, Key: "key", Model: "gen-2.5", Lane: job.VideoLane,
 		Status:  job.Pending,
-		Webhook: url, CreatedAt: begun, Deadline: after(job.MaxAge),
+		Webhook: url, CreatedAt: start, Deadline: after(job.MaxAge),
 	}
 	conformance.OK(s, s.Jobs.Accept(s.ctx, j, 0))
 	return j
@@ -78,23 +76,23 @@ func (s *suite) ended(account, number string, at time.Time) job.Job {
 	return j
 }
 
-// told returns the event of a job's end.
-func told(j job.Job) webhook.Event {
-	return webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, Begun: j.Deadline}
+// endOf returns the event for the end of a job.
+func endOf(j job.Job) webhook.Event {
+	return webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, FirstBy: j.Deadline}
 }
 
-// warned returns a warning of a budget of an account, which was noted at the time.
+// warned returns a warning of an account's budget, recorded at the given time.
 func (s *suite) warned(account string, at time.Time) webhook.Event {
 	s.Helper()
 	b := budget.Budget{
 		ID: budget.ID{Account: account, Period: budget.Day, Unit: budget.Jobs}, Limit: 10, WarnURL: "https://example.com/budget",
 	}
-	conformance.OK(s, s.Budgets.Set(s.ctx, audit.Operator(begun), b))
+	conformance.OK(s, s.Budgets.Set(s.ctx, audit.Operator(start), b))
 	_, err := s.Budgets.Take(s.ctx, budget.Allocation{Counter: b.Counter(at), ID: "lease-" + account}, 10, 8, 8)
 	conformance.OK(s, err)
 	noted, err := s.Budgets.Warn(s.ctx, b.Counter(at), 0, at)
 	conformance.OK(s, err)
-	return webhook.Event{ID: noted.Warning.EventID(), Account: account, URL: b.WarnURL, Begun: at}
+	return webhook.Event{ID: noted.Warning.EventID(), Account: account, URL: b.WarnURL, FirstBy: at}
 }
 
 // attempted checks the attempts of a job.
@@ -114,14 +112,14 @@ func (s *suite) attemptedOf(id string, want ...webhook.Attempt) {
 func failed(number int) webhook.Attempt {
 	return webhook.Attempt{
 		Number: number, At: after(time.Duration(number) * time.Minute), Duration: 1234 * time.Millisecond, Status: 503,
-		Error: "The receiver answered with status 503.", Next: after(time.Duration(number+1) * time.Minute),
+		Error: "The receiver responded with status 503.", Next: after(time.Duration(number+1) * time.Minute),
 	}
 }
 
 var storeTests = []test{
-	{"forgets the attempts of a job with the job", func(s *suite) {
+	{"the attempts of a job are deleted with the job", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
 		s.attempted(j)
 	}},
@@ -130,7 +128,7 @@ var storeTests = []test{
 		s.attempted(s.ended("acme", "2", after(time.Second)))
 		s.attempted(job.Job{ID: "job_unknown"})
 	}},
-	{"attempts are kept as they were recorded, in their order", func(s *suite) {
+	{"attempts are stored unchanged and in order", func(s *suite) {
 		j, other := s.ended("acme", "1", after(time.Second)), s.ended("acme", "2", after(time.Second))
 		silent := webhook.Attempt{
 			Number: 2, At: after(time.Hour), Duration: 10 * time.Second, Error: "The receiver took too long.",
@@ -138,28 +136,28 @@ var storeTests = []test{
 		}
 		last := webhook.Attempt{Number: 3, At: after(2 * time.Hour), Status: 204}
 		for _, a := range []webhook.Attempt{failed(1), silent, last} {
-			conformance.OK(s, s.Store.Record(s.ctx, told(j), a))
+			conformance.OK(s, s.Store.Record(s.ctx, endOf(j), a))
 		}
 		s.attempted(j, failed(1), silent, last)
 		s.attempted(other)
 	}},
-	{"an attempt that was recorded is recorded again without effect", func(s *suite) {
+	{"recording an attempt again changes nothing", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		for range 2 {
-			conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+			conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		}
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(2)))
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(2)))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		s.attempted(j, failed(1), failed(2))
 	}},
-	{"an attempt whose number is not the next is a conflict", func(s *suite) {
+	{"an attempt with a wrong number is a conflict", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.Fails(s, s.Store.Record(s.ctx, told(j), failed(2)), fault.Conflict)
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+		conformance.Fails(s, s.Store.Record(s.ctx, endOf(j), failed(2)), fault.Conflict)
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		other := failed(1)
 		other.At = after(time.Hour)
-		conformance.Fails(s, s.Store.Record(s.ctx, told(j), other), fault.Conflict)
-		conformance.Fails(s, s.Store.Record(s.ctx, told(j), failed(3)), fault.Conflict)
+		conformance.Fails(s, s.Store.Record(s.ctx, endOf(j), other), fault.Conflict)
+		conformance.Fails(s, s.Store.Record(s.ctx, endOf(j), failed(3)), fault.Conflict)
 		s.attempted(j, failed(1))
 	}},
 	{"of several concurrent attempts one is recorded", func(s *suite) {
@@ -167,7 +165,7 @@ var storeTests = []test{
 		errs := conformance.Race(4, func(racer int) error {
 			a := failed(1)
 			a.At = a.At.Add(time.Duration(racer) * time.Millisecond)
-			return s.Store.Record(s.ctx, told(j), a)
+			return s.Store.Record(s.ctx, endOf(j), a)
 		})
 		won := conformance.Winners(s, errs, fault.Conflict)
 		made, err := s.Store.Attempts(s.ctx, j.ID)
@@ -176,7 +174,7 @@ var storeTests = []test{
 			s.Fatalf("%v won, recorded are %+v", won, made)
 		}
 	}},
-	{"attempts to tell of a warning are kept likewise", func(s *suite) {
+	{"attempts for a warning are stored like those for a job", func(s *suite) {
 		e := s.warned("acme", after(time.Second))
 		s.attemptedOf(e.ID)
 		conformance.Fails(s, s.Store.Record(s.ctx, e, failed(2)), fault.Conflict)
@@ -185,11 +183,11 @@ var storeTests = []test{
 		}
 		s.attemptedOf(e.ID, failed(1))
 	}},
-	{"the job stays as it ended", func(s *suite) {
+	{"recording attempts does not change the job", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		before, err := s.Jobs.Get(s.ctx, j.ID)
 		conformance.OK(s, err)
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		now, err := s.Jobs.Get(s.ctx, j.ID)
 		conformance.OK(s, err)
 		conformance.Same(s, "the job", now, before)
@@ -206,7 +204,7 @@ func (s *suite) due(now time.Time, ofAccount, limit int, want ...webhook.Schedul
 }
 
 var queueTests = []test{
-	{"the first attempt is due from the end of a job that has a webhook", func(s *suite) {
+	{"the first attempt is due when a job with a webhook ends", func(s *suite) {
 		open := s.accept("acme", "1", "https://example.com/hook")
 		silent := s.accept("acme", "2", "")
 		conformance.OK(s, s.Jobs.Fail(s.ctx, silent.ID, "", job.TimeoutFailure(), after(time.Second)))
@@ -215,28 +213,28 @@ var queueTests = []test{
 		s.due(after(time.Second-time.Millisecond), 10, 10)
 		s.due(after(time.Second), 10, 10, webhook.First(open.ID, "acme", after(time.Second)))
 	}},
-	{"the first attempt to tell of a warning is due from when it was noted", func(s *suite) {
+	{"the first attempt for a warning is due when the warning is recorded", func(s *suite) {
 		e := s.warned("acme", after(time.Second))
 		s.due(after(time.Second-time.Millisecond), 10, 10)
 		s.due(after(time.Second), 10, 10, webhook.First(e.ID, "acme", after(time.Second)))
 		conformance.OK(s, s.Store.Record(s.ctx, e, failed(1)))
 		s.due(failed(1).Next, 10, 10, webhook.ScheduledAttempt{Event: e.ID, Account: "acme", Number: 2, At: failed(1).Next})
 	}},
-	{"a job that its deadline ends has its attempt due", func(s *suite) {
+	{"the first attempt is due when a job's deadline ends it", func(s *suite) {
 		j := s.accept("acme", "1", "https://example.com/hook")
 		_, err := s.Jobs.Expire(s.ctx, j.ID, after(time.Hour))
 		conformance.OK(s, err)
 		s.due(after(time.Hour), 10, 10, webhook.First(j.ID, "acme", j.Deadline))
 	}},
-	{"an attempt makes the next one due at its time, and the last none", func(s *suite) {
+	{"an attempt schedules the next one, except the last attempt", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		s.due(failed(1).Next.Add(-time.Millisecond), 10, 10)
 		s.due(failed(1).Next, 10, 10, webhook.ScheduledAttempt{Event: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
 		s.due(after(24*time.Hour), 10, 10)
 	}},
-	{"each account has its turn", func(s *suite) {
+	{"accounts take turns", func(s *suite) {
 		var turns []webhook.ScheduledAttempt
 		for i := range 5 {
 			at := after(time.Duration(i) * time.Second)
@@ -247,12 +245,12 @@ var queueTests = []test{
 		s.due(after(time.Hour), 10, 3, turns[0], few, turns[1])
 		s.due(after(time.Hour), 10, 10, turns[0], few, turns[1], turns[2], turns[3], turns[4])
 	}},
-	{"has no attempts of a job that is forgotten", func(s *suite) {
+	{"a deleted job has no due attempts", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, endOf(j), failed(1)))
 		conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
 		s.attempted(j)
 		s.due(after(time.Hour), 10, 10)
-		conformance.Fails(s, s.Store.Record(s.ctx, told(j), failed(2)), fault.NotFound)
+		conformance.Fails(s, s.Store.Record(s.ctx, endOf(j), failed(2)), fault.NotFound)
 	}},
 }

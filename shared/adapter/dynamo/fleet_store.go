@@ -13,33 +13,33 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// FleetStamps implements fleet.Stamps in the table of jobs.
-type FleetStamps struct {
+// FleetStore implements fleet.Store in the table of jobs.
+type FleetStore struct {
 	client *dynamodb.Client
 	table  string
 }
 
-var _ fleet.Stamps = (*FleetStamps)(nil)
+var _ fleet.Store = (*FleetStore)(nil)
 
-func NewFleetStamps(client *dynamodb.Client, table string) *FleetStamps {
-	return &FleetStamps{client, table}
+func NewFleetStore(client *dynamodb.Client, table string) *FleetStore {
+	return &FleetStore{client, table}
 }
 
-// fleetKey is the key of the stamp. A wake and a check of the fleet write different attributes of it, so
+// fleetKey is the key of the state. A wake and a check of the fleet write different attributes of it, so
 // neither overwrites the other.
 func fleetKey() item { return jobKey("fleet", fleetPart) }
 
 const fleetPart = "stamp"
 
 // Read is one consistent read.
-func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
+func (s *FleetStore) Read(ctx context.Context) (fleet.State, error) {
 	found, err := readItem(ctx, s.client, s.table, fleetKey())
 	if err != nil {
-		return fleet.Stamp{}, storeError("read the fleet's stamp", err)
+		return fleet.State{}, storeError("read the state of the fleet", err)
 	}
 	r := reader{item: found}
-	stamp := fleet.Stamp{WokenAt: r.moment("woken_at"), ExcessSince: r.moment("excess_since"), Fleet: r.fleet()}
-	return stamp, r.err
+	state := fleet.State{WokenAt: r.moment("woken_at"), ExcessSince: r.moment("excess_since"), Fleet: r.fleet()}
+	return state, r.err
 }
 
 func (r *reader) fleet() job.Fleet {
@@ -51,7 +51,7 @@ func (r *reader) fleet() job.Fleet {
 }
 
 // Wake is one write.
-func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
+func (s *FleetStore) Wake(ctx context.Context, at time.Time) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: fleetKey(), UpdateExpression: aws.String("SET #woken_at = :at"),
 		ConditionExpression:      aws.String("attribute_not_exists(#woken_at) OR #woken_at < :at"),
@@ -61,7 +61,7 @@ func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
 }
 
 // Saw is one write.
-func (s *FleetStamps) Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error {
+func (s *FleetStore) Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error {
 	set := "SET #seen_at = :seen_at, #running = :running, #wanted = :wanted, #most = :most, #start_millis = :start_millis"
 	names := named("seen_at", "running", "wanted", "most", "start_millis", "excess_since", "wanted_since", "short_since")
 	values := item{
