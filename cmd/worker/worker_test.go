@@ -150,7 +150,7 @@ func TestSettings(t *testing.T) {
 		{complete[:4], "CUTROOM_IMAGE_QUEUE: it is not set\n"},
 		{append(complete, "CUTROOM_WORKERS=none"), "CUTROOM_WORKERS: \"none\" is not a whole number from 1 to 256\n"},
 		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not an http URL such as http://127.0.0.1:8090; it may be preview, or URLs of engine servers with commas between them, openai:URL or comfyui:URL\n"},
-		{append(complete, "CUTROOM_ENHANCE_MODEL=m"), "CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set\n"},
+		{append(complete, "CUTROOM_ENHANCE_MODEL=m"), "CUTROOM_ENHANCE_URL: not set, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set\n"},
 		{append(complete, "CUTROOM_SCRATCH=/dev/null"), "CUTROOM_SCRATCH: mkdir /dev/null: not a directory\n"},
 		{append(complete, "CUTROOM_ADDR=nowhere"), "CUTROOM_ADDR: listen tcp: address nowhere: missing port in address\n"},
 	} {

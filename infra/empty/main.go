@@ -54,7 +54,7 @@ func run(ctx context.Context, arguments []string, confirmed string, answers io.R
 			"Type the name of the stage to continue: ", stage, account, settings.Region)
 		answer, err := bufio.NewReader(answers).ReadString('\n')
 		if err != nil && !errors.Is(err, io.EOF) {
-			return fmt.Errorf("read the answer: %w", err)
+			return fmt.Errorf("read the response: %w", err)
 		}
 		if strings.TrimSpace(answer) != stage {
 			return errors.New("not confirmed: nothing was deleted")

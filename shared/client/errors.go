@@ -48,7 +48,7 @@ func (e *Error) Error() string {
 	if e.Message != "" {
 		return e.Message
 	}
-	return fmt.Sprintf("the server answered with status %d %s", e.Status, http.StatusText(e.Status))
+	return fmt.Sprintf("the server returned status %d %s", e.Status, http.StatusText(e.Status))
 }
 
 func (f FieldError) String() string {

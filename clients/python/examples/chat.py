@@ -1,4 +1,4 @@
-"""Asks a language model of the gateway, by the official client of OpenAI: chat.py TEXT."""
+"""Asks a language model through the gateway with OpenAI's client: chat.py TEXT."""
 
 import os
 import sys

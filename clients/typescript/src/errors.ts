@@ -38,7 +38,7 @@ export class APIError extends CutroomError {
     const message =
       typeof detail === "string" ? detail
       : fields.length > 0 ? fields.map((field) => `${field.loc.slice(1).join(".")}: ${field.msg}`).join("; ")
-      : (error?.message ?? `the server answered with status ${response.status}`);
+      : (error?.message ?? `the server returned status ${response.status}`);
     return new APIError(message, response.status, response.headers.get("x-request-id") ?? "", retryAfter(response),
       fields, error?.code ?? "");
   }

@@ -1,14 +1,14 @@
-// Package comfyui edits media by ComfyUI servers. A model of the catalog names a workflow in API
-// format, and the places of an edit's values in it.
+// Package comfyui edits media with ComfyUI servers. A model of the catalog names a workflow in API
+// format and the inputs that take an edit's values.
 //
 // It converts an input to the result's size and rate and uploads it (POST /upload/image), sends the
 // workflow (POST /prompt), and follows the server's WebSocket. Then it fetches the result (GET
 // /history/{id}, GET /view) and converts it to the size, rate, length and sound that the catalog
-// promises. The WebSocket is only for progress: the history shows how a run ended, so a lost
-// connection costs nothing.
+// promises. The WebSocket only reports progress. The history shows how a run ended, so a lost
+// connection does no harm.
 //
-// Servers are not trusted: answers are limited, redirects are not followed, and every call ends if
-// the server is silent for too long.
+// Servers are not trusted: responses are limited, redirects are not followed, and every call ends
+// if the server is silent for too long.
 package comfyui
 
 import (
@@ -27,22 +27,21 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Name is the engine's name.
 const Name = "comfyui"
 
-// prepared is the progress when a run is sent, generated when its result is made.
+// prepared is the progress when a run is sent; generated is the progress when its result is ready.
 const prepared, generated = 0.05, 0.9
 
 const (
-	// defaultSilence is far longer than the time between two polls of a healthy server.
+	// defaultSilence is much longer than the time between two polls of a healthy server.
 	defaultSilence = 2 * time.Minute
-	// defaultStall is longer than any node without progress takes, such as loading a large model
+	// defaultStall is longer than any node runs without progress, for example to load a large model
 	// from a slow disk.
 	defaultStall = 5 * time.Minute
-	// defaultStarting is enough for a crashed server to start again.
+	// defaultStarting is long enough for a crashed server to restart.
 	defaultStarting  = 2 * time.Minute
 	defaultPollEvery = 5 * time.Second
-	// knockEvery is the time between two checks of servers that take no run.
+	// knockEvery is the time between two checks while no server accepts the run.
 	knockEvery = 500 * time.Millisecond
 	lookTime   = 5 * time.Second
 	// forgetTime limits the cancellation of a run.
@@ -50,21 +49,23 @@ const (
 )
 
 type Config struct {
-	// Servers are the URLs of the servers, http or https, such as http://127.0.0.1:8188.
+	// Servers lists the http or https URLs of the servers, such as http://127.0.0.1:8188.
 	Servers []string
-	// Key is sent to them as a bearer token, for example for a proxy; it may be empty.
+	// Key is sent to the servers as a bearer token, for example for a proxy. It may be empty.
 	Key string
-	// Models are the catalog's models. Models without a workflow cannot be edited.
+	// Models lists the catalog's models. Models without a workflow cannot be edited.
 	Models []*catalog.Model
 	// Folder is the base of relative paths of workflows.
 	Folder string
 	Runner transfer.Runner
 	Random io.Reader
-	// Silence is how long a server may send nothing before it counts as hung; 0 means two minutes.
+	// Silence is the maximum time without data from a server before it counts as hung. 0 means two
+	// minutes.
 	Silence time.Duration
-	// Stall is how long a workflow may run without progress before it counts as hung; 0 means five minutes.
+	// Stall is the maximum time without progress before a workflow counts as hung. 0 means five
+	// minutes.
 	Stall time.Duration
-	// Starting is how long a run waits for an available server; 0 means two minutes.
+	// Starting is the maximum time that a run waits for an available server. 0 means two minutes.
 	Starting time.Duration
 	// PollEvery is the time between two polls of a run; 0 means five seconds.
 	PollEvery time.Duration
@@ -141,11 +142,11 @@ func baseURL(address string) (string, error) {
 
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil if a server takes runs.
+// Health returns nil if a server accepts runs.
 func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 
-// Run edits as [engine.Engine] specifies. If no server takes runs, Run waits for one, so that a restart
-// does not use up an attempt of the job.
+// Run edits as [engine.Engine] specifies. If no server accepts runs, Run waits for one, so that a
+// restart does not use up an attempt of the job.
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (told engine.Outcome, err error) {
@@ -183,7 +184,7 @@ func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// garbled returns the error for an answer that violates the interface.
+// garbled returns the error for a response that violates the interface.
 func garbled(cause error) *engine.Error {
-	return failed("The engine gave an answer that makes no sense.", true, cause)
+	return failed("The engine returned an invalid response.", true, cause)
 }

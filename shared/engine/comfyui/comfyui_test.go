@@ -52,8 +52,8 @@ func hangs(_ http.ResponseWriter, r *http.Request) {
 
 // TestTrouble checks the outcome of a run for each fault of a server.
 func TestTrouble(t *testing.T) {
-	const senseless, middle, refused = "The engine gave an answer that makes no sense.",
-		"The engine ended in the middle of the edit.", "The engine did not take the edit."
+	const senseless, middle, refused = "The engine returned an invalid response.",
+		"The engine stopped during the edit.", "The engine rejected the edit."
 	huge := strings.Repeat(" ", 33<<20)
 	for _, c := range []struct {
 		name, call string
@@ -64,7 +64,7 @@ func TestTrouble(t *testing.T) {
 		{"it refuses an upload as too large", "POST /upload/image", says(413, ""), "The input is too large for the engine.", false},
 		{"it stores an upload elsewhere", "POST /upload/image", says(200, `{"name":"../x","subfolder":"","type":"input"}`), senseless, true},
 		{"it crashes in an upload", "POST /upload/image", crashes, middle, true},
-		{"it hangs in an upload", "POST /upload/image", hangs, "The engine stopped answering.", true},
+		{"it hangs in an upload", "POST /upload/image", hangs, "The engine stopped responding.", true},
 		{"it redirects", "POST /upload/image", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
 		}, refused, false},
@@ -92,7 +92,7 @@ func TestTrouble(t *testing.T) {
 		{"its exception is named like the prompt", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
 			{"exception_type":"a quiet evening"}]]}`), "The engine failed.", true},
 		{"someone interrupts the run", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_interrupted",{}]]}`),
-			"The edit was interrupted at the engine.", true},
+			"The edit was interrupted on the engine.", true},
 		{"it fails without a reason", "GET /history", record(`"status":{"status_str":"error","messages":[[],[1,2],["x"]]}`), "The engine failed.", true},
 		{"its result is no file", "GET /history", record(`"outputs":{"4":{"text":["done"],"images":[]}}`), "The engine returned no result.", true},
 		{"its result is of another node", "GET /history", record(`"outputs":{"3":{"images":[{"filename":"a.mp4"}]}}`), "The engine returned no result.", true},
@@ -365,7 +365,7 @@ func TestWhatAWorkflowDoesNotTake(t *testing.T) {
 	unknown := newSpec(t, catalog.TextToVideo)
 	unknown.Model = "gen-9"
 	for message, spec := range map[string]engine.Spec{
-		"This model edits at most 10.0 seconds.": long, "This model takes no reference image.": pictured,
+		"This model edits clips of at most 10.0 seconds.": long, "This model does not support a reference image.": pictured,
 		"The engine has no workflow for this model.": unknown,
 	} {
 		var failure *engine.Error

@@ -17,17 +17,17 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxReason limits logged texts of a server, in code points.
+// maxReason limits a server's texts in the log, in code points.
 const maxReason = 300
 
-// explain converts an error of a run. ctx is the caller's context, within the run's.
+// explain converts an error of a run. ctx is the caller's context, within is the run's.
 func explain(ctx, within context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	switch cause := context.Cause(within); {
 	case errors.Is(cause, errSilent), errors.Is(cause, errStalled):
-		return failed("The engine stopped answering.", true, fmt.Errorf("comfyui: %w", cause))
+		return failed("The engine stopped responding.", true, fmt.Errorf("comfyui: %w", cause))
 	}
 	var known *engine.Error
 	var nonsense *nonsenseError
@@ -38,14 +38,14 @@ func explain(ctx, within context.Context, err error) error {
 	case errors.As(err, &nonsense):
 		return garbled(fmt.Errorf("comfyui: %w", err))
 	case errors.As(err, &status):
-		// A refusal is permanent, unless the server failed.
+		// A rejection is permanent unless the server itself failed.
 		again := status.status >= 500 || status.status == http.StatusTooManyRequests
-		return failed("The engine did not take the edit.", again, fmt.Errorf("comfyui: %w", err))
+		return failed("The engine rejected the edit.", again, fmt.Errorf("comfyui: %w", err))
 	}
-	return failed("The engine ended in the middle of the edit.", true, fmt.Errorf("comfyui: %w", err))
+	return failed("The engine stopped during the edit.", true, fmt.Errorf("comfyui: %w", err))
 }
 
-// invalid converts the server's refusal of an invalid workflow.
+// invalid converts the server's rejection of an invalid workflow.
 func (r *run) invalid(refused *statusError) error {
 	var told struct {
 		Error struct {
@@ -75,11 +75,11 @@ func (r *run) invalid(refused *statusError) error {
 			}
 		}
 	}
-	return failed("The engine did not take the edit.", again,
+	return failed("The engine rejected the edit.", again,
 		fmt.Errorf("comfyui: %w: %s", refused, oneLine(strings.Join(reasons, "; "))))
 }
 
-// failure returns why the run failed, or nil.
+// failure returns the error of a failed run, or nil.
 func (d *record) failure(prompt string) error {
 	if d.Status == nil || d.Status.Said != "error" {
 		return nil
@@ -96,12 +96,12 @@ func (d *record) failure(prompt string) error {
 		}
 		switch name {
 		case "execution_interrupted":
-			return failed("The edit was interrupted at the engine.", true, errors.New("comfyui: the run was interrupted"))
+			return failed("The edit was interrupted on the engine.", true, errors.New("comfyui: the run was interrupted"))
 		case "execution_error":
 			reason := fmt.Sprintf("%s in %s: %s", data.Type, data.Class, data.Message)
 			short := outOfMemory(data.Type, data.Message)
 			if prompt != "" && strings.Contains(reason, prompt) {
-				reason = "a message with the prompt in it"
+				reason = "a message that contains the prompt"
 			}
 			reason = oneLine(reason)
 			if short {
@@ -113,8 +113,8 @@ func (d *record) failure(prompt string) error {
 	return failed(job.EngineFailedMessage, true, errors.New("comfyui: the run failed without a reason"))
 }
 
-// outOfMemory reports whether an exception means too little memory. GPU exceptions mostly have a
-// special type; processor ones do not.
+// outOfMemory reports whether an exception means that memory ran out. GPU exceptions usually have
+// their own type; CPU exceptions do not.
 func outOfMemory(kind, message string) bool {
 	message = strings.ToLower(message)
 	return strings.Contains(kind, "OutOfMemory") || slices.ContainsFunc(
@@ -128,8 +128,8 @@ type file struct {
 	Type      string `json:"type"`
 }
 
-// resultOf returns the first file of a node's output. Nodes that save images and videos call their
-// lists "images"; others use other names, such as "gifs".
+// resultOf returns the first file in a node's output. Nodes that save images and videos call their
+// list "images"; others use names such as "gifs".
 func resultOf(output map[string]json.RawMessage) (file, bool) {
 	lists := slices.Sorted(maps.Keys(output))
 	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })
@@ -145,7 +145,7 @@ func resultOf(output map[string]json.RawMessage) (file, bool) {
 	return file{}, false
 }
 
-// first is 1 for the list that comes first.
+// first is 1 for the list to search first.
 func first(list string) int {
 	if list == "images" {
 		return 1
@@ -153,8 +153,8 @@ func first(list string) int {
 	return 0
 }
 
-// oneLine makes a server's text safe for the log: without control characters and line breaks, and
-// truncated.
+// oneLine makes a server's text safe for the log: it removes control characters and line breaks,
+// and truncates the text.
 func oneLine(text string) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")

@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// settleEvery is the time between two checks for a run that should soon be in the history.
+// settleEvery is the time between two checks for a run that should soon appear in the history.
 const settleEvery = 50 * time.Millisecond
 
-// follow waits until the run has ended, and reports its progress.
+// follow waits until the run has ended and reports its progress.
 func (r *run) follow(
 	ctx context.Context, stop context.CancelCauseFunc, listening *listener, m *meter,
 ) (*record, error) {
@@ -37,7 +37,7 @@ func (r *run) follow(
 			}
 			stalled.Reset(r.engine.stall)
 			if e.ends() {
-				// A run ends once. A server that repeats the message must not delay the poll.
+				// A run ends once. A server that repeats the message must not delay polling.
 				if !ended {
 					ended, wait = true, settleEvery
 					poll.Reset(wait)
@@ -48,11 +48,11 @@ func (r *run) follow(
 				r.progress(progressAt(fraction))
 			}
 		case <-poll.C:
-			done, where, err := r.look(ctx)
+			done, where, err := r.poll(ctx)
 			if done != nil || err != nil {
 				return done, err
 			}
-			// If the WebSocket is missing, or while others are served, a run with progress looks stalled.
+			// Without a WebSocket, or while other runs are served, a healthy run looks stalled.
 			if where == pending || !listening.connected.Load() {
 				stalled.Reset(r.engine.stall)
 			}
@@ -64,12 +64,12 @@ func (r *run) follow(
 	}
 }
 
-// progressAt returns the progress of a run from its workflow's progress, 0 to 1.
+// progressAt converts the progress of the workflow, 0 to 1, to the progress of the run.
 func progressAt(fraction float64) engine.Progress {
 	return engine.Progress{Fraction: prepared + (generated-prepared)*fraction, Stage: "generate"}
 }
 
-// show reports a preview, if one is due.
+// show reports a preview if one is due.
 func (r *run) show(preview []byte, m *meter) {
 	every := r.spec.PreviewEvery
 	if every <= 0 || !r.shown.IsZero() && time.Since(r.shown) < every || engine.CheckPreview(preview) != nil {
@@ -81,20 +81,21 @@ func (r *run) show(preview []byte, m *meter) {
 	r.progress(p)
 }
 
-// look returns the record of the run if it has ended, otherwise its place. It repeats failed requests until
-// the server has been silent for too long. A server that is gone takes the run with it.
-func (r *run) look(ctx context.Context) (*record, place, error) {
+// poll returns the record of the run if it has ended, otherwise its place in the queue. It retries
+// failed requests until the server has been silent for too long. If the server is gone, so is the
+// run.
+func (r *run) poll(ctx context.Context) (*record, place, error) {
 	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
 	defer cancel()
-	// In this order: a run is in the history before it leaves the queue.
+	// Keep this order: a run appears in the history before it leaves the queue.
 	where, err := r.server.find(bounded, r.id)
 	if err == nil && where == nowhere {
 		var done *record
 		if done, err = r.server.history(bounded, r.id); err == nil {
 			r.alive()
 			if done == nil {
-				return nil, nowhere, failed("The engine ended in the middle of the edit.", true,
-					errors.New("comfyui: the server does not know the run any more"))
+				return nil, nowhere, failed("The engine stopped during the edit.", true,
+					errors.New("comfyui: the server no longer knows the run"))
 			}
 			return done, nowhere, done.failure(r.spec.Prompt)
 		}
@@ -116,7 +117,7 @@ type event struct {
 	Type string `json:"type"`
 	Data struct {
 		Run string `json:"prompt_id"`
-		// Node is the running node, or nil after the last.
+		// Node is the running node, or nil after the last one.
 		Node  *string         `json:"node"`
 		Nodes json.RawMessage `json:"nodes"`
 		// Value is the number of finished steps of Max.
@@ -127,7 +128,7 @@ type event struct {
 	preview []byte
 }
 
-// ends reports whether the message means a run's end.
+// ends reports whether the message means that the run has ended.
 func (e event) ends() bool {
 	switch e.Type {
 	case "execution_success", "execution_error", "execution_interrupted":
@@ -138,13 +139,13 @@ func (e event) ends() bool {
 	return false
 }
 
-// meter computes a run's progress from messages: each node counts once, and each step of a sampler
-// as much as a node, if the workflow names their number.
+// meter computes a run's progress from messages. Each node counts once. If the workflow sets a
+// sampler's steps, each step counts as much as a node.
 type meter struct {
 	nodes, steps int
 	current      string
 	finished     map[string]bool
-	// stepped are the steps that nodes have reported.
+	// stepped maps nodes to the steps that they have reported.
 	stepped map[string]float64
 	reached float64
 }
@@ -162,7 +163,7 @@ func newMeter(g graph) *meter {
 	return m
 }
 
-// note returns the progress, 0 to 1, after a message, and whether it changed.
+// note returns the progress after a message, 0 to 1, and whether it changed.
 func (m *meter) note(e event) (fraction float64, moved bool) {
 	switch e.Type {
 	case "execution_start":
@@ -177,7 +178,7 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 		m.finish(m.current)
 		m.current = *e.Data.Node
 	case "progress":
-		// A node with more steps than the workflow names, such as a decoder of tiles, counts once.
+		// A node with more steps than the workflow sets, such as a tiled decoder, counts once.
 		if e.Data.Node == nil || len(*e.Data.Node) > maxID || !(e.Data.Max >= 1) || e.Data.Max > float64(m.steps) ||
 			len(m.stepped) > m.nodes {
 			return m.reached, false
@@ -195,24 +196,24 @@ func (m *meter) note(e event) (fraction float64, moved bool) {
 	return m.reached, true
 }
 
-// finish records that a node is done. Ids beyond the number of nodes are ignored, so a misbehaving
-// server cannot grow the set.
+// finish records that a node has finished. It ignores ids beyond the number of nodes, so a
+// misbehaving server cannot grow the set.
 func (m *meter) finish(id string) {
 	if id != "" && len(id) <= maxID && len(m.finished) < m.nodes {
 		m.finished[id] = true
 	}
 }
 
-// parseEvent reads a message. known is false for other messages, because nodes may send any.
+// parseEvent reads a message. known is false for other messages, because nodes may send any kind.
 func parseEvent(text []byte) (e event, known bool) {
 	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
 
-// The kinds of binary messages, and of the pictures in them.
+// previewMessage is the kind of a binary message, jpegPicture the kind of its picture.
 const previewMessage, jpegPicture = 1, 1
 
-// parsePreview reads a binary message: its kind and the picture's, four bytes each, and the
-// picture. It returns false if it is not a usable preview.
+// parsePreview reads a binary message: its kind and the kind of its picture, four bytes each, then
+// the picture. It returns false if there is no usable preview.
 func parsePreview(content []byte) (event, bool) {
 	const head = 8
 	if len(content) <= head || binary.BigEndian.Uint32(content) != previewMessage ||

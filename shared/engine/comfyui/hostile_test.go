@@ -396,7 +396,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 	<-started
 	var failure *engine.Error
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); !errors.As(err, &failure) ||
-		failure.Message != "The engine gave an answer that makes no sense." {
+		failure.Message != "The engine returned an invalid response." {
 		t.Errorf("the second run: %v", err)
 	}
 	close(s.Hold)

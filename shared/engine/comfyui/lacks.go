@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// maxLacks limits the reported requirements of one workflow.
+// maxLacks limits the reported requirements of a workflow.
 const maxLacks = 20
 
 // class is a server's description of a class of nodes.
@@ -24,11 +24,12 @@ type class struct {
 	Output []json.RawMessage `json:"output"`
 }
 
-// inputType describes an input of a class: a list of its type, or of its possible values, and its options.
+// inputType describes an input of a class: its type or the list of its possible values, then its
+// options.
 type inputType []json.RawMessage
 
-// values returns the possible values of the input. told is false if they are unknown.
-func (t inputType) values() (values []any, told bool) {
+// values returns the possible values of the input. known is false if they are unknown.
+func (t inputType) values() (values []any, known bool) {
 	if len(t) == 0 {
 		return nil, false
 	}
@@ -67,12 +68,12 @@ func (e *Engine) Inspect(ctx context.Context) []engine.Inspection {
 
 func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err error) {
 	defer contain.Error(&err)
-	l := s.look(ctx, w)
+	l := s.check(ctx, w)
 	return l.lacks, l.err
 }
 
-// lacks returns the workflow's missing requirements in words. A complete result is cached until the
-// server refuses a run.
+// lacks describes the workflow's missing requirements. It caches a complete result until the server
+// rejects a run.
 func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 	s.mu.Lock()
 	complete := s.complete[w]
@@ -85,11 +86,11 @@ func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
 		if _, asked := classes[n.Class]; asked {
 			continue
 		}
-		var told map[string]*class
-		if err := s.get(ctx, "/object_info/"+url.PathEscape(n.Class), &told); err != nil {
+		var known map[string]*class
+		if err := s.get(ctx, "/object_info/"+url.PathEscape(n.Class), &known); err != nil {
 			return nil, err
 		}
-		classes[n.Class] = told[n.Class]
+		classes[n.Class] = known[n.Class]
 	}
 	lacks := w.missing(classes)
 	s.setComplete(w, len(lacks) == 0)
@@ -148,13 +149,14 @@ func (c *class) input(name string) inputType {
 	return c.Input.Optional[name]
 }
 
-// missingValue returns the value of an input, such as the file of a model, if the server does not offer it.
+// missingValue returns the value of an input, such as the file of a model, if the server does not
+// have it.
 func missingValue(t inputType, value any, filledIn bool, at string) []string {
 	if _, _, linked := link(value); linked || filledIn {
 		return nil
 	}
-	values, told := t.values()
-	if !told || slices.ContainsFunc(values, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
+	values, known := t.values()
+	if !known || slices.ContainsFunc(values, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%.200q for %s", fmt.Sprint(value), at)}

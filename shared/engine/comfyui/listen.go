@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxMessage limits a message of the WebSocket, in bytes, including previews.
+	// maxMessage limits a WebSocket message, including previews, in bytes.
 	maxMessage = 8 << 20
 	// redialEvery is the time between two attempts to connect.
 	redialEvery = time.Second
@@ -23,12 +23,12 @@ type listener struct {
 	connected atomic.Bool
 	stop      context.CancelFunc
 	done      sync.WaitGroup
-	// first is closed after the first attempt to connect.
+	// first is closed after the first connection attempt.
 	first chan struct{}
 }
 
-// listen connects to the server's WebSocket and returns after the first attempt, so that messages
-// of a run that is then sent are complete. The caller must close the listener.
+// listen connects to the server's WebSocket and returns after the first attempt, so that it
+// receives all messages of a run sent afterwards. The caller must close the listener.
 func (r *run) listen(ctx context.Context) *listener {
 	ctx, stop := context.WithCancel(ctx)
 	l := &listener{client: r.id, events: make(chan event), stop: stop, first: make(chan struct{})}
@@ -50,7 +50,7 @@ func (l *listener) close() {
 	l.done.Wait()
 }
 
-// once connects, and reads messages until the connection is lost. It ignores errors, because the
+// once connects and reads messages until the connection is lost. It ignores errors, because the
 // history shows how a run ends.
 func (l *listener) once(ctx context.Context, s *server, first bool) {
 	dialing, cancel := context.WithTimeout(ctx, lookTime)
@@ -61,7 +61,8 @@ func (l *listener) once(ctx context.Context, s *server, first bool) {
 		defer response.Body.Close()
 	}
 	if err == nil {
-		// A server greets a listener once it knows it: messages before that are lost.
+		// A server sends a greeting when it has registered a listener. Messages before that are
+		// lost.
 		connection.SetReadLimit(maxMessage)
 		_, _, err = connection.Read(dialing)
 	}

@@ -12,39 +12,39 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// pool has the servers. A run goes to the least loaded one with all requirements.
+// pool holds the servers. A run goes to the least loaded server that meets all requirements.
 type pool struct {
 	mu       sync.Mutex
 	servers  []*server
 	starting time.Duration
 }
 
-// look is a server's state before a run is sent to it.
-type look struct {
+// state is a server's state before a run is sent to it.
+type state struct {
 	server *server
-	// err is why it takes no runs now, or nil.
+	// err is the reason why the server accepts no runs now, or nil.
 	err error
-	// lacks are the run's missing requirements.
+	// lacks lists the run's missing requirements.
 	lacks []string
-	// short means that others use its memory.
+	// short means that other runs use the memory.
 	short bool
-	// queued is its number of runs, of all clients.
+	// queued is the number of runs in its queue, from all clients.
 	queued int
 }
 
-// choose returns the server for a run, and counts the run. It waits while no server takes the run.
+// choose returns the server for a run and counts the run. It waits while no server accepts the run.
 func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	patience := time.NewTimer(p.starting)
 	defer patience.Stop()
 	for {
-		looks := p.look(ctx, w)
-		if s := p.take(looks); s != nil {
+		states := p.check(ctx, w)
+		if s := p.take(states); s != nil {
 			return s, nil
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
-		err := refusal(looks)
+		err := refusal(states)
 		if !err.Retryable {
 			return nil, err
 		}
@@ -58,32 +58,32 @@ func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
 	}
 }
 
-// look checks every server at once.
-func (p *pool) look(ctx context.Context, w *workflow) []look {
-	looks := make([]look, len(p.servers))
+// check checks all servers concurrently.
+func (p *pool) check(ctx context.Context, w *workflow) []state {
+	states := make([]state, len(p.servers))
 	var all sync.WaitGroup
 	for i, s := range p.servers {
 		all.Go(func() {
-			looks[i].server = s
-			defer contain.Error(&looks[i].err)
-			looks[i] = s.look(ctx, w)
+			states[i].server = s
+			defer contain.Error(&states[i].err)
+			states[i] = s.check(ctx, w)
 		})
 	}
 	all.Wait()
-	return looks
+	return states
 }
 
-// take counts a run for the least loaded server. It returns nil if every server refuses runs.
-func (p *pool) take(looks []look) *server {
+// take counts a run for the least loaded server. It returns nil if every server rejects runs.
+func (p *pool) take(states []state) *server {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var best *server
 	least := 0
-	for _, l := range looks {
+	for _, l := range states {
 		if l.err != nil || len(l.lacks) > 0 || l.short {
 			continue
 		}
-		// A new run may not be in its queue yet.
+		// A new run may not be in the server's queue yet.
 		if load := max(l.queued, l.server.runs); best == nil || load < least {
 			best, least = l.server, load
 		}
@@ -100,12 +100,12 @@ func (p *pool) leave(s *server) {
 	s.runs--
 }
 
-// refusal returns why no server takes a run. Another run may succeed if a server lacks nothing, or
-// is unknown.
-func refusal(looks []look) *engine.Error {
+// refusal returns the error if no server accepts a run. A retry may succeed if a server lacks
+// nothing or could not be checked.
+func refusal(states []state) *engine.Error {
 	var causes []error
 	var unreachable, short bool
-	for _, l := range looks {
+	for _, l := range states {
 		switch {
 		case l.err != nil:
 			unreachable = true
@@ -114,7 +114,7 @@ func refusal(looks []look) *engine.Error {
 			causes = append(causes, fmt.Errorf("%s lacks %s", l.server.base, strings.Join(l.lacks, ", ")))
 		case l.short:
 			short = true
-			causes = append(causes, fmt.Errorf("%s has not enough memory free", l.server.base))
+			causes = append(causes, fmt.Errorf("%s does not have enough free memory", l.server.base))
 		}
 	}
 	cause := errors.Join(causes...)
@@ -127,10 +127,10 @@ func refusal(looks []look) *engine.Error {
 	return failed("The engine lacks what this model needs.", false, cause)
 }
 
-// health returns nil if a server takes runs.
+// health returns nil if a server accepts runs.
 func (p *pool) health(ctx context.Context) error {
 	var causes []error
-	for _, l := range p.look(ctx, nil) {
+	for _, l := range p.check(ctx, nil) {
 		if l.err == nil {
 			return nil
 		}
@@ -139,11 +139,12 @@ func (p *pool) health(ctx context.Context) error {
 	return errors.Join(causes...)
 }
 
-// look checks the server before a run of the workflow. If w is nil, it checks only whether it takes runs.
-func (s *server) look(ctx context.Context, w *workflow) look {
+// check checks the server before a run of the workflow. If w is nil, it checks only whether the
+// server accepts runs.
+func (s *server) check(ctx context.Context, w *workflow) state {
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	l := look{server: s}
+	l := state{server: s}
 	if l.queued, l.err = s.queued(ctx); l.err == nil {
 		l.err = s.checkStuck(ctx)
 	}
@@ -158,7 +159,7 @@ func (s *server) look(ctx context.Context, w *workflow) look {
 	case err != nil:
 		l.err = err
 	case total < w.Memory:
-		l.lacks = []string{fmt.Sprintf("memory: it has %d MiB, and %d are needed", total>>20, w.Memory>>20)}
+		l.lacks = []string{fmt.Sprintf("memory: %d MiB are available, but %d are needed", total>>20, w.Memory>>20)}
 	default:
 		l.short = free < w.Memory
 	}
@@ -175,12 +176,12 @@ func (s *server) queued(ctx context.Context) (int, error) {
 		return 0, err
 	}
 	if told.Info == nil || told.Info.Remaining < 0 {
-		return 0, &nonsenseError{errors.New("the length of the queue is missing")}
+		return 0, &nonsenseError{errors.New("the response lacks the length of the queue")}
 	}
 	return told.Info.Remaining, nil
 }
 
-// checkStuck fails while a cancelled run is still running.
+// checkStuck returns an error while a cancelled run is still running.
 func (s *server) checkStuck(ctx context.Context) error {
 	s.mu.Lock()
 	stuck := s.stuck
@@ -193,13 +194,13 @@ func (s *server) checkStuck(ctx context.Context) error {
 		return err
 	}
 	if where != nowhere {
-		return errors.New("a run that was cancelled does not end")
+		return errors.New("a cancelled run is still running")
 	}
 	s.setStuck("")
 	return nil
 }
 
-// take records a run's id on the server. It returns false if another run has it.
+// take records the id of a run on the server. It returns false if another run has the id.
 func (s *server) take(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -222,8 +223,8 @@ func (s *server) setStuck(id string) {
 	s.stuck = id
 }
 
-// memory returns how many bytes of the device's memory a run can use, free or held by the server,
-// and the total.
+// memory returns how many bytes of the device's memory a run can use, whether free or held by the
+// server, and the total.
 func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 	var told struct {
 		Devices []struct {
@@ -237,10 +238,10 @@ func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
 		return 0, 0, err
 	}
 	if len(told.Devices) == 0 {
-		return 0, 0, &nonsenseError{errors.New("it has no device")}
+		return 0, 0, &nonsenseError{errors.New("the server has no device")}
 	}
 	d := told.Devices[0]
-	// The memory that is free within torch is part of free.
+	// free includes the memory that is free within torch.
 	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
 	return free, d.Total, nil
 }

@@ -16,11 +16,12 @@ import (
 // maxReference limits the longer side of a reference image, in pixels.
 const maxReference = 2048
 
-// inputs are the files to upload. Paths of missing inputs are empty.
+// inputs holds the files to upload. Paths of missing inputs are empty.
 type inputs struct{ data, reference transfer.Made }
 
-// prepare converts the inputs to ordinary files: upright, opaque, in sRGB, a clip at the result's size and
-// rate and without sound. So a server reads no original file, and an unreadable file is found here.
+// prepare converts the inputs to ordinary files: upright, opaque and in sRGB; a clip with the
+// result's size and rate and without sound. So servers never read an original file, and unreadable
+// files fail here.
 func (e *Engine) prepare(ctx context.Context, w *workflow, spec engine.Spec) (prepared inputs, err error) {
 	if spec.Data != nil {
 		to := w.size(spec)
@@ -47,7 +48,7 @@ func stillAt(folder, name string) transfer.Made {
 	return transfer.Made{Path: filepath.Join(folder, name+".png"), MIME: "image/png"}
 }
 
-// bounded returns the size of a picture, reduced if it is large.
+// bounded returns the size of a picture, reduced if the picture is large.
 func bounded(info media.Info) catalog.Size {
 	size := catalog.Size{Width: info.Width, Height: info.Height}
 	if max(info.Width, info.Height) <= maxReference {
@@ -56,7 +57,7 @@ func bounded(info media.Info) catalog.Size {
 	return catalog.Size{Width: maxReference, Height: maxReference}.Fit(size)
 }
 
-// clip writes a clip with that number of frames.
+// clip writes a clip with the given number of frames.
 func (e *Engine) clip(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, frames int, path string,
 ) error {
@@ -75,7 +76,7 @@ func (e *Engine) clip(
 	})
 }
 
-// still writes a PNG, of an animation the first frame.
+// still writes a PNG. For an animation it writes the first frame.
 func (e *Engine) still(
 	ctx context.Context, spec engine.Spec, input engine.Input, to catalog.Size, _ int, path string,
 ) error {
@@ -89,7 +90,7 @@ func (e *Engine) still(
 	})
 }
 
-// onWhite returns the filters that put a picture with alpha on white and end with a format.
+// onWhite returns filters that put a picture with alpha on white and convert it to a format.
 func onWhite(info media.Info, format string) string {
 	if !info.Alpha {
 		return "setsar=1," + format

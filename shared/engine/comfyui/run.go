@@ -38,9 +38,9 @@ type run struct {
 	inputs   inputs
 	progress func(engine.Progress)
 
-	// id is the run's id on the server. Before the server answers, it is this engine's.
+	// id is the run's id on the server. Until the server responds, it is this engine's id.
 	id string
-	// watch ends the run if the server is silent.
+	// watch cancels the run if the server is silent.
 	watch *time.Timer
 	// shown is when the last preview was reported.
 	shown time.Time
@@ -75,7 +75,7 @@ func uuid(b []byte) string {
 	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
 }
 
-// alive records that the server has sent something.
+// alive records that the server sent something.
 func (r *run) alive() { r.watch.Reset(r.server.silence) }
 
 func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made transfer.Made, err error) {
@@ -87,7 +87,7 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 		return made, err
 	}
 	filled := r.workflow.fill(r.spec, uploaded, folder+"/"+r.id)
-	// The connection has the run's id, so it carries only this run's messages.
+	// The connection uses the run's id, so it receives only this run's messages.
 	listening := r.listen(ctx)
 	defer listening.close()
 	defer func() {
@@ -106,14 +106,14 @@ func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made tra
 	return r.download(ctx, done)
 }
 
-// upload uploads a file and returns its name for nodes.
+// upload uploads a file and returns the name by which nodes refer to it.
 func (r *run) upload(ctx context.Context, file transfer.Made, called string) (string, error) {
 	if file.Path == "" {
 		return "", nil
 	}
 	r.progress(engine.Progress{Fraction: prepared, Stage: "upload"})
 	name := r.id + "-" + called + filepath.Ext(file.Path)
-	// A server empties the folder for temporary files when it starts.
+	// Servers empty the folder for temporary files at startup.
 	form, contentType := transfer.Form(
 		[]transfer.Field{{Name: "type", Value: "temp"}, {Name: "subfolder", Value: folder}, {Name: "overwrite", Value: "true"}},
 		transfer.File{Field: "image", Name: name, Path: file.Path, MIME: file.MIME})
@@ -122,7 +122,7 @@ func (r *run) upload(ctx context.Context, file transfer.Made, called string) (st
 	var status *statusError
 	if errors.As(err, &status) && status.status == http.StatusRequestEntityTooLarge {
 		return "", failed("The input is too large for the engine.", false,
-			fmt.Errorf("%w: see --max-upload-size of ComfyUI", err))
+			fmt.Errorf("%w: raise --max-upload-size of ComfyUI", err))
 	}
 	if err != nil {
 		return "", fmt.Errorf("upload: %w", err)
@@ -157,10 +157,10 @@ func (r *run) submit(ctx context.Context, filled graph, client string) error {
 	}
 	r.alive()
 	if accepted.ID == "" || len(accepted.ID) > maxID {
-		return &nonsenseError{errors.New("a run without an id")}
+		return &nonsenseError{errors.New("the response has no run id")}
 	}
 	if !r.server.take(accepted.ID) {
-		return &nonsenseError{errors.New("a run with the id of another one")}
+		return &nonsenseError{errors.New("the response has the id of another run")}
 	}
 	// Older versions choose the id themselves.
 	r.id = accepted.ID
@@ -171,7 +171,7 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	file, found := resultOf(done.Outputs[r.workflow.Result])
 	if !found {
 		return made, failed(job.NoResultMessage, true,
-			fmt.Errorf("comfyui: node %s has no output that is a file", r.workflow.Result))
+			fmt.Errorf("comfyui: node %s has no output file", r.workflow.Result))
 	}
 	query := url.Values{"filename": {file.Name}, "subfolder": {file.Subfolder}, "type": {file.Type}}
 	response, err := r.server.send(ctx, http.MethodGet, "/view?"+query.Encode(), nil, "")
@@ -180,14 +180,14 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	}
 	defer response.Body.Close()
 	content := bufio.NewReader(&watched{response.Body, r.alive})
-	// Refuse a file that is not media before it fills the disk.
+	// Reject a file that is not media before it fills the disk.
 	head, err := content.Peek(media.SniffLen)
 	if err != nil && !errors.Is(err, io.EOF) {
 		return made, fmt.Errorf("download: %w", err)
 	}
 	kind, known := sniff.Media(head)
 	if !known || r.spec.Kind == catalog.Image && !kind.Image || r.spec.Kind != catalog.Image && !kind.Video {
-		return made, failed(job.NoResultMessage, true, fmt.Errorf("comfyui: the result is %q", kind.MIME))
+		return made, failed(job.NoResultMessage, true, fmt.Errorf("comfyui: the result has type %q", kind.MIME))
 	}
 	made.Path, made.MIME = filepath.Join(r.spec.Folder, "generated"), kind.MIME
 	written, err := transfer.Save(r.spec, made.Path, content, maxResult)

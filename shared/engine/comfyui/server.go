@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// maxAnswer limits a JSON answer, in bytes. A loader's node lists every file.
+	// maxAnswer limits a JSON response, in bytes. The node class of a loader lists every file.
 	maxAnswer = 8 << 20
-	// maxQueue limits the queue, which has whole workflows of all clients.
+	// maxQueue limits the queue, which contains the workflows of all clients.
 	maxQueue = 32 << 20
-	// maxValues limits the values of a JSON answer. A list of files has one for each.
+	// maxValues limits the values in a JSON response. Lists have one value for each file.
 	maxValues = 100_000
-	// maxRefusal limits the bytes read from a refusal.
+	// maxRefusal limits the bytes read from an error response.
 	maxRefusal = 1 << 20
-	// maxHeader limits the header of an answer.
+	// maxHeader limits the header of a response.
 	maxHeader = 256 << 10
 	dialTime  = 10 * time.Second
 )
@@ -36,13 +36,13 @@ type server struct {
 	client    *http.Client
 
 	mu sync.Mutex
-	// runs counts this engine's runs on it.
+	// runs is the number of this engine's runs on the server.
 	runs int
-	// taken has the ids of this engine's runs.
+	// taken holds the ids of this engine's runs.
 	taken map[string]bool
-	// stuck is a cancelled run that is still running, or empty.
+	// stuck is the id of a cancelled run that is still running, or empty.
 	stuck string
-	// complete has the workflows without missing requirements.
+	// complete holds the workflows without missing requirements.
 	complete map[*workflow]bool
 }
 
@@ -61,14 +61,14 @@ func newServer(base, key string, silence time.Duration) *server {
 	}
 }
 
-// statusError is an answer with a status other than 200, with the part of its body that was read.
+// statusError is a response with a status other than 200, and the part of its body that was read.
 type statusError struct {
 	status int
 	body   []byte
 }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("the server answered with status %d", e.status)
+	return fmt.Sprintf("the server returned status %d", e.status)
 }
 
 // header returns the header of every request.
@@ -80,9 +80,8 @@ func (s *server) header() http.Header {
 	return header
 }
 
-// send sends a request and returns the answer, whose body the caller must close.
-//
-// Errors: [*statusError] for a status other than 200.
+// send sends a request and returns the response, whose body the caller must close. It returns
+// [*statusError] for a status other than 200.
 func (s *server) send(
 	ctx context.Context, method, path string, body io.Reader, contentType string,
 ) (*http.Response, error) {
@@ -103,9 +102,9 @@ func (s *server) send(
 	}
 	defer response.Body.Close()
 	refused := &statusError{status: response.StatusCode}
-	// A body after a protocol switch is a connection that no context ends.
+	// After a protocol switch, the body is a connection that no context closes.
 	if refused.status >= http.StatusBadRequest {
-		// A truncated answer is ignored: its status is enough.
+		// A truncated body is fine: the status is enough.
 		refused.body, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal))
 	}
 	return nil, refused
@@ -135,10 +134,10 @@ func (s *server) post(ctx context.Context, path string, value, into any) error {
 	return decode(response, into)
 }
 
-// nonsenseError is an answer that violates the interface.
+// nonsenseError is a response that violates the interface.
 type nonsenseError struct{ cause error }
 
-func (e *nonsenseError) Error() string { return fmt.Sprintf("the answer makes no sense: %v", e.cause) }
+func (e *nonsenseError) Error() string { return fmt.Sprintf("invalid response: %v", e.cause) }
 
 func decode(response *http.Response, into any) error {
 	body, err := read(response, maxAnswer)
@@ -151,20 +150,20 @@ func decode(response *http.Response, into any) error {
 	return nil
 }
 
-// read reads an answer of at most most bytes.
+// read reads a response of at most most bytes.
 func read(response *http.Response, most int64) ([]byte, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
 	if err != nil {
-		return nil, fmt.Errorf("read the answer: %w", err)
+		return nil, fmt.Errorf("read the response: %w", err)
 	}
 	if int64(len(body)) > most {
-		return nil, &nonsenseError{fmt.Errorf("it has more than %d bytes", most)}
+		return nil, &nonsenseError{fmt.Errorf("the response has more than %d bytes", most)}
 	}
 	return body, nil
 }
 
-// isAbsent reports whether an error means that no server listens at an address.
+// isAbsent reports whether an error means that no server listens at the address.
 func isAbsent(err error) bool {
 	var network *net.OpError
 	return errors.As(err, &network) && network.Op == "dial"
@@ -209,8 +208,8 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 	return nowhere, nil
 }
 
-// hasRun reports whether a list of the queue has a run. It decodes one item at a time, because a
-// list of small ones takes many times its length.
+// hasRun reports whether a list of the queue contains a run. It decodes one item at a time, because
+// a decoded list of small items takes many times its length.
 func hasRun(list json.RawMessage, id string) (bool, error) {
 	items := json.NewDecoder(bytes.NewReader(list))
 	switch opening, err := items.Token(); {
@@ -233,8 +232,8 @@ func hasRun(list json.RawMessage, id string) (bool, error) {
 	return false, nil
 }
 
-// runOf returns the run's id in an item of the queue, or "". An item is a list: a number, the id of
-// the run, and its workflow.
+// runOf returns the run's id in an item of the queue, or "". An item is a list of a number, the
+// run's id, and its workflow.
 func runOf(item json.RawMessage) (id string) {
 	parts := json.NewDecoder(bytes.NewReader(item))
 	opening, err := parts.Token()
@@ -263,8 +262,8 @@ func (s *server) history(ctx context.Context, id string) (*record, error) {
 	return records[id], nil
 }
 
-// forget removes a run from the queue, or interrupts it, and deletes its history. It reports
-// whether the run has ended.
+// forget removes a run from the queue or interrupts it, and deletes its history. It reports whether
+// the run has ended.
 func (s *server) forget(ctx context.Context, id string) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
 	defer cancel()
@@ -279,10 +278,10 @@ func (s *server) forget(ctx context.Context, id string) bool {
 			_ = s.post(ctx, "/history", map[string]any{"delete": []string{id}}, nil) // nothing more can be done
 			return true
 		case where == pending:
-			_ = s.post(ctx, "/queue", map[string]any{"delete": []string{id}}, nil) // tried again below
+			_ = s.post(ctx, "/queue", map[string]any{"delete": []string{id}}, nil) // retried below
 		case where == running:
-			// Older versions interrupt any running run, so check first.
-			_ = s.post(ctx, "/interrupt", map[string]any{"prompt_id": id}, nil) // tried again below
+			// Older versions interrupt any running run, so check which one is running.
+			_ = s.post(ctx, "/interrupt", map[string]any{"prompt_id": id}, nil) // retried below
 		}
 		select {
 		case <-time.After(wait):

@@ -18,14 +18,14 @@ import (
 // maxWorkflow limits the file of a workflow, in bytes.
 const maxWorkflow = 4 << 20
 
-// node is a node of a workflow in API format. Its inputs are values, or links to
-// other nodes: a list of the node's id and the number of its output.
+// node is a node of a workflow in API format. An input is a value, or a link to another node: a
+// list of the node's id and the number of its output.
 type node struct {
 	Class  string         `json:"class_type"`
 	Inputs map[string]any `json:"inputs"`
 }
 
-// graph is a workflow in API format: its nodes by id.
+// graph is a workflow in API format: it maps ids to nodes.
 type graph map[string]node
 
 type workflow struct {
@@ -35,7 +35,7 @@ type workflow struct {
 }
 
 // readWorkflow reads the workflow of a model, whose path is relative to the folder, and checks that
-// it has the catalog's places.
+// it has the inputs that the catalog names.
 func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	path := m.Workflow.File
 	if !filepath.IsAbs(path) {
@@ -43,26 +43,26 @@ func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("the workflow cannot be read: %w", err)
+		return nil, fmt.Errorf("cannot read the workflow: %w", err)
 	}
 	w := &workflow{Workflow: m.Workflow, model: m}
 	if w.graph, err = parseGraph(content); err != nil {
-		return nil, fmt.Errorf("the workflow %s: %w", path, err)
+		return nil, fmt.Errorf("workflow %s: %w", path, err)
 	}
 	if err := w.check(); err != nil {
-		return nil, fmt.Errorf("the workflow %s: %w", path, err)
+		return nil, fmt.Errorf("workflow %s: %w", path, err)
 	}
 	return w, nil
 }
 
 func parseGraph(content []byte) (graph, error) {
 	if len(content) > maxWorkflow {
-		return nil, fmt.Errorf("it has more than %d bytes", maxWorkflow)
+		return nil, fmt.Errorf("the file has more than %d bytes", maxWorkflow)
 	}
 	// The editor's format has a list of nodes, and inputs without names.
 	var saved struct{ Nodes []any }
 	if json.Unmarshal(content, &saved) == nil && saved.Nodes != nil {
-		return nil, errors.New("it is not in API format: export it by \"Export (API)\"")
+		return nil, errors.New("it is not in API format: export it with \"Export (API)\"")
 	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	// Keep numbers as written, because seeds have 64 bits.
@@ -72,7 +72,7 @@ func parseGraph(content []byte) (graph, error) {
 		return nil, fmt.Errorf("it is not a workflow in API format: %w", err)
 	}
 	if len(g) == 0 {
-		return nil, errors.New("it has no nodes")
+		return nil, errors.New("the workflow has no nodes")
 	}
 	for id, n := range g {
 		if n.Class == "" {
@@ -81,7 +81,7 @@ func parseGraph(content []byte) (graph, error) {
 		for name, value := range n.Inputs {
 			if from, _, linked := link(value); linked {
 				if _, known := g[from]; !known {
-					return nil, fmt.Errorf("input %q of node %q (%s) is linked to node %q, which it lacks", name, id, n.Class, from)
+					return nil, fmt.Errorf("input %q of node %q (%s) is linked to node %q, which does not exist", name, id, n.Class, from)
 				}
 			}
 		}
@@ -89,7 +89,7 @@ func parseGraph(content []byte) (graph, error) {
 	return g, nil
 }
 
-// link returns the node and the output's number of a link. linked is false for other values.
+// link returns the node and the number of the output in a link. linked is false for other values.
 func link(value any) (from string, output int, linked bool) {
 	pair, _ := value.([]any)
 	if len(pair) != 2 {
@@ -107,16 +107,16 @@ func link(value any) (from string, output int, linked bool) {
 func (w *workflow) check() error {
 	for _, place := range w.Places() {
 		if _, known := w.graph[place.Node]; !known {
-			return fmt.Errorf("it has no node %q, which comfyui of the catalog names by %q", place.Node, place)
+			return fmt.Errorf("the workflow has no node %q, which the catalog names in comfyui as %q", place.Node, place)
 		}
 	}
 	for _, id := range append([]string{w.Result}, w.WithoutReference...) {
 		if _, known := w.graph[id]; !known {
-			return fmt.Errorf("it has no node %q, which comfyui of the catalog names", id)
+			return fmt.Errorf("the workflow has no node %q, which the catalog names in comfyui", id)
 		}
 	}
 	if slices.Contains(w.WithoutReference, w.Result) {
-		return errors.New("without_reference leaves out the node of the result")
+		return errors.New("without_reference removes the node of the result")
 	}
 	return nil
 }
@@ -124,10 +124,10 @@ func (w *workflow) check() error {
 // takes returns an error if the workflow cannot make the edit.
 func (w *workflow) takes(spec engine.Spec) error {
 	if spec.Reference != nil && len(w.Reference) == 0 {
-		return engine.InvalidInput(nil, "This model takes no reference image.")
+		return engine.InvalidInput(nil, "This model does not support a reference image.")
 	}
 	if n := transfer.FrameCount(spec); w.MaxFrames > 0 && n > w.MaxFrames {
-		return engine.InvalidInput(nil, "This model edits at most %.1f seconds.", float64(w.MaxFrames)/float64(spec.FPS))
+		return engine.InvalidInput(nil, "This model edits clips of at most %.1f seconds.", float64(w.MaxFrames)/float64(spec.FPS))
 	}
 	return nil
 }
@@ -137,15 +137,16 @@ func (w *workflow) size(spec engine.Spec) catalog.Size {
 	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}
 }
 
-// frames returns the workflow's number of frames, at least the result's.
+// frames returns the workflow's number of frames, which is at least the result's.
 func (w *workflow) frames(spec engine.Spec) int {
 	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
 }
 
-// names are uploaded files' names for nodes, or "".
+// names holds the names of uploaded files, or "".
 type names struct{ data, reference string }
 
-// fill returns the workflow with the values of an edit. prefix is the name prefix of its saved result.
+// fill returns the workflow with the values of an edit. prefix is the name prefix of the saved
+// result.
 func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 	filled := graph{}
 	for id, n := range w.graph {
@@ -168,15 +169,15 @@ func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
 			filled.set(places, value)
 		}
 	}
-	// A server caches results and does not save them again, even if the file is gone. A unique name
-	// makes it save.
+	// A server does not save a cached result again, even if the file is gone. A unique name forces
+	// it to save.
 	if _, saves := filled[w.Result].Inputs["filename_prefix"]; saves {
 		filled.set([]catalog.Place{{Node: w.Result, Input: "filename_prefix"}}, prefix)
 	}
 	return filled
 }
 
-// set sets inputs of existing nodes.
+// set sets inputs of nodes that exist.
 func (g graph) set(places []catalog.Place, value any) {
 	for _, place := range places {
 		if n, there := g[place.Node]; there {
@@ -189,7 +190,7 @@ func (g graph) set(places []catalog.Place, value any) {
 	}
 }
 
-// leaveOut removes nodes, and links to them.
+// leaveOut removes nodes and the links to them.
 func (g graph) leaveOut(ids []string) {
 	for _, id := range ids {
 		delete(g, id)

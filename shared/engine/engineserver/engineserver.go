@@ -1,9 +1,9 @@
-// Package engineserver edits media by an engine server: a separate program on this machine that
-// runs models on a GPU. The two share a disk, so they exchange only paths, progress and outcomes.
+// Package engineserver edits media with an engine server, a separate program on this machine that
+// runs models on a GPU. Both share a disk, so they exchange only paths, progress and outcomes.
 //
 // A run is one POST to /v1/runs, with a [Request] as JSON. The response is lines of JSON: any
 // number of [Line]s with progress, then one with the result or the error. Closing the connection
-// cancels the run. GET /healthz responds with 200 while the server takes runs. The request has the
+// cancels the run. GET /healthz returns 200 while the server accepts runs. The request has the
 // traceparent (W3C Trace Context) of the run's span, if it is traced.
 package engineserver
 
@@ -29,11 +29,11 @@ import (
 )
 
 const (
-	// defaultSilence is far longer than the ten seconds between two lines of a healthy server. The
-	// server reports a hanging run; silence means that the server itself hangs.
+	// defaultSilence is much longer than the ten seconds between two lines of a healthy server. The
+	// server itself reports a hanging run; silence means that the server hangs.
 	defaultSilence = 2 * time.Minute
-	// defaultStarting is enough for a crashed server to start again: it loads weights when it needs
-	// them, not when it starts.
+	// defaultStarting is long enough for a crashed server to restart: it loads weights when it
+	// needs them, not at startup.
 	defaultStarting = 2 * time.Minute
 	knockEvery      = 500 * time.Millisecond
 	healthTime      = 5 * time.Second
@@ -42,16 +42,17 @@ const (
 type Config struct {
 	// URL is the server's address, such as http://127.0.0.1:8090.
 	URL string
-	// Silence is how long a server may send nothing in a run before it counts as hung; 0 means two minutes.
+	// Silence is the maximum time without data from a server before it counts as hung. 0 means two
+	// minutes.
 	Silence time.Duration
-	// Starting is how long a run waits for an unreachable server; 0 means two minutes.
+	// Starting is the maximum time that a run waits for an unreachable server. 0 means two minutes.
 	Starting time.Duration
-	// Dial connects to the server; nil means a [net.Dialer].
+	// Dial connects to the server. nil means a [net.Dialer].
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// Engine edits by an engine server. It is safe for concurrent use; the server
-// decides how many runs it works on at once.
+// Engine edits with an engine server. It is safe for concurrent use; the server limits concurrent
+// runs.
 type Engine struct {
 	client            *http.Client
 	base              string
@@ -89,7 +90,7 @@ func New(c Config) (*Engine, error) {
 
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil if the server takes runs.
+// Health returns nil if the server accepts runs.
 func (e *Engine) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, healthTime)
 	defer cancel()
@@ -103,7 +104,7 @@ func (e *Engine) Health(ctx context.Context) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("engineserver: the engine server's health is status %d", response.StatusCode)
+		return fmt.Errorf("engineserver: the health check returned status %d", response.StatusCode)
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (e *Engine) Run(
 	if err != nil {
 		return told, fmt.Errorf("engineserver: %w", err)
 	}
-	// The watchdog ends a run whose server sends nothing, from the call on.
+	// The watchdog cancels a run whose server sends nothing, starting with the call.
 	within, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	watch := time.AfterFunc(e.silence, func() { stop(errSilent) })
@@ -143,8 +144,8 @@ func (e *Engine) Run(
 	return result.outcome(), nil
 }
 
-// reach sends the run, and repeats it while no server listens at the address. The watchdog is
-// stopped for that time: an absent server is not silent.
+// reach sends the run, and retries while no server listens at the address. Meanwhile the watchdog
+// is stopped, because an absent server is not silent.
 func (e *Engine) reach(ctx context.Context, body []byte, watch *time.Timer) (*http.Response, error) {
 	patience := time.NewTimer(e.starting)
 	defer patience.Stop()
@@ -186,10 +187,10 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 		return known
 	}
 	if errors.Is(context.Cause(within), errSilent) {
-		return &engine.Error{Code: job.EngineError, Message: "The engine stopped answering.", Retryable: true, Err: errSilent}
+		return &engine.Error{Code: job.EngineError, Message: "The engine stopped responding.", Retryable: true, Err: errSilent}
 	}
 	return &engine.Error{
-		Code: job.EngineError, Message: "The engine ended in the middle of the edit.", Retryable: true, Err: err,
+		Code: job.EngineError, Message: "The engine stopped during the edit.", Retryable: true, Err: err,
 	}
 }
 
@@ -204,10 +205,10 @@ func check(spec engine.Spec, result Result) error {
 		return broken(err)
 	}
 	if !info.Mode().IsRegular() || info.Size() == 0 {
-		return broken(fmt.Errorf("%s is %s of %d bytes", spec.Output, info.Mode(), info.Size()))
+		return broken(fmt.Errorf("%s is %s with %d bytes", spec.Output, info.Mode(), info.Size()))
 	}
 	if result.Bytes != info.Size() {
-		return broken(fmt.Errorf("%s has %d bytes, and the server wrote %d", spec.Output, info.Size(), result.Bytes))
+		return broken(fmt.Errorf("%s has %d bytes, but the server reported %d", spec.Output, info.Size(), result.Bytes))
 	}
 	file, err := os.Open(spec.Output)
 	if err != nil {
@@ -220,7 +221,7 @@ func check(spec engine.Spec, result Result) error {
 		return broken(err)
 	}
 	if kind, known := sniff.Media(head[:n]); !known || kind.MIME != resultType(spec) {
-		return broken(fmt.Errorf("%s is %q, want %s", spec.Output, kind.MIME, resultType(spec)))
+		return broken(fmt.Errorf("%s has type %q, want %s", spec.Output, kind.MIME, resultType(spec)))
 	}
 	return nil
 }

@@ -90,7 +90,7 @@ var wrote = fmt.Sprintf(`{"result": {"bytes": %d}}`+"\n", len(video))
 
 // TestAnswers checks the outcome of a run for each response of a server.
 func TestAnswers(t *testing.T) {
-	const message = "The engine gave an answer that makes no sense."
+	const message = "The engine returned an invalid response."
 	for _, c := range []struct {
 		name   string
 		status int
@@ -129,22 +129,22 @@ func TestAnswers(t *testing.T) {
 			closes,
 			job.EngineError, strings.Repeat("é", 300) + "…", false},
 
-		{"a crash before any output", 200, "", crashes, job.EngineError, "The engine ended in the middle of the edit.", true},
+		{"a crash before any output", 200, "", crashes, job.EngineError, "The engine stopped during the edit.", true},
 		{
 			"a crash in the middle", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError,
-			"The engine ended in the middle of the edit.", true,
+			"The engine stopped during the edit.", true,
 		},
 		{
 			"a crash in the middle of a line", 200, strings.TrimSuffix(wrote, "\n"), crashes, job.EngineError,
-			"The engine ended in the middle of the edit.", true,
+			"The engine stopped during the edit.", true,
 		},
 		{
 			"an end without a result", 200, `{"progress":0.5}` + "\n", closes, job.EngineError,
-			"The engine ended in the middle of the edit.", true,
+			"The engine stopped during the edit.", true,
 		},
-		{"silence", 200, "", hangs, job.EngineError, "The engine stopped answering.", true},
+		{"silence", 200, "", hangs, job.EngineError, "The engine stopped responding.", true},
 		{
-			"silence after progress", 200, `{"progress":0.5}` + "\n", hangs, job.EngineError, "The engine stopped answering.",
+			"silence after progress", 200, `{"progress":0.5}` + "\n", hangs, job.EngineError, "The engine stopped responding.",
 			true,
 		},
 
@@ -159,9 +159,9 @@ func TestAnswers(t *testing.T) {
 			job.InvalidInput, "The path is outside.", false},
 		{"too many runs", 503, `{"error":{"code":"engine_error","message":"The engine is busy.","retryable":true}}`, closes,
 			job.EngineError, "The engine is busy.", true},
-		{"another server", 404, "<html>not here</html>", closes, job.EngineError, "The engine did not take the edit.", false},
-		{"a gateway", 302, "", closes, job.EngineError, "The engine did not take the edit.", false},
-		{"a broken server", 500, "oops", closes, job.EngineError, "The engine did not take the edit.", true},
+		{"another server", 404, "<html>not here</html>", closes, job.EngineError, "The engine rejected the edit.", false},
+		{"a gateway", 302, "", closes, job.EngineError, "The engine rejected the edit.", false},
+		{"a broken server", 500, "oops", closes, job.EngineError, "The engine rejected the edit.", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -207,7 +207,7 @@ func TestASwitchOfProtocols(t *testing.T) {
 	defer server.Close()
 	_, err := newEngine(t, server.URL, patience.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
 	var failure *engine.Error
-	if !errors.As(err, &failure) || failure.Message != "The engine did not take the edit." || failure.Retryable {
+	if !errors.As(err, &failure) || failure.Message != "The engine rejected the edit." || failure.Retryable {
 		t.Errorf("error %v", err)
 	}
 }

@@ -31,14 +31,14 @@ type EstimatedEdit struct {
 	Lengths   []float64    `json:"lengths"`
 }
 
-// EstimatesResponse has an element for each edit, in order; null for edits that the server does not
-// make or know.
+// EstimatesResponse has an element for each edit, in order. It is null for edits that the server
+// does not support.
 type EstimatesResponse struct {
 	Estimates []*EditEstimate `json:"estimates"`
 }
 
-// EditEstimate has an edit's run time in seconds for each length, with loaded models, and the slack
-// of job.Estimate.
+// EditEstimate is the run time of an edit in seconds for each length, with loaded models, and the
+// slack of job.Estimate.
 type EditEstimate struct {
 	Seconds []float64 `json:"seconds"`
 	Slack   float64   `json:"slack"`
@@ -57,7 +57,7 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 		return nil, fmt.Errorf("engineserver: estimates: %w", err)
 	}
 	if len(response.Estimates) != len(asked) {
-		return nil, fmt.Errorf("engineserver: %d estimates for %d questions", len(response.Estimates), len(asked))
+		return nil, fmt.Errorf("engineserver: the server returned %d estimates for %d edits", len(response.Estimates), len(asked))
 	}
 	estimates := make([]*job.Estimate, len(asked))
 	for i, told := range response.Estimates {
@@ -65,7 +65,7 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 			continue
 		}
 		if len(told.Seconds) != len(asked[i].Lengths) {
-			return nil, fmt.Errorf("engineserver: %d estimates for %d lengths", len(told.Seconds), len(asked[i].Lengths))
+			return nil, fmt.Errorf("engineserver: the server returned %d estimates for %d lengths", len(told.Seconds), len(asked[i].Lengths))
 		}
 		estimate := &job.Estimate{EditKind: asked[i].EditKind, Slack: told.Slack}
 		for n, length := range asked[i].Lengths {
@@ -104,12 +104,13 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told E
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return told, fmt.Errorf("the engine server answers with status %d", response.StatusCode)
+		return told, fmt.Errorf("the engine server returned status %d", response.StatusCode)
 	}
 	return told, boundedjson.Read(response.Body, maxEstimates, maxValues, &told)
 }
 
-// Estimates asks the first server that answers, because servers of a pool have the same models and cards.
+// Estimates returns the estimates of the first server that responds, because servers of a pool have
+// the same models and cards.
 func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
 	var wrong error
 	for _, m := range p.members {

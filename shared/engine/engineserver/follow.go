@@ -12,10 +12,12 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxLine limits a line of a server's response, in bytes. A preview in base64 makes the longest.
+// maxLine limits a line of a server's response, in bytes. A line with a preview in base64 is the
+// longest.
 const maxLine = 2 * engine.MaxPreview
 
-// follow reads a server's response to its end, and reports its progress. It calls alive for every line.
+// follow reads a server's response to its end and reports its progress. It calls alive for every
+// line.
 //
 // Errors: [*engine.Error].
 func follow(response *http.Response, alive func(), progress func(engine.Progress)) (Result, error) {
@@ -29,8 +31,8 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 			return Result{}, garbled(fmt.Errorf("a line is longer than %d bytes", maxLine))
 		}
 		if err != nil {
-			// A last line without a newline was cut off.
-			return Result{}, fmt.Errorf("engineserver: read the answer: %w", err)
+			// A last line without a newline is truncated.
+			return Result{}, fmt.Errorf("engineserver: read the response: %w", err)
 		}
 		alive()
 		if len(bytes.TrimSpace(text)) == 0 {
@@ -52,10 +54,11 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 	}
 }
 
-// refusal returns why a server did not start the run, from its protocol line if it sent one.
+// refusal returns the error for a run that the server did not start, from its protocol line if it
+// sent one.
 func refusal(response *http.Response) error {
-	cause := fmt.Errorf("engineserver: the engine server answered with status %d", response.StatusCode)
-	// A body after a protocol switch is a connection that no context ends.
+	cause := fmt.Errorf("engineserver: the engine server returned status %d", response.StatusCode)
+	// After a protocol switch, the body is a connection that no context closes.
 	var body []byte
 	if response.StatusCode >= http.StatusBadRequest {
 		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // a truncated body is not a line
@@ -67,9 +70,9 @@ func refusal(response *http.Response) error {
 			return failure
 		}
 	}
-	// A refusal is permanent, unless the server failed.
+	// A rejection is permanent unless the server itself failed.
 	return &engine.Error{
-		Code: job.EngineError, Message: "The engine did not take the edit.", Retryable: response.StatusCode >= 500,
+		Code: job.EngineError, Message: "The engine rejected the edit.", Retryable: response.StatusCode >= 500,
 		Err: cause,
 	}
 }

@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	// openTime limits the start of a session: it starts on a loaded model, or not at all.
+	// openTime limits the start of a session, which needs a loaded model.
 	openTime = 5 * time.Second
-	// defaultFrame is how long a server may take for a picture, a prompt or an image before it
-	// counts as hung.
+	// defaultFrame limits the time that a server takes for a picture, a prompt or an image before
+	// it counts as hung.
 	defaultFrame = 10 * time.Second
 	// maxCatalogue limits a server's description of its models, in bytes.
 	maxCatalogue = 1 << 20
@@ -31,15 +31,15 @@ const (
 
 var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
 
-// Live edits live pictures by engine servers (package livewire). A session uses the server of its
-// model with the fewest sessions and free capacity. It is safe for concurrent use.
+// Live edits live pictures with engine servers (package livewire). A session uses the server that
+// has its model, free capacity and the fewest sessions. It is safe for concurrent use.
 type Live struct {
 	servers []*liveServer
 	frame   time.Duration
 	seed    func() uint32
 }
 
-// liveServer is a server, with its number of sessions from this process.
+// liveServer is a server and the number of its sessions from this process.
 type liveServer struct {
 	*Engine
 	open atomic.Int64
@@ -50,7 +50,7 @@ var _ engine.LiveEngine = (*Live)(nil)
 type LiveConfig struct {
 	Servers []Config
 	Seed    func() uint32
-	// Frame is how long a server may take for a picture; 0 means ten seconds.
+	// Frame limits the time that a server takes for a picture. 0 means ten seconds.
 	Frame time.Duration
 }
 
@@ -84,7 +84,7 @@ func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, e
 	return e, nil
 }
 
-// connect opens a session's connection on the first server that accepts it.
+// connect opens a session's connection to the first server that accepts it.
 //
 // Errors: as Open.
 func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
@@ -102,11 +102,11 @@ func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveCon
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
-	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no place for a session now. Try again.")
+	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no free session. Try again.")
 }
 
-// serving returns the servers that edit the model live, fewest sessions first. The error comes from
-// servers that do not answer.
+// serving returns the servers that can edit the model live, with the fewest sessions first. The
+// error is from servers that do not respond.
 func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
 	answers := make([]livewire.Catalogue, len(l.servers))
 	failures := make([]error, len(l.servers))
@@ -129,42 +129,42 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 
 // liveCatalogue returns the server's live models. It is empty if the server does not support live
 // sessions or this version of the protocol.
-func (e *Engine) liveCatalogue(ctx context.Context) (told livewire.Catalogue, err error) {
+func (e *Engine) liveCatalogue(ctx context.Context) (reported livewire.Catalogue, err error) {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+livewire.Path, nil)
 	if err != nil {
-		return told, fmt.Errorf("engineserver: %w", err)
+		return reported, fmt.Errorf("engineserver: %w", err)
 	}
 	response, err := e.client.Do(request)
 	if err != nil {
-		return told, fmt.Errorf("engineserver: %w", err)
+		return reported, fmt.Errorf("engineserver: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode == http.StatusNotFound {
-		return told, nil
+		return reported, nil
 	}
 	if response.StatusCode != http.StatusOK {
-		return told, fmt.Errorf("engineserver: live models: the engine server answers with status %d", response.StatusCode)
+		return reported, fmt.Errorf("engineserver: live models: the engine server returned status %d", response.StatusCode)
 	}
-	if err := boundedjson.Read(response.Body, maxCatalogue, maxValues, &told); err != nil {
-		return told, fmt.Errorf("engineserver: live models: %w", err)
+	if err := boundedjson.Read(response.Body, maxCatalogue, maxValues, &reported); err != nil {
+		return reported, fmt.Errorf("engineserver: live models: %w", err)
 	}
-	if told.Version != livewire.Version {
+	if reported.Version != livewire.Version {
 		return livewire.Catalogue{}, nil
 	}
-	return told, nil
+	return reported, nil
 }
 
-// liveEditor is a session. A broken connection is opened again, on any server, with the last prompt
-// and image.
+// liveEditor is a session. It reopens a broken connection on any server, with the last prompt and
+// image.
 type liveEditor struct {
 	live  *Live
 	model string
 	seed  uint32
-	// changing has an element while the prompt, the image or the connection is changed.
+	// changing has an element while the prompt, the image or the connection is being changed.
 	changing chan struct{}
-	// number is the last message's number.
+	// number is the number of the last message.
 	number atomic.Uint32
 
 	mu         sync.Mutex
@@ -193,34 +193,34 @@ func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceIm
 	}, func() { e.image = reference })
 }
 
-// set sends a change, and remembers it once the server has made it.
+// set sends a change, and remembers it once the server has applied it.
 //
-// Errors: fault.Invalid if the server refuses it; fault.Unavailable.
+// Errors: fault.Invalid if the server rejects it; fault.Unavailable.
 func (e *liveEditor) set(
 	ctx context.Context, message func(number uint32) ([]byte, error), remember func(),
-) (told engine.Outcome, err error) {
+) (reported engine.Outcome, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.live.frame)
 	defer cancel()
 	if err := e.lock(ctx); err != nil {
-		return told, err
+		return reported, err
 	}
 	defer e.unlock()
 	c, err := e.reconnect(ctx)
 	if err != nil {
-		return told, err
+		return reported, err
 	}
 	number := e.number.Add(1)
 	text, err := message(number)
 	if err != nil {
-		return told, fault.Wrap(err, fault.Invalid, "It is too large for the engine.")
+		return reported, fault.Wrap(err, fault.Invalid, "The image or prompt is too large for the engine.")
 	}
-	if told, err = c.set(ctx, number, text); err != nil {
-		return told, err
+	if reported, err = c.set(ctx, number, text); err != nil {
+		return reported, err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	remember()
-	return told, nil
+	return reported, nil
 }
 
 func (e *liveEditor) lock(ctx context.Context) error {
@@ -253,14 +253,14 @@ func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine
 	defer cancel()
 	edited, err := e.editOnce(within, picture)
 	if errors.Is(err, errLiveEnded) {
-		// Its server has ended. It may be back, or another may accept the session.
+		// The server has stopped. It may restart, or another may accept the session.
 		edited, err = e.editOnce(within, picture)
 	}
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case within.Err() != nil:
-		return nil, fault.Wrap(errSilent, fault.EngineFailed, "The engine stopped answering.")
+		return nil, fault.Wrap(errSilent, fault.EngineFailed, "The engine stopped responding.")
 	case errors.Is(err, errLiveEnded):
 		return nil, fault.Wrap(err, fault.EngineFailed, "The engine failed.")
 	}
@@ -300,8 +300,8 @@ func (e *liveEditor) current() *liveConnection {
 	return e.connection
 }
 
-// reconnect returns the connection, and opens it again if it has ended. It waits for a server until
-// the context ends. The caller must hold changing.
+// reconnect returns the connection, and reopens it if it has ended. It waits for a server until the
+// context ends. The caller must hold changing.
 func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	for {
 		if c := e.current(); c != nil {
@@ -325,7 +325,7 @@ func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
 	}
 }
 
-// restore replaces the connection, and sends the last prompt and image.
+// restore replaces the connection and sends the last prompt and image.
 func (e *liveEditor) restore(ctx context.Context, c *liveConnection) error {
 	e.mu.Lock()
 	prompt, reference, before := e.prompt, e.image, e.connection

@@ -20,9 +20,9 @@ import (
 
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
 
-// liveConnection is a session at a server: one request, whose body and response stream at the same
-// time. One goroutine writes and one reads, until it ends. Its memory is limited to two pictures to
-// send, and three received ones.
+// liveConnection is a session on a server: one request, whose body and response stream at the same
+// time. One goroutine writes and one reads. Its memory is limited to two pictures to send and three
+// received ones.
 type liveConnection struct {
 	server *liveServer
 	// end ends the request and its body.
@@ -30,18 +30,18 @@ type liveConnection struct {
 	body *io.PipeWriter
 	name string
 
-	// outgoing are messages for the writer, which returns the memory of pictures to packed.
+	// outgoing holds messages for the writer, which returns the memory of pictures to packed.
 	outgoing chan outgoing
 	packed   chan []byte
-	// results has the newest result, spare the memory of older ones.
+	// results holds the newest result, and spare the memory of older ones.
 	results chan liveResult
 	spare   chan []byte
-	// sets has the answer to a change.
+	// sets receives the response to a change.
 	sets chan livewire.Set
 	// held is the memory of the last returned picture.
 	held []byte
 
-	// ended is closed once the connection has ended, by the error in why.
+	// ended is closed once the connection has ended; why has the error.
 	ended  chan struct{}
 	ending sync.Once
 	why    error
@@ -53,7 +53,7 @@ type outgoing struct {
 	picture bool
 }
 
-// liveResult is a server's edited picture, or why it refused it.
+// liveResult is a picture that the server edited, or its reason for rejecting the picture.
 type liveResult struct {
 	number  uint32
 	picture *engine.Picture
@@ -61,7 +61,7 @@ type liveResult struct {
 	err     error
 }
 
-// session opens a session of the model. Its error may be a refusal.
+// session opens a session of the model. It returns an error if the server rejects it.
 func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
 	first, err := livewire.AppendText(nil, livewire.Begin{Version: livewire.Version, Model: model, Seed: seed})
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	rest, body := io.Pipe()
-	// A call returns only once its body has ended.
+	// A call returns only after its body has ended.
 	end := func() {
 		cancel()
 		body.Close()
@@ -91,7 +91,7 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 	}
 	c.packed <- nil
 	c.packed <- nil
-	// The wait for the server's start ends with the caller, or after openTime.
+	// The caller or openTime limits the wait for the server.
 	late := time.AfterFunc(openTime, end)
 	left := context.AfterFunc(ctx, end)
 	response, reader, err := s.begin(request)
@@ -99,9 +99,9 @@ func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*l
 		end()
 		if err == nil {
 			response.Body.Close()
-			err = errors.New("the server took too long, or its caller left")
+			err = errors.New("the server took too long, or the caller disconnected")
 		}
-		return nil, fmt.Errorf("engineserver: begin a live session: %w", err)
+		return nil, fmt.Errorf("engineserver: start a live session: %w", err)
 	}
 	s.open.Add(1)
 	c.name = reader.ready.Engine
@@ -119,7 +119,8 @@ type readyReader struct {
 	ready livewire.Ready
 }
 
-// begin makes the call and reads the first message. Its error may be a refusal.
+// begin makes the call and reads the first message. It returns an error if the server rejects the
+// session.
 func (s *liveServer) begin(request *http.Request) (response *http.Response, reader readyReader, err error) {
 	response, err = s.client.Do(request)
 	if err != nil {
@@ -140,14 +141,14 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 	}
 	var line livewire.Line
 	if kind != livewire.Text || boundedjson.Unmarshal(payload, maxValues, &line) != nil || line.Ready == nil {
-		return response, reader, fmt.Errorf("the first message is of kind %d: %.100q", kind, payload)
+		return response, reader, fmt.Errorf("the first message has kind %d: %.100q", kind, payload)
 	}
 	reader.ready = *line.Ready
 	reader.ready.Engine = named(reader.ready.Engine)
 	return response, reader, nil
 }
 
-// faultOf converts a server's failure: the request is at fault, or the server may do it later.
+// faultOf converts a server's failure: either the request is at fault, or a retry may succeed.
 func faultOf(f livewire.Failure) error {
 	code := fault.Unavailable
 	if f.Code == job.InvalidInput {
@@ -155,34 +156,34 @@ func faultOf(f livewire.Failure) error {
 	}
 	message := oneLine(f.Message, maxMessage)
 	if message == "" {
-		message = "The engine refuses it."
+		message = "The engine rejected the request."
 	}
 	return fault.New(code, "%s", message)
 }
 
-// named returns the server's own name, shortened.
-func named(told string) string {
-	if told = oneLine(told, maxName); told == "" {
+// named returns the name that the server reports, shortened.
+func named(reported string) string {
+	if reported = oneLine(reported, maxName); reported == "" {
 		return Name
 	}
-	return told
+	return reported
 }
 
-// liveRefusal returns why a server does not start a session.
+// liveRefusal returns the error for a session that the server did not start.
 func liveRefusal(response *http.Response) error {
 	var body []byte
-	if response.StatusCode >= http.StatusBadRequest { // another one may have no end
+	if response.StatusCode >= http.StatusBadRequest { // other bodies may have no end
 		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // a truncated body is not a line
 	}
 	var line livewire.Line
 	if boundedjson.Unmarshal(body, maxValues, &line) != nil || line.Error == nil {
-		return fmt.Errorf("the engine server answered with status %d", response.StatusCode)
+		return fmt.Errorf("the engine server returned status %d", response.StatusCode)
 	}
-	return fmt.Errorf("the engine server answered with status %d: %s", response.StatusCode,
+	return fmt.Errorf("the engine server returned status %d: %s", response.StatusCode,
 		oneLine(line.Error.Message, maxMessage))
 }
 
-// contained returns work whose end, or panic, ends the connection.
+// contained returns work that ends the connection when it returns or panics.
 func (c *liveConnection) contained(work func() error) func() {
 	return func() {
 		err := func() (err error) {
@@ -193,7 +194,7 @@ func (c *liveConnection) contained(work func() error) func() {
 	}
 }
 
-// fail ends the connection with an error. The first one counts.
+// fail ends the connection with an error. The first error counts.
 func (c *liveConnection) fail(err error) {
 	c.ending.Do(func() {
 		c.why = err
@@ -212,7 +213,7 @@ func (c *liveConnection) hasEnded() bool {
 	}
 }
 
-// close ends the connection, and waits for its goroutines.
+// close ends the connection and waits for its goroutines.
 func (c *liveConnection) close() {
 	c.fail(errors.New("the session was closed"))
 	c.work.Wait()
@@ -251,7 +252,7 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 		case kind == livewire.Text:
 			err = c.hear(payload)
 		default:
-			err = fmt.Errorf("a message of kind %d", kind)
+			err = fmt.Errorf("unexpected message of kind %d", kind)
 		}
 		c.reuse(payload)
 		if err != nil {
@@ -260,7 +261,8 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 	}
 }
 
-// hear handles a server's text. It returns the session's end, or an invalid text, as an error.
+// hear handles a text from the server. It returns an error if the session has ended or the text is
+// invalid.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
 	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {
@@ -274,7 +276,7 @@ func (c *liveConnection) hear(text []byte) error {
 	case line.Refused != nil:
 		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
 	case line.Set != nil:
-		// An unfetched answer belongs to an abandoned change.
+		// A response that nobody fetched belongs to an abandoned change.
 		select {
 		case <-c.sets:
 		default:
@@ -311,7 +313,7 @@ func (c *liveConnection) reuse(memory []byte) {
 
 // edit sends a picture and returns the result, which is valid until the next call.
 //
-// Errors: fault.Invalid if the server refuses it; errLiveEnded.
+// Errors: fault.Invalid if the server rejects it; errLiveEnded.
 func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
 	c.reuse(c.held)
 	c.held = nil
@@ -332,13 +334,13 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 		select {
 		case result := <-c.results:
 			switch {
-			case result.number != number: // of an abandoned picture
+			case result.number != number: // from an abandoned picture
 				c.reuse(result.payload)
 				continue
 			case result.err != nil:
 				return nil, result.err
 			case result.picture.Narrow != picture.Narrow:
-				c.fail(errors.New("the range of a picture was changed"))
+				c.fail(errors.New("the server changed the range of a picture"))
 				return nil, c.lost()
 			}
 			c.held = result.payload
@@ -351,24 +353,24 @@ func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engin
 	}
 }
 
-// set sends a change and returns the server's answer.
+// set sends a change and returns the server's response.
 //
-// Errors: fault.Invalid if the server refuses it; fault.Unavailable.
-func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (told engine.Outcome, err error) {
-	ended := func() error { return fault.Wrap(c.lost(), fault.Unavailable, "The engine has ended. Try again.") }
+// Errors: fault.Invalid if the server rejects it; fault.Unavailable.
+func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (reported engine.Outcome, err error) {
+	ended := func() error { return fault.Wrap(c.lost(), fault.Unavailable, "The engine has stopped. Try again.") }
 	if err := c.send(ctx, outgoing{message, false}); errors.Is(err, errLiveEnded) {
-		return told, ended()
+		return reported, ended()
 	} else if err != nil {
-		return told, err
+		return reported, err
 	}
 	for {
 		select {
 		case set := <-c.sets:
 			switch {
-			case set.Number != number: // of an abandoned change
+			case set.Number != number: // from an abandoned change
 				continue
 			case set.Error != nil:
-				return told, faultOf(*set.Error)
+				return reported, faultOf(*set.Error)
 			}
 			result := Result{Engine: set.Engine, Understood: set.Understood, Notice: set.Notice}
 			if result.Engine == "" {
@@ -376,14 +378,13 @@ func (c *liveConnection) set(ctx context.Context, number uint32, message []byte)
 			}
 			return result.outcome(), nil
 		case <-c.ended:
-			return told, ended()
+			return reported, ended()
 		case <-ctx.Done():
-			return told, ctx.Err()
+			return reported, ctx.Err()
 		}
 	}
 }
 
-// send hands a message to the writer.
 func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	select {
 	case c.outgoing <- out:
@@ -395,12 +396,12 @@ func (c *liveConnection) send(ctx context.Context, out outgoing) error {
 	}
 }
 
-// lost returns the error of an ended connection. If the server ended it for good, it must not be
-// opened again.
+// lost returns the error of an ended connection. If the server ended the session permanently, the
+// connection must not be reopened.
 func (c *liveConnection) lost() error {
-	var told *engine.Error
-	if errors.As(c.why, &told) && !told.Retryable {
-		return fault.Wrap(told, fault.EngineFailed, "The engine failed.")
+	var reported *engine.Error
+	if errors.As(c.why, &reported) && !reported.Retryable {
+		return fault.Wrap(reported, fault.EngineFailed, "The engine failed.")
 	}
 	return errors.Join(errLiveEnded, c.why)
 }

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Pool edits by several engine servers, such as one for each GPU of a machine. A run goes to the
-// one with the fewest runs. It is safe for concurrent use.
+// Pool edits with several engine servers, such as one for each GPU of a machine. A run goes to the
+// server with the fewest runs. It is safe for concurrent use.
 type Pool struct {
 	mu      sync.Mutex
 	members []*member
@@ -47,15 +47,15 @@ func NewPool(servers ...Config) (*Pool, error) {
 
 func (p *Pool) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Health returns nil if a server takes runs.
+// Health returns nil if a server accepts runs.
 func (p *Pool) Health(ctx context.Context) error {
-	looks := make(chan error, len(p.members))
+	checks := make(chan error, len(p.members))
 	for _, m := range p.members {
-		go func() { looks <- m.look(ctx) }()
+		go func() { checks <- m.check(ctx) }()
 	}
 	var wrong error
 	for range p.members {
-		err := <-looks
+		err := <-checks
 		if err == nil {
 			return nil
 		}
@@ -64,14 +64,14 @@ func (p *Pool) Health(ctx context.Context) error {
 	return wrong
 }
 
-// look returns nil if the server takes runs.
-func (m *member) look(ctx context.Context) (err error) {
+// check returns nil if the server accepts runs.
+func (m *member) check(ctx context.Context) (err error) {
 	defer contain.Error(&err)
 	return m.Health(ctx)
 }
 
-// Run edits like [Engine.Run]. It uses a server that does not take runs only if no server does, and
-// then waits for it.
+// Run edits like [Engine.Run]. It uses a server that does not accept runs only if no server does,
+// and then waits for it.
 func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	m := p.choose(ctx)
 	defer p.leave(m)
@@ -94,7 +94,7 @@ func (p *Pool) choose(ctx context.Context) *member {
 }
 
 // take counts a run for the server with the fewest runs that is not in down. It returns nil if all
-// are down.
+// are in down.
 func (p *Pool) take(down []*member) *member {
 	p.mu.Lock()
 	defer p.mu.Unlock()

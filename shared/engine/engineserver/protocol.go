@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// Request is a run for an engine server. Paths are absolute, on the shared disk; times are in
+// Request is a run for an engine server. Paths are absolute, on the shared disk. Times are in
 // seconds, sizes in pixels.
 type Request struct {
 	Job       string         `json:"job"`
@@ -28,13 +28,13 @@ type Request struct {
 	Height    int            `json:"height"`
 	FPS       int            `json:"fps"`
 	Duration  float64        `json:"duration"`
-	// Remaining is in how many seconds the run is stopped, or 0 if unknown. The server must refuse
-	// at once if it expects to need longer.
+	// Remaining is the time until the run is stopped, or 0 if unknown. The server must reject the
+	// run immediately if it expects to need longer.
 	Remaining float64 `json:"remaining,omitempty"`
-	// PreviewEvery is the shortest time between two previews, 0 for none. Old servers send none. A
-	// server must send none unless asked, because its lines would be too long for an old worker.
+	// PreviewEvery is the shortest time between two previews, or 0 for none. Old servers send none.
+	// Servers must send none unless asked, because the lines would be too long for old workers.
 	PreviewEvery float64 `json:"preview_every,omitempty"`
-	// Folder is empty and belongs to this run. Output is the file in it to write.
+	// Folder is an empty folder for this run only. Output is the file to write in it.
 	Folder string `json:"folder"`
 	Output string `json:"output"`
 }
@@ -43,7 +43,7 @@ type Request struct {
 type Input struct {
 	Path string `json:"path"`
 	MIME string `json:"mime"`
-	// Width and Height are as displayed, after the file's rotation.
+	// Width and Height are the displayed size, after the file's rotation.
 	Width    int     `json:"width"`
 	Height   int     `json:"height"`
 	Duration float64 `json:"duration"`
@@ -55,13 +55,13 @@ type Input struct {
 	Interlaced   bool   `json:"interlaced,omitempty"`
 }
 
-// Line is one line of a server's response: progress and its stage, or the run's end. An empty line
-// shows that the server is alive.
+// Line is one line of a server's response: progress and its stage, or the end of the run. An empty
+// line shows that the server is alive.
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
-	// Preview is a small picture of the result so far, as a JPEG in base64 (see
-	// engine.CheckPreview), in addition to the progress.
+	// Preview is an optional small picture of the unfinished result, as a JPEG in base64 (see
+	// engine.CheckPreview).
 	Preview []byte   `json:"preview,omitempty"`
 	Result  *Result  `json:"result,omitempty"`
 	Error   *Failure `json:"error,omitempty"`
@@ -71,15 +71,16 @@ type Line struct {
 type Result struct {
 	// Bytes is the size of the output.
 	Bytes int64 `json:"bytes"`
-	// Stages has the seconds of each stage.
+	// Stages maps stages to seconds.
 	Stages map[string]float64 `json:"stages,omitempty"`
-	// Engine, Understood and Notice are the engine's report (see engine.Outcome). All are optional.
+	// Engine, Understood and Notice form the engine's report (see engine.Outcome). All are
+	// optional.
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Name is the name of a server that does not send one.
+// Name is the name of a server that does not report one.
 const Name = "engine server"
 
 const (
@@ -125,7 +126,7 @@ func (r Result) stages() map[string]time.Duration {
 	return stages
 }
 
-// maxStageSeconds is a day; no run lasts longer.
+// maxStageSeconds is a day, which no run exceeds.
 const maxStageSeconds = 24 * 60 * 60
 
 // Failure ends a run that wrote no output. Its message is for the user.
@@ -183,8 +184,8 @@ func (f *Failure) asError() *engine.Error {
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }
 
-// oneLine makes a server's text safe for people: without control characters and line breaks, and
-// truncated after longest code points.
+// oneLine makes a server's text safe for people: it removes control characters and line breaks, and
+// truncates the text after longest code points.
 func oneLine(text string, longest int) string {
 	text = strings.Join(
 		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",
@@ -206,6 +207,6 @@ func parse(line []byte) (Line, error) {
 // garbled returns the error for a server that violates the protocol.
 func garbled(cause error) error {
 	return &engine.Error{
-		Code: job.EngineError, Message: "The engine gave an answer that makes no sense.", Retryable: true, Err: cause,
+		Code: job.EngineError, Message: "The engine returned an invalid response.", Retryable: true, Err: cause,
 	}
 }

@@ -1,5 +1,5 @@
-// Package enginetest specifies the behaviour of [engine.Engine] and [engine.LiveEngine] as tests that
-// every engine runs: the properties of every result, whatever the edit.
+// Package enginetest specifies the behaviour of [engine.Engine] and [engine.LiveEngine] as tests
+// that every engine runs. They check properties that every result must have.
 package enginetest
 
 import (
@@ -24,25 +24,25 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Harness is an engine's input to the suite.
+// Harness contains the engine and its inputs for the suite.
 type Harness struct {
 	Engine engine.Engine
-	// Models is the model of each kind; nil for an engine that uses only the kind.
+	// Models maps each kind to a model. It is nil for an engine that uses only the kind.
 	Models map[catalog.Kind]string
-	// The sizes of results, in landscape. They are small, because the tests do not judge pictures.
+	// Video and Image are the sizes of results, in landscape. They are small, because the tests do
+	// not judge pictures.
 	Video, Image catalog.Size
 	FPS          int
-	// Person is the path of a clip that shows a person with a face, for try-on; empty
-	// for an engine that dresses whatever a clip shows.
+	// Person is the path of a clip that shows a person with a face, for try-on. It is empty for an
+	// engine that dresses anything.
 	Person string
-	// Previews is true for an engine that has previews of clips while it edits them.
+	// Previews is true for an engine that sends previews of clips.
 	Previews bool
-	// Inexact is true for an engine whose clips of one seed are alike but not the same,
-	// because a server encodes them and its encoder does not repeat itself.
+	// Inexact is true for an engine whose clips with the same seed are similar but not identical,
+	// because the encoder of its server is not deterministic.
 	Inexact bool
 }
 
-// Run runs the suite.
 func Run(t *testing.T, h Harness) {
 	tools, err := ffmpeg.Find(t.Context(), catalog.Limits{
 		VideoDuration: time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
@@ -60,12 +60,12 @@ type suite struct {
 	*testing.T
 	Harness
 	tools *ffmpeg.Tools
-	// clips caches facts about probed clips, by their descriptions.
+	// clips caches the properties of probed clips by their descriptions.
 	clips map[string]media.Info
 }
 
-// spec returns an edit by the kind of model; its clip is a second long unless
-// the test sets a length.
+// spec returns an edit for the kind of model. Its clip is a second long unless the test sets a
+// length.
 func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 	s.Helper()
 	spec := engine.Spec{
@@ -119,7 +119,7 @@ func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	}
 	told, err := s.Engine.Run(ctx, spec, progress)
 	if err == nil && told.Engine == "" {
-		s.Error("the engine does not tell its name")
+		s.Error("the engine reports no name")
 	}
 	return spec.Output, err
 }
@@ -145,7 +145,7 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	frames := max(1, math.Round(spec.Duration.Seconds()*float64(spec.FPS)))
 	if math.Abs(info.FrameRate-float64(spec.FPS)) > 0.01 || math.Abs(info.Duration.Seconds()-frames*frame) > frame {
 		s.Errorf(
-			"the result has %g frames a second for %s, want %d for %gs", info.FrameRate, info.Duration, spec.FPS, frames*frame,
+			"the result has %g frames a second in %s, want %d in %gs", info.FrameRate, info.Duration, spec.FPS, frames*frame,
 		)
 	}
 	if want := spec.Data != nil && spec.Data.Info.Audio; info.Audio != want {
@@ -154,11 +154,11 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
-// maxApart is the largest mean difference of luma between similar clips; black and white differ by 255.
-// Two encodings of one clip of noise differ by 2 to 5, clips of two seeds by 20 and more.
+// maxApart is the largest mean difference of luma between similar clips; black and white differ by
+// 255. Two encodings of one noisy clip differ by 2 to 5, clips of two seeds by 20 or more.
 const maxApart = 10
 
-// same reports whether two results of an edit are identical, or for an inexact engine similar; how
+// same reports whether two results of an edit are identical, or similar for an inexact engine. how
 // describes the comparison.
 func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
 	s.Helper()
@@ -167,10 +167,10 @@ func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string
 	b, err := os.ReadFile(other)
 	conformance.OK(s, err)
 	if bytes.Equal(a, b) {
-		return true, "the same bytes"
+		return true, "identical bytes"
 	}
 	if spec.Kind == catalog.Image || !s.Inexact {
-		return false, fmt.Sprintf("other bytes, %d and %d", len(a), len(b))
+		return false, fmt.Sprintf("different bytes, %d and %d", len(a), len(b))
 	}
 	a, b = s.luma(one), s.luma(other)
 	if len(a) != len(b) || len(a) == 0 {
@@ -181,10 +181,10 @@ func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string
 		sum += max(int(a[i])-int(b[i]), int(b[i])-int(a[i]))
 	}
 	apart := float64(sum) / float64(len(a))
-	return apart <= maxApart, fmt.Sprintf("pixels that differ by %.1f on average", apart)
+	return apart <= maxApart, fmt.Sprintf("pixels differ by %.1f on average", apart)
 }
 
-// luma returns the luma of a clip's pixels, frame after frame.
+// luma returns the luma of a clip's pixels, frame by frame.
 func (s *suite) luma(path string) []byte {
 	s.Helper()
 	var pixels bytes.Buffer
@@ -195,14 +195,14 @@ func (s *suite) luma(path string) []byte {
 	return pixels.Bytes()
 }
 
-// test is one statement about engines; its name is the statement.
+// test is a promise of engines. Its name states the promise.
 type test struct {
 	name string
 	run  func(s *suite)
 }
 
 var tests = []test{
-	{"edits a clip: its length and sound stay, size and rate are as asked", func(s *suite) {
+	{"edits a clip with its length and sound, in the requested size and rate", func(s *suite) {
 		for _, kind := range []catalog.Kind{catalog.Restyle, catalog.Edit, catalog.TryOn, catalog.Clip} {
 			spec := s.spec(kind, mediatest.Video{})
 			if kind == catalog.TryOn {
@@ -211,14 +211,14 @@ var tests = []test{
 			s.edited(spec)
 		}
 	}},
-	{"edits a clip by a reference image", func(s *suite) {
+	{"edits a clip with a reference image", func(s *suite) {
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
 			spec := s.spec(kind, mediatest.Video{Seconds: 0.5})
 			spec.Prompt, spec.Reference = "", s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
 			s.edited(spec)
 		}
 	}},
-	{"says why it cannot dress a clip without a face, where it needs one", func(s *suite) {
+	{"reports a missing face if it needs one to dress a clip", func(s *suite) {
 		if s.Person == "" {
 			s.Skip("this engine needs no face")
 		}
@@ -252,12 +252,12 @@ var tests = []test{
 		s.edited(portrait)
 	}},
 	{"edits an image", func(s *suite) { s.edited(s.spec(catalog.Image, mediatest.Video{})) }},
-	{"edits an image by a reference image", func(s *suite) {
+	{"edits an image with a reference image", func(s *suite) {
 		spec := s.spec(catalog.Image, mediatest.Video{})
 		spec.Reference = s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
 		s.edited(spec)
 	}},
-	{"repeats itself by the seed", func(s *suite) {
+	{"repeats a result for the same seed", func(s *suite) {
 		result := func(spec engine.Spec) string {
 			path, err := s.run(s.Context(), spec, func(engine.Progress) {})
 			conformance.OK(s, err)
@@ -276,12 +276,12 @@ var tests = []test{
 			}
 		}
 	}},
-	{"reports progress from 0 to 1 that never falls, with a stage", func(s *suite) {
+	{"reports rising progress from 0 to 1 with a stage", func(s *suite) {
 		var mu sync.Mutex
 		last, calls := 0.0, 0
 		_, err := s.run(s.Context(), s.spec(catalog.Edit, mediatest.Video{}), func(p engine.Progress) {
 			if !mu.TryLock() {
-				s.Error("the callback is called from two goroutines at once")
+				s.Error("the callback is called from two goroutines concurrently")
 				return
 			}
 			defer mu.Unlock()
@@ -296,7 +296,7 @@ var tests = []test{
 			s.Errorf("%d calls, the last at %g", calls, last)
 		}
 	}},
-	{"sends previews where they are wanted, as small JPEGs", func(s *suite) {
+	{"sends previews as small JPEGs if they are requested", func(s *suite) {
 		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 3})
 		var results [2]string
 		for i, wanted := range []bool{false, true} {
@@ -315,15 +315,15 @@ var tests = []test{
 			})
 			conformance.OK(s, err)
 			if !wanted && previews > 0 || wanted && s.Previews && previews == 0 {
-				s.Errorf("previews are wanted: %t, and the engine sent %d", wanted, previews)
+				s.Errorf("previews requested: %t, and the engine sent %d", wanted, previews)
 			}
 			results[i] = path
 		}
 		if same, how := s.same(spec, results[0], results[1]); !same {
-			s.Errorf("with previews the result is another one: %s", how)
+			s.Errorf("with previews the result differs: %s", how)
 		}
 	}},
-	{"does several edits at once", func(s *suite) {
+	{"runs several edits concurrently", func(s *suite) {
 		var all sync.WaitGroup
 		for range 3 {
 			spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 0.3})
@@ -337,7 +337,7 @@ var tests = []test{
 		}
 		all.Wait()
 	}},
-	{"blames an input that is not media, without a second run", func(s *suite) {
+	{"blames an input that is not media and allows no retry", func(s *suite) {
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
 			spec := s.spec(kind, mediatest.Video{})
 			spec.Data.Path = mediatest.Noise(s, []byte("\x00\x00\x00\x18ftypisom"), 20_000)
@@ -351,7 +351,7 @@ var tests = []test{
 			}
 		}
 	}},
-	{"does nothing once the context has ended", func(s *suite) {
+	{"does nothing after the context has ended", func(s *suite) {
 		spec := s.spec(catalog.Edit, mediatest.Video{})
 		ctx, cancel := context.WithCancel(s.Context())
 		cancel()
@@ -359,7 +359,7 @@ var tests = []test{
 			s.Errorf("error %v, want the context's", err)
 		}
 	}},
-	{"ends with the context, and edits again afterwards", func(s *suite) {
+	{"stops with the context and edits again afterwards", func(s *suite) {
 		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 3})
 		ctx, cancel := context.WithCancel(s.Context())
 		defer cancel()

@@ -14,22 +14,22 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// LiveHarness is a live engine's input to the suite.
+// LiveHarness contains the live engine and its inputs for the suite.
 type LiveHarness struct {
 	Engine engine.LiveEngine
 	Model  *catalog.Model
 	// Prompt is a prompt that the engine follows.
 	Prompt string
-	// Large is a size that it refuses.
+	// Large is a size that the engine rejects.
 	Large image.Point
 }
 
 // RunLive runs the suite of [engine.LiveEngine].
 func RunLive(t *testing.T, h LiveHarness) {
 	for name, test := range map[string]func(*liveSuite){
-		"what is set is followed": (*liveSuite).isFollowed, "without a wish": (*liveSuite).isLeft,
-		"pictures of every kind": (*liveSuite).ofEveryKind, "what cannot be edited": (*liveSuite).isRefused,
-		"prompts while pictures are edited": (*liveSuite).changes,
+		"settings are followed": (*liveSuite).isFollowed, "no settings": (*liveSuite).isLeft,
+		"pictures of every kind": (*liveSuite).ofEveryKind, "pictures that cannot be edited": (*liveSuite).isRefused,
+		"prompts during edits": (*liveSuite).changes,
 	} {
 		t.Run(name, func(t *testing.T) { test(&liveSuite{T: t, LiveHarness: h}) })
 	}
@@ -40,7 +40,7 @@ type liveSuite struct {
 	LiveHarness
 }
 
-// open opens a session that the test closes.
+// open opens a session that is closed when the test ends.
 func (s *liveSuite) open() engine.LiveEditor {
 	s.Helper()
 	editor, err := s.Engine.Open(s.Context(), s.Model)
@@ -49,7 +49,7 @@ func (s *liveSuite) open() engine.LiveEditor {
 	return editor
 }
 
-// live returns a picture with a gradient and colours, whose rows are longer than it is wide.
+// live returns a picture with a gradient and colours, whose rows are longer than its width.
 func live(size image.Point, ratio image.YCbCrSubsampleRatio, narrow bool) *engine.Picture {
 	whole := image.NewYCbCr(image.Rect(0, 0, size.X+7, size.Y+3), ratio)
 	for i := range whole.Y {
@@ -62,17 +62,17 @@ func live(size image.Point, ratio image.YCbCrSubsampleRatio, narrow bool) *engin
 	return &engine.Picture{YCbCr: *part, Narrow: narrow}
 }
 
-// edit edits a valid picture, and checks the common properties of results.
+// edit edits a valid picture and checks the common properties of results.
 func (s *liveSuite) edit(editor engine.LiveEditor, picture *engine.Picture) *engine.Picture {
 	s.Helper()
 	before := slices.Concat(picture.Y, picture.Cb, picture.Cr)
 	edited, err := editor.Edit(s.Context(), picture)
 	conformance.OK(s, err)
 	if !slices.Equal(before, slices.Concat(picture.Y, picture.Cb, picture.Cr)) {
-		s.Error("the editor changed the picture that it was given")
+		s.Error("the editor changed its input picture")
 	}
 	if edited.Narrow != picture.Narrow {
-		s.Errorf("the range is another: narrow is %v", edited.Narrow)
+		s.Errorf("the range differs: narrow is %v", edited.Narrow)
 	}
 	if edited == picture {
 		return edited
@@ -80,7 +80,7 @@ func (s *liveSuite) edit(editor engine.LiveEditor, picture *engine.Picture) *eng
 	size := edited.Rect.Size()
 	if edited.SubsampleRatio != image.YCbCrSubsampleRatio420 || edited.Rect.Min != (image.Point{}) ||
 		size.X < 1 || size.Y < 1 {
-		s.Fatalf("an edited picture of %v, %v", edited.Rect, edited.SubsampleRatio)
+		s.Fatalf("the edited picture has %v, want %v", edited.Rect, edited.SubsampleRatio)
 	}
 	if len(edited.Y) < edited.YOffset(size.X-1, size.Y-1)+1 || len(edited.Cb) < edited.COffset(size.X-1, size.Y-1)+1 ||
 		len(edited.Cr) != len(edited.Cb) {
@@ -89,7 +89,6 @@ func (s *liveSuite) edit(editor engine.LiveEditor, picture *engine.Picture) *eng
 	return edited
 }
 
-// ask sets a prompt.
 func (s *liveSuite) ask(editor engine.LiveEditor, prompt string) {
 	s.Helper()
 	if _, err := editor.SetPrompt(s.Context(), prompt); err != nil {
@@ -97,7 +96,7 @@ func (s *liveSuite) ask(editor engine.LiveEditor, prompt string) {
 	}
 }
 
-// show sets a reference image, or removes it. An engine may refuse each.
+// show sets a reference image, or removes it. An engine may reject either.
 func (s *liveSuite) show(editor engine.LiveEditor, picture *engine.ReferenceImage) {
 	s.Helper()
 	_, err := editor.SetImage(s.Context(), picture)
@@ -123,14 +122,14 @@ func (s *liveSuite) isFollowed() {
 	told, err := editor.SetPrompt(s.Context(), s.Prompt)
 	conformance.OK(s, err)
 	if told.Engine == "" || told.Understood != nil && len(told.Understood) == 0 {
-		s.Errorf("of a prompt that it follows it says %+v", told)
+		s.Errorf("for a prompt that it follows, the engine reports %+v", told)
 	}
 	if edited := s.edit(editor, picture); edited == picture || slices.Equal(edited.Y, picture.Y) {
 		s.Error("the prompt changed nothing")
 	}
 	s.ask(editor, "")
 	if edited := s.edit(editor, picture); max(mean(edited)-mean(picture), mean(picture)-mean(edited)) > 2 {
-		s.Errorf("without the prompt the luma is %d instead of %d", mean(edited), mean(picture))
+		s.Errorf("without a prompt the luma is %d instead of %d", mean(edited), mean(picture))
 	}
 }
 
@@ -169,7 +168,7 @@ func (s *liveSuite) isRefused() {
 	end()
 	picture := live(image.Pt(640, 360), image.YCbCrSubsampleRatio420, false)
 	if _, err := editor.Edit(ended, picture); !errors.Is(err, context.Canceled) {
-		s.Errorf("with a context that has ended: %v", err)
+		s.Errorf("after the context has ended: %v", err)
 	}
 	s.edit(editor, picture)
 }

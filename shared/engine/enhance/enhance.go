@@ -1,5 +1,5 @@
-// Package enhance calls a text inference gateway, or any model server with the same chat interface,
-// to expand prompts.
+// Package enhance expands prompts with a chat model, through the gateway or any model server with
+// the same chat interface.
 package enhance
 
 import (
@@ -18,9 +18,9 @@ import (
 )
 
 const (
-	// enhanceTime limits a call, because a job waits for it.
+	// enhanceTime limits a call while a job waits for it.
 	enhanceTime = 8 * time.Second
-	// maxAnswer limits the bytes read from an answer.
+	// maxAnswer limits the bytes read from a response.
 	maxAnswer = 1 << 20
 	maxValues = 10_000
 	// maxTokens limits the generated tokens.
@@ -32,7 +32,7 @@ const instruction = `You improve prompts for a video and image editing model.
 Rewrite the user's prompt as one vivid, concrete paragraph of at most 80 words. Keep every wish and add no new subject.
 Answer with the prompt alone, in the language of the user's prompt.`
 
-// Enhancer expands prompts by a chat model.
+// Enhancer expands prompts with a chat model.
 type Enhancer struct {
 	client *http.Client
 	url    string
@@ -40,17 +40,17 @@ type Enhancer struct {
 	key    string
 }
 
-// FromSettings returns the enhancer of the settings CUTROOM_ENHANCE_URL, CUTROOM_ENHANCE_MODEL and
+// FromSettings returns the enhancer for the settings CUTROOM_ENHANCE_URL, CUTROOM_ENHANCE_MODEL and
 // CUTROOM_ENHANCE_KEY, or nil if none is set.
 func FromSettings(base, model, key string) (*Enhancer, error) {
 	if base == "" {
 		if model != "" || key != "" {
-			return nil, errors.New("CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set")
+			return nil, errors.New("CUTROOM_ENHANCE_URL: not set, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set")
 		}
 		return nil, nil
 	}
 	if model == "" {
-		return nil, errors.New("CUTROOM_ENHANCE_URL: it is set, but CUTROOM_ENHANCE_MODEL is not")
+		return nil, errors.New("CUTROOM_ENHANCE_MODEL: not set, but CUTROOM_ENHANCE_URL is set")
 	}
 	enhancer, err := NewEnhancer(base, model, key)
 	if err != nil {
@@ -81,7 +81,7 @@ type message struct {
 	Content string `json:"content"`
 }
 
-// Enhance expands a prompt. The result is never empty, and has at most maxLength code points.
+// Enhance expands a prompt. The result is not empty and has at most maxLength code points.
 func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (string, error) {
 	body, err := json.Marshal(map[string]any{
 		"model":      e.model,
@@ -105,7 +105,7 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("enhance: the model answered with status %d", response.StatusCode)
+		return "", fmt.Errorf("enhance: the model server returned status %d", response.StatusCode)
 	}
 	var answer struct {
 		Choices []struct {
@@ -114,17 +114,17 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 		} `json:"choices"`
 	}
 	if err := boundedjson.Read(response.Body, maxAnswer, maxValues, &answer); err != nil {
-		return "", fmt.Errorf("enhance: read the answer: %w", err)
+		return "", fmt.Errorf("enhance: read the response: %w", err)
 	}
 	if len(answer.Choices) == 0 {
-		return "", fmt.Errorf("enhance: the model gave no answer")
+		return "", fmt.Errorf("enhance: the model returned no text")
 	}
 	if answer.Choices[0].FinishReason == "length" {
-		return "", fmt.Errorf("enhance: the model's answer was cut off")
+		return "", fmt.Errorf("enhance: the model's reply was truncated")
 	}
 	text := strings.Join(strings.Fields(answer.Choices[0].Message.Content), " ")
 	if text == "" || utf8.RuneCountInString(text) > maxLength {
-		return "", fmt.Errorf("enhance: the model gave no prompt of 1 to %d characters", maxLength)
+		return "", fmt.Errorf("enhance: the model did not return a prompt of 1 to %d characters", maxLength)
 	}
 	return text, nil
 }

@@ -61,7 +61,7 @@ func TestBoundOfProcessorTime(t *testing.T) {
 	tools := find(t)
 	tools.SetBounds(4<<30, time.Second)
 	failure := checkCode(t, tools.Run(t.Context(), endless(t.TempDir())), job.InvalidInput)
-	if failure.Message != "The file takes too long to process: more than 1 s of processor time." {
+	if failure.Message != "The file takes too long to process: more than 1 s of CPU time." {
 		t.Errorf("got %v", failure)
 	}
 }

@@ -16,12 +16,12 @@ import (
 
 const controlTime = 30 * time.Second
 
-// controlSide is the side of the control's picture, in pixels.
+// controlSide is the side of the control picture, in pixels.
 const controlSide = 16
 
-// control decodes a known good picture with the program, ffmpeg or ffprobe, in the same sandbox and
-// limits as any other. If memory is true, the system must also reserve all the memory that the
-// program may use.
+// control decodes a known good picture with the program, ffmpeg or ffprobe, in the usual sandbox
+// and limits. If memory is true, the system must also reserve all the memory that the program may
+// use.
 //
 // An error means that this machine cannot decode anything now.
 func (t *Tools) control(ctx context.Context, program string, memory bool) error {
@@ -50,7 +50,7 @@ func (t *Tools) control(ctx context.Context, program string, memory bool) error 
 	}
 	err := t.run(ctx, p)
 	if err == nil && !isGood() {
-		err = errors.New("ffmpeg: control: a good picture was not decoded")
+		err = errors.New("ffmpeg: control: a known good picture was not decoded")
 	}
 	return err
 }
@@ -58,12 +58,12 @@ func (t *Tools) control(ctx context.Context, program string, memory bool) error 
 //go:embed control.heic
 var goodHEIC []byte
 
-// CheckHEIC decodes a picture that is known to be good.
+// CheckHEIC decodes a known good picture.
 //
-// An error says why HEIC and AVIF pictures cannot be decoded.
+// An error explains why HEIC and AVIF pictures cannot be decoded.
 func (t *Tools) CheckHEIC(ctx context.Context) (err error) {
 	if t.heif.Path == "" {
-		return errors.New("heif-convert is not in PATH; HEIC and AVIF pictures are refused. Install " + heifPackage)
+		return errors.New("heif-convert is not in PATH; HEIC and AVIF pictures are rejected. Install " + heifPackage)
 	}
 	folder, err := os.MkdirTemp(t.Folder, "picture-")
 	if err != nil {
@@ -71,7 +71,7 @@ func (t *Tools) CheckHEIC(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
 	if err := t.convertHEIF(ctx, folder, bytes.NewReader(goodHEIC), nil, t.bounds.probeTime); err != nil {
-		return fmt.Errorf("%s does not decode a good HEIC picture: %w", t.heif.Path, err)
+		return fmt.Errorf("%s cannot decode a known good HEIC picture: %w", t.heif.Path, err)
 	}
 	return nil
 }

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// demuxers maps each accepted type to its demuxer. Forcing it prevents FFmpeg
-// from guessing, and possibly choosing a playlist or a script.
+// demuxers maps each accepted type to its demuxer. A forced demuxer keeps FFmpeg from guessing,
+// which could choose a playlist or a script.
 var demuxers = map[string]string{
 	"video/mp4":        "mov",
 	"video/quicktime":  "mov",
@@ -29,11 +29,11 @@ var demuxers = map[string]string{
 	"image/tiff":       "tiff_pipe",
 }
 
-// maxStreams limits the tracks of a file: phones and action cameras write about ten.
+// maxStreams limits the tracks of a file. Phones and action cameras write about ten.
 const maxStreams = 64
 
-// sandbox returns the options for an input of the type that restrict it to its file and the limits.
-// Larger pictures are not decoded.
+// sandbox returns the options for an input of the type, which restrict it to its file and the
+// limits. Larger pictures are not decoded.
 func (t *Tools) sandbox(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
@@ -58,7 +58,7 @@ func (t *Tools) maxPixels() int {
 	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
 
-// maxPixelsOf limits the pictures of a file of the type, in pixels, because headers may understate
+// maxPixelsOf limits the pictures in a file of the type, in pixels, because headers may understate
 // the size.
 func (t *Tools) maxPixelsOf(mime string) int {
 	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
@@ -71,6 +71,6 @@ func (t *Tools) maxPixelsOf(mime string) int {
 // sides up to blocks.
 func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
-// maxAlloc limits one allocation, in bytes: a picture of four channels of 16 bits each (pictures
-// with 32 bits are allocated by channel), and some more.
+// maxAlloc limits one allocation, in bytes: a picture with four channels of 16 bits (pictures with
+// 32 bits are allocated by channel), and a margin.
 func (t *Tools) maxAlloc() int { return 8*t.maxPixels() + 64<<20 }

@@ -15,17 +15,17 @@ import (
 	"cutroom/shared/engine"
 )
 
-// developTime is the processor time that developing an image may take.
+// developTime limits the CPU time for developing an image.
 const developTime = 20 * time.Second
 
-// turns has the filters that turn a picture upright, by Exif's orientation.
+// turns maps Exif orientations to the filters that turn a picture upright.
 var turns = map[int]string{
 	2: "hflip", 3: "hflip,vflip", 4: "vflip",
 	5: "transpose=cclock_flip", 6: "transpose=clock", 7: "transpose=clock_flip", 8: "transpose=cclock",
 }
 
-// ReadImage returns an image as a browser shows it: upright, in sRGB, and the first picture of an
-// animation. That is the file itself, or else a PNG in the folder. It probes the picture.
+// ReadImage probes an image and returns it as a browser shows it: upright, in sRGB, and only the
+// first picture of an animation. The result is the file itself or a PNG in the folder.
 //
 // Errors: as for ProbeVideo.
 func (t *Tools) ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error) {
@@ -89,7 +89,7 @@ func (t *Tools) develop(
 	if side > 0 {
 		filters = append([]string{scaled(side)}, filters...)
 	}
-	// The picture is in sRGB now, and nothing else of the file is to turn or colour it again.
+	// The picture is in sRGB now. Nothing else in the file may turn or colour it again.
 	filters = append(filters, "sidedata=mode=delete", "setparams=color_primaries=bt709:color_trc=iec61966-2-1")
 	source, err := t.inputArgs(Source{Path: input.Path, MIME: input.MIME, Options: []string{"-noautorotate"}})
 	if err != nil {
@@ -105,12 +105,12 @@ func (t *Tools) develop(
 	return engine.Input{Path: filepath.Join(work, "developed.png"), MIME: "image/png"}, err
 }
 
-// profileTable is the file of the colour table that corrections returns.
+// profileTable is the file with the colour table that corrections returns.
 const profileTable = "profile.cube"
 
 func isHEIF(mime string) bool { return mime == "image/heic" || mime == "image/avif" }
 
-// corrections returns the filters that show a picture correctly, nil if ffmpeg already does,
+// corrections returns the filters that show a picture correctly, or nil if ffmpeg does so itself,
 // and a colour table that they may read.
 func corrections(still media.Still) (filters []string, cube []byte) {
 	if still.CMYK {
@@ -138,7 +138,8 @@ func corrections(still media.Still) (filters []string, cube []byte) {
 	return filters, cube
 }
 
-// transfers and colours have FFmpeg's names of colour properties (ITU-T H.273) that are converted.
+// transfers and colours hold FFmpeg's names for the colour properties (ITU-T H.273) that are
+// converted.
 var (
 	transfers = map[int]string{16: "smpte2084", 18: "arib-std-b67"}
 	colours   = map[int]string{9: "bt2020", 12: "smpte432"}
@@ -150,8 +151,8 @@ func (t *Tools) unpack(
 ) (engine.Input, media.Still, error) {
 	input := engine.Input{Path: filepath.Join(folder, unpacked), MIME: "image/png"}
 	if t.heif.Path == "" {
-		return input, still, engine.InvalidInput(nil, "This server lacks heif-convert, which reads HEIC and AVIF pictures. "+
-			"Install the package %s on it, or send a JPEG or PNG.", heifPackage)
+		return input, still, engine.InvalidInput(nil, "This server lacks heif-convert, which reads HEIC and AVIF pictures."+
+			"Install the package %s, or send a JPEG or PNG.", heifPackage)
 	}
 	if size > maxHEIF {
 		return input, still, engine.InvalidInput(nil, "A HEIC or AVIF picture may have at most %d MiB.", maxHEIF>>20)
@@ -170,17 +171,18 @@ func (t *Tools) unpack(
 		return input, still, fmt.Errorf("ffmpeg: develop: %w", err)
 	}
 	converted, err := media.InspectStill(opened, stat.Size(), input.MIME)
-	// heif-convert turns the picture.
+	// heif-convert has turned the picture.
 	return input, media.Still{Profile: converted.Profile, Transfer: still.Transfer, Primaries: still.Primaries}, err
 }
 
-// maxHEIF limits the size of a HEIC or AVIF, which is copied before it is converted.
+// maxHEIF limits the size of a HEIC or AVIF file, which is copied before the conversion.
 const maxHEIF = 256 << 20
 
 // unpacked is the file that convertHEIF writes.
 const unpacked = "unpacked.png"
 
-// convertHEIF converts a picture whose other pictures have the flags at these offsets.
+// convertHEIF converts a picture. others are the offsets of the flags of the other pictures in the
+// file.
 func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, others []int64, most time.Duration) error {
 	copied := filepath.Join(folder, "picture.heif")
 	if err := write(copied, from); err != nil {
@@ -199,7 +201,7 @@ func (t *Tools) convertHEIF(ctx context.Context, folder string, from io.Reader, 
 	return err
 }
 
-// hide hides pictures, so that heif-convert decodes the main one only.
+// hide hides pictures, so that heif-convert decodes only the main one.
 func hide(path string, flags []int64) (err error) {
 	file, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {

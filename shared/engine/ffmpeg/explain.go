@@ -15,32 +15,32 @@ import (
 // checkTime limits the search for the input that made a run fail.
 const checkTime = time.Minute
 
-// trouble matches a system error at the end of a line of messages that means a shortage of the
-// system, or denied files. None of these is a property of an input.
+// trouble matches a system error at the end of a line that means a shortage of resources or denied
+// access to files. An input cannot cause these errors.
 var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files in system|` +
 	`Resource temporarily unavailable|Read-only file system|Permission denied|Operation not permitted|` +
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
-// decoding matches a decoder's failure -1, which FFmpeg words as the system's error of that number.
-// It is a property of the input.
+// decoding matches a decoder's failure -1, which FFmpeg reports with the text of the system error
+// -1. The input causes it.
 var decoding = regexp.MustCompile(
 	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
 
-// explain returns the user's error for a failure with a clear reason, or nil.
+// explain returns the user's error for a failure with an obvious reason, or nil.
 func explain(f *failure) *engine.Error {
 	switch {
 	case f.notRun:
 		return &engine.Error{Code: job.EngineError, Message: "The engine cannot be started.", Retryable: true, Err: f}
 	case f.says("No space left on device"), f.says("Disk quota exceeded"):
-		// Another run would only fill the disk again.
+		// A retry would only fill the disk again.
 		return &engine.Error{Code: job.EngineError, Message: "The disk is full.", Err: f}
 	case f.signal == syscall.SIGXFSZ, f.says("File too large"):
 		return &engine.Error{Code: job.EngineError, Message: "The result is larger than the service allows.", Err: f}
 	case f.overTime:
-		return engine.InvalidInput(f, "The file takes too long to process: more than %.0f s of processor time.", f.most.Seconds())
+		return engine.InvalidInput(f, "The file takes too long to process: more than %.0f s of CPU time.", f.most.Seconds())
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
-		// Killed by the system, for lack of memory, or by its operator.
+		// The system killed it for lack of memory, or an operator did.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
 	case trouble.MatchString(decoding.ReplaceAllString(f.log, "")):
 		return shortage(f)
@@ -48,18 +48,18 @@ func explain(f *failure) *engine.Error {
 	return nil
 }
 
-// shortage returns the error of a machine that lacks resources.
+// shortage returns the error for a machine that lacks resources.
 func shortage(cause error) *engine.Error {
 	return &engine.Error{
-		Code: job.EngineError, Message: "The engine lacks resources that it needs to run.", Retryable: true, Err: cause,
+		Code: job.EngineError, Message: "The engine lacks resources that it needs.", Retryable: true, Err: cause,
 	}
 }
 
 func (f *failure) says(text string) bool { return strings.Contains(f.log, text) }
 
 // explainRun returns the user's error for a failed command. FFmpeg's exit status does not show
-// whether the input or the command is at fault, and its messages change between releases. So it
-// decodes the inputs without the rest of the command.
+// whether the input or the command is at fault, and its messages change between releases. So
+// explainRun decodes the inputs without the rest of the command.
 func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Duration, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -103,14 +103,14 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Durat
 	return &engine.Error{Code: job.EngineError, Message: job.EngineFailedMessage, Err: f}
 }
 
-// lacksMemory reports whether the program was refused memory: its limits are too low for its input,
-// or the machine has too little.
+// lacksMemory reports whether the program could not allocate memory: its limits are too low for its
+// input, or the machine has too little.
 func (f *failure) lacksMemory() bool {
 	return f.says("Cannot allocate memory") || f.says("cannot allocate memory")
 }
 
-// explainProbe returns the user's error for a failed probe. The command is always the same, so
-// either the file is at fault or the machine.
+// explainProbe returns the user's error for a failed probe. The command never changes, so either
+// the file or the machine is at fault.
 func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
@@ -125,9 +125,10 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 	return t.blame(ctx, f, "The file cannot be decoded.")
 }
 
-// blame returns the error of an input that cannot be edited, once it is certain that the machine is
-// healthy: the same program decodes a good picture, and, if it was refused memory, the system could
-// have provided all its memory. A machine in trouble never fails a user's job for good.
+// blame returns the error for an input that cannot be edited, after checking that the machine is
+// healthy: the same program must decode a good picture. If the program could not allocate memory,
+// the system must also be able to provide all of it. So a faulty machine never fails a job
+// permanently.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
 	if t.trusting {
 		return engine.InvalidInput(f, "%s", message)

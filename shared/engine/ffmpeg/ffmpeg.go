@@ -1,9 +1,9 @@
 // Package ffmpeg runs the programs ffmpeg and ffprobe on untrusted files.
 //
 // Every run is restricted: the demuxer is forced by the sniffed type, the protocol whitelist is
-// "file", memory, processor time, output size, pixels and duration are limited, and the program
-// runs in a separate process group that is gone when the call returns. In addition package sandbox
-// confines a program that a file has taken over.
+// "file", memory, CPU time, output size, pixels and duration are limited, and the program runs in a
+// separate process group that has ended when the call returns. Package sandbox also confines a
+// compromised program.
 package ffmpeg
 
 import (
@@ -29,36 +29,37 @@ import (
 // oldestMajor is the oldest release whose options this package uses.
 const oldestMajor = 5
 
-// required are the features that a build of FFmpeg must support. A distribution's usual build does.
+// required lists the features that a build of FFmpeg must support. The builds of distributions
+// usually do.
 var required = map[string][]string{
 	"encoder": {"libx264", "aac", "png"},
 	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
 	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps", "pad", "bwdif"},
 }
 
-// installation explains how to install such a build. Homebrew's formula ffmpeg lacks zscale, and
-// ffmpeg-full is not put into PATH automatically.
+// installation explains how to install a suitable build. Homebrew's formula ffmpeg lacks zscale,
+// and ffmpeg-full is not in PATH automatically.
 const installation = `"apt-get install ffmpeg" (Debian, Ubuntu) or ` +
 	`"brew install ffmpeg-full && brew link ffmpeg-full" (macOS)`
 
-// heifPackage has heif-convert.
+// heifPackage is the package that contains heif-convert.
 const heifPackage = "libheif-examples (Debian, Ubuntu; elsewhere libheif or libheif-tools)"
 
-// Tools are the programs, found and checked. Its methods are safe for
-// concurrent use.
+// Tools holds the programs after they were found and checked. Its methods are safe for concurrent
+// use.
 type Tools struct {
-	// Folder is where Still and CheckHEIC make their temporary folders. It is an absolute path, or ""
-	// for the system's folder. Set it before the first use.
+	// Folder is where Still and CheckHEIC create temporary folders: an absolute path, or "" for the
+	// system's folder. Set it before the first use.
 	Folder string
 
 	ffmpeg, ffprobe sandbox.Program
-	// heif is heif-convert; its path is empty if it is not installed.
+	// heif is heif-convert. Its path is empty if it is not installed.
 	heif   sandbox.Program
 	box    *sandbox.Sandbox
 	limits catalog.Limits
 	bounds bounds
 	has    coders
-	// trusting is true in tests of many bad files, to skip the control for each; see blame.
+	// trusting skips the control in blame, in tests with many bad files.
 	trusting bool
 }
 
@@ -68,22 +69,21 @@ func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 type bounds struct {
 	// memory is its address space, in bytes.
 	memory int64
-	// runTime and probeTime are processor time, over all threads, of ffmpeg
-	// and of ffprobe.
+	// runTime and probeTime limit the CPU time of ffmpeg and ffprobe, over all threads.
 	runTime, probeTime time.Duration
 }
 
-// A command may take pictureTime of processor time. Each video adds perSecond seconds for each
-// second of its length, and one second for each pixelsPerSecond pixels of its frames. Honest
-// inputs need several times less.
+// A command may use pictureTime of CPU time. Each video adds perSecond seconds for each second of
+// its length, and a second for every pixelsPerSecond pixels in its frames. Honest inputs need only
+// a fraction of this.
 const (
 	pictureTime     = 30 * time.Second
 	perSecond       = 15
 	pixelsPerSecond = 10_000_000
 )
 
-// timeFor limits the processor time of a command. A header that understates its file ends the
-// command early.
+// timeFor limits the CPU time of a command. If a file's header understates its size, the command
+// ends early.
 func (b bounds) timeFor(command Command) time.Duration {
 	if command.Frames != nil {
 		return b.runTime
@@ -102,8 +102,8 @@ func (b bounds) timeFor(command Command) time.Duration {
 	return time.Duration(min(seconds, b.runTime.Seconds()) * float64(time.Second))
 }
 
-// defaultBounds are far above the need of any input within the limits: 1.3 GB for tone-mapping
-// pictures of 4096x4096, and the stacks of the threads that FFmpeg starts for each core.
+// defaultBounds are far above the needs of any input within the limits: 1.3 GB to tone-map pictures
+// of 4096x4096, and the stacks of FFmpeg's threads for each core.
 func defaultBounds() bounds {
 	cores := runtime.NumCPU()
 	return bounds{
@@ -113,8 +113,9 @@ func defaultBounds() bounds {
 	}
 }
 
-// memoryFor returns the address space of a program on a machine with this much memory, 0 if unknown:
-// at most half of it, so that a picture does not end the server, but enough for one of 4K.
+// memoryFor returns the address space of a program on a machine with this much memory, or 0 if it
+// is unknown: at most half of the memory, so that a picture does not kill the server, but enough
+// for a 4K picture.
 func memoryFor(machine int64, cores int) int64 {
 	most := int64(4<<30 + cores*32<<20)
 	if machine == 0 {
@@ -138,10 +139,10 @@ func machineMemory() (least int64) {
 	return least
 }
 
-// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restrict the inputs.
+// Find looks for ffmpeg and ffprobe in PATH and checks their features. limits restricts the inputs.
 //
-// An error is one line for the person who starts the program: the missing feature and how to
-// install it.
+// An error is one line for the person who starts the program. It names the missing feature and how
+// to install it.
 func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	tools := &Tools{limits: limits, bounds: defaultBounds()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
@@ -171,21 +172,21 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 	return tools, tools.check(ctx)
 }
 
-// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ..."; a build from the
+// versionForm matches the major version in "ffmpeg version 5.1.9-0+deb12u1 ...". A build from the
 // latest sources has a date or a revision instead.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
 // leanForm matches a configuration that omits common parts.
 var leanForm = regexp.MustCompile(`--disable-(all|everything|filter|swscale)`)
 
-// hasFilters reports whether a banner's configuration shows that the build has the filters: all but
-// zscale are part of every build that omits nothing.
+// hasFilters reports whether a banner's configuration shows that the build has the filters. All
+// except zscale are in every build that omits nothing.
 func hasFilters(banner string) bool {
 	return strings.Contains(banner, "--enable-libzimg") && !leanForm.MatchString(banner)
 }
 
 // check asks the program for its codecs, and for its filters if its configuration does not show
-// them. Each start takes a tenth of a second of the service's start.
+// them. Each call delays the service's startup by a tenth of a second.
 func (t *Tools) check(ctx context.Context) error {
 	codecs, banner, err := t.list(ctx, "codecs")
 	if err != nil {
@@ -224,7 +225,7 @@ func (t *Tools) check(ctx context.Context) error {
 	return nil
 }
 
-// list returns the program's list of a kind, such as "filters", and its banner.
+// list returns the program's list of one kind, such as "filters", and its banner.
 func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, err error) {
 	var out bytes.Buffer
 	banner, err = t.say(ctx, process{
@@ -236,16 +237,16 @@ func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, e
 	return out.String(), banner, nil
 }
 
-// codersForm matches the coders of a codec that has several, or one with another name:
+// codersForm matches the coders of a codec that has several coders, or one with a different name:
 //
 //	DEV.LS h264   H.264 / AVC (decoders: h264 h264_qsv ) (encoders: libx264 )
 var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
 
-// coders are the decoders, encoders and filters of a build, each as its kind and its name, such as
-// "encoder libx264". "codec h264" means that some decoder decodes it.
+// coders holds the decoders, encoders and filters of a build, each as its kind and name, such as
+// "encoder libx264". "codec h264" means that a decoder exists for it.
 type coders map[string]bool
 
-// supported returns what lists of codecs and of filters name.
+// supported parses lists of codecs and filters.
 func supported(codecs, filters string) coders {
 	has := coders{}
 	for line := range strings.Lines(codecs) {
@@ -260,7 +261,7 @@ func supported(codecs, filters string) coders {
 				has[found[1]+" "+name] = true
 			}
 		}
-		// A codec whose only coder has the same name lists none.
+		// If the only coder has the codec's name, the list omits it.
 		named := func(kind string) bool {
 			return slices.ContainsFunc(listed, func(found []string) bool { return found[1] == kind })
 		}

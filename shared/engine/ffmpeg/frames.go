@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Frames are pictures made by this program, as an input of a command. They are trusted, and come
-// through a pipe.
+// Frames holds pictures that this program makes, as an input of a command. They are trusted and
+// arrive through a pipe.
 type Frames struct {
 	// Reader yields the pictures one after another: rows from the top, three bytes a pixel (red,
-	// green, blue). It is read until its end, or until the program has ended.
+	// green, blue). It is read to its end, or until the program has ended.
 	Reader io.Reader
 	Size   catalog.Size
 	FPS    int

@@ -17,15 +17,15 @@ import (
 )
 
 const (
-	// maxPackets limits the packets that are counted to find a duration: more than five minutes at
+	// maxPackets limits the packets counted to find a duration: more than five minutes at
 	// media.MaxFrameRate.
 	maxPackets = 150_000
 	// assumedFrameRate is assumed for a video without a declared rate, in frames per second.
 	assumedFrameRate = 25
 )
 
-// measure finds the duration of a video without a declared one, such as a browser's recording, and
-// its number of packets, by reading the packets' times until a limit is exceeded.
+// measure reads packet times to find the number of packets and the duration of a video that does
+// not declare it, such as a browser's recording. It stops when a limit is exceeded.
 func (t *Tools) measure(
 	ctx context.Context, path, mime string, info media.Info,
 ) (duration time.Duration, packets int, err error) {
@@ -67,13 +67,13 @@ func (t *Tools) measure(
 type packetTimes struct {
 	packets  int
 	duration time.Duration
-	// beyond means that the limit was exceeded, so the rest was not read.
+	// beyond means that the limit was exceeded and the rest was not read.
 	beyond bool
 	// failed is a panic of the reader.
 	failed error
 }
 
-// readPacketTimes reads lines "pts,dts,duration", in seconds or N/A.
+// readPacketTimes reads lines with "pts,dts,duration", each in seconds or N/A.
 func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	var times packetTimes
 	first, last := math.Inf(1), math.Inf(-1)

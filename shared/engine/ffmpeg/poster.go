@@ -23,20 +23,20 @@ import (
 )
 
 const (
-	// thumbnailSide limits the longer side of a thumbnail, in pixels, and maxThumbnail its bytes
+	// thumbnailSide limits the longer side of a thumbnail in pixels, maxThumbnail its size in bytes
 	// (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime is the processor time for the first picture of a file: the largest image takes
-	// about a second. laterTime is the processor time of the search for a later picture, which
-	// decodes two seconds of a video.
+	// posterTime limits the CPU time for the first picture of a file; the largest image takes about
+	// a second. laterTime limits the search for a later picture, which decodes two seconds of a
+	// video.
 	posterTime, laterTime = 4 * time.Second, 2 * time.Second
-	// bestPoster and worstPoster are qualities of a JPEG. The first is good enough
-	// for the size; even noise is small with the last.
+	// bestPoster and worstPoster are JPEG qualities. The first is good enough for the size; with
+	// the last, even noise is small.
 	bestPoster, worstPoster = 80, 10
 )
 
-// format limits a picture: its longer side in pixels, and its size in bytes.
+// format limits a picture: its longer side in pixels and its size in bytes.
 type format struct{ side, size int }
 
 func formatOf(picture engine.Depicted) format {
@@ -46,7 +46,7 @@ func formatOf(picture engine.Depicted) format {
 	return format{thumbnailSide, maxThumbnail}
 }
 
-// decoded limits the size of a file with this number of decoded pictures.
+// decoded limits the size of a file with the given number of decoded pictures.
 func (f format) decoded(pictures int) int64 {
 	return int64(pictures) * (maxStillHeader + 4*int64(f.side)*int64(f.side))
 }
@@ -56,23 +56,22 @@ func (f format) decoded(pictures int) int64 {
 const maxCandidates, candidatesApart = 9, 0.25
 
 const (
-	// blankBelow is the standard deviation of the brightness, 0 to 255, below which a
-	// picture shows nothing: it is black, white or of another single colour.
+	// blankBelow is the standard deviation of the brightness (0 to 255) below which a picture shows
+	// nothing: it is black, white or another single colour.
 	blankBelow = 8.0
-	// clearFrom is the fraction of the largest deviation from which a candidate is accepted: the
-	// first such candidate is the earliest after a fade from black.
+	// A candidate is accepted from this fraction of the largest deviation: the first such candidate
+	// is the earliest after a fade from black.
 	clearFrom = 0.8
 )
 
-// Posters returns a picture of each file as a JPEG: of a video its first one, or if that is blank,
-// one of its first two seconds that is not. A thumbnail has at most 320 pixels on the longer side
+// Posters returns a JPEG of each file. For a video it is the first picture, or if that is blank,
+// one from the first two seconds that is not. A thumbnail has at most 320 pixels on the longer side
 // and 20 KB, a poster at most [engine.PosterSide] and [engine.MaxPoster]. The files belong
-// together, like a result and its input: if one thumbnail would be blank, all have a picture of the
-// same time, because an edit may draw on black too. It writes into the folder. One start of ffmpeg,
-// which takes longer than the pictures, makes the first pictures; a search for later pictures takes
-// another start for each video.
+// together, like a result and its input: if one thumbnail would be blank, all show the same later
+// moment, because an edit may draw on black too. Posters writes into the folder. One ffmpeg process
+// makes the first pictures; each video with a search for later pictures needs another.
 //
-// Errors: [*engine.Error]. One file that cannot be decoded fails all.
+// Errors: [*engine.Error]. If one file cannot be decoded, all fail.
 func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
 	of = slices.Clone(of)
 	for i, picture := range of {
@@ -102,10 +101,10 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 	return posters, ctx.Err()
 }
 
-// lookLater replaces the pictures of videos, some of which start blank, by pictures of the time at
-// which the last of these shows something. A video that cannot be decoded that far keeps its first
-// picture. The search leaves a quarter of the context's time, so that Posters still returns the
-// first pictures.
+// lookLater replaces the pictures of videos if some start blank. The new pictures are from the
+// moment at which the last of these videos shows something. A video that cannot be decoded that far
+// keeps its first picture. The search leaves a quarter of the context's time, so that Posters can
+// still return the first pictures.
 func (t *Tools) lookLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
 	if end, limited := ctx.Deadline(); limited {
 		var cancel context.CancelFunc
@@ -143,8 +142,8 @@ func isVideo(input engine.Input) bool {
 	return kind.Video
 }
 
-// firstPictures writes the first picture of each file to its posterFile. A file with two pictures
-// is decoded once.
+// firstPictures writes the first picture of each file to its posterFile. A file that needs two
+// pictures is decoded once.
 func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.Depicted) error {
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	var paths, outputs []string
@@ -176,8 +175,8 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 	return t.explainProbe(ctx, err)
 }
 
-// posed returns the source of a picture. A video that was not probed is probed, unless its header
-// describes it.
+// posed returns the source of a picture. It probes a video that was not probed yet, unless the
+// header describes it.
 func (t *Tools) posed(ctx context.Context, of engine.Depicted) (Source, error) {
 	source := Source{Path: of.Path, MIME: of.MIME, Info: of.Info, Options: []string{"-threads", "1"}}
 	if kind, _ := media.Find(of.MIME); !kind.Video || kind.Image || of.Info.Width > 0 {
@@ -193,12 +192,12 @@ func (t *Tools) posed(ctx context.Context, of engine.Depicted) (Source, error) {
 
 func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 
-// laterFile has the candidates of a video that starts blank.
+// laterFile holds the candidates of a video that starts blank.
 const laterFile = "poster-later.pam"
 
-// candidates returns the candidates of a video, at most the given number. For a poster it returns
-// only the last one, because the others are large too. If the time ends before ffmpeg does, it
-// returns the pictures that were written by then.
+// candidates returns at most the given number of candidates of a video. For a poster it returns
+// only the last one, because the others are large too. If the time runs out, it returns the
+// pictures that ffmpeg has written.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source, err := t.posed(ctx, of)
 	if err != nil {
@@ -230,12 +229,12 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 		found = append(found, one)
 	})
 	if late && len(found) > 0 {
-		return found, nil // the last picture may be cut off
+		return found, nil // the last picture may be truncated
 	}
 	return found, err
 }
 
-// clearest returns the index of the first picture that shows about as much as any.
+// clearest returns the index of the first picture that shows about as much as the best one.
 func clearest(stills []still) int {
 	most := 0.0
 	for _, s := range stills {
@@ -247,13 +246,13 @@ func clearest(stills []still) int {
 // Picture describes a graph's pictures, from which thumbnails are made.
 type Picture struct {
 	Size catalog.Size
-	// Limited is true for luma and chroma in the range of video. Others are red, green and blue,
-	// with alpha if Alpha is true.
+	// Limited is true for luma and chroma in video range. Otherwise pictures are red, green and
+	// blue, with alpha if Alpha is true.
 	Limited, Alpha bool
 }
 
-// ThumbnailFilters returns the filters that make a picture for ReadThumbnail, written as "-c:v pam
-// -f image2pipe". zscale takes a third of the time of scale, which converts through luma and
+// ThumbnailFilters returns the filters that make a picture for ReadThumbnail, written with "-c:v
+// pam -f image2pipe". zscale takes a third of the time of scale, which converts through luma and
 // chroma.
 func (p Picture) ThumbnailFilters() string {
 	planes := "gbrp"
@@ -263,18 +262,18 @@ func (p Picture) ThumbnailFilters() string {
 	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
 }
 
-// PosterFilters returns the filters that make a picture of poster size, to be written as a JPEG.
-// The picture's sides must be even.
+// PosterFilters returns the filters that make a picture of poster size for a JPEG. The sides of the
+// picture must be even.
 func (p Picture) PosterFilters() string {
 	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
-		// A side may be odd then, and zscale cannot subsample its chroma.
+		// A side may be odd here, and zscale cannot subsample its chroma.
 		return scaled(engine.PosterSide) + ":out_color_matrix=bt601:out_range=pc,format=yuvj420p"
 	}
 	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
 }
 
-// fullRange are the options of zscale for full range. RGB frames may still be marked with the
-// video's range.
+// fullRange holds zscale's options for full range. RGB frames may still be marked with the video's
+// range.
 func (p Picture) fullRange() string {
 	if p.Limited {
 		return "rin=limited:r=full:d=none"
@@ -284,11 +283,11 @@ func (p Picture) fullRange() string {
 
 type Thumbnail struct {
 	JPEG []byte
-	// Blank means that it shows nothing, such as a film's black start.
+	// Blank means that the picture shows nothing, like the black start of a film.
 	Blank bool
 }
 
-// ReadThumbnail returns a picture in such a file as a thumbnail, like Posters.
+// ReadThumbnail converts a file written with ThumbnailFilters to a thumbnail, like Posters.
 func ReadThumbnail(path string) (Thumbnail, error) {
 	wanted := formatOf(engine.Depicted{})
 	one, err := firstStill(path, wanted.side)
@@ -299,14 +298,14 @@ func ReadThumbnail(path string) (Thumbnail, error) {
 	return Thumbnail{JPEG: encoded, Blank: one.blank()}, err
 }
 
-// still is a decoded picture: four bytes a pixel, as returned by readStill.
+// still is a decoded picture with four bytes a pixel, as readStill returns it.
 type still struct {
 	pixels []byte
 	size   catalog.Size
 }
 
-// eachStill calls take with the pictures of a file, at least one and at most most, none larger than
-// the side.
+// eachStill calls take with the pictures in a file: at least one, at most most, and none larger
+// than the side.
 func eachStill(path string, side, most int, take func(still)) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -335,7 +334,7 @@ func firstStill(path string, side int) (first still, err error) {
 func (s still) blank() bool { return s.deviation() < blankBelow }
 
 // deviation returns the standard deviation of the brightness, 0 to 255. Transparent pixels count as
-// white, like in encode.
+// white, as in encode.
 func (s still) deviation() float64 {
 	var sum, squares float64
 	for at := 0; at < len(s.pixels); at += 4 {
@@ -348,8 +347,8 @@ func (s still) deviation() float64 {
 	return math.Sqrt(max(0, squares/n-(sum/n)*(sum/n)))
 }
 
-// encode encodes a picture as a JPEG, on white if it is transparent, with the best quality for its
-// size.
+// encode encodes a picture as a JPEG with the best quality that fits. Transparent parts become
+// white.
 func (s still) encode(wanted format) ([]byte, error) {
 	area := image.Rect(0, 0, s.size.Width, s.size.Height)
 	opaque := &image.RGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}

@@ -19,14 +19,16 @@ import (
 )
 
 const (
-	// probeTime limits the wall time of a probe. A healthy file takes a small fraction of a second.
+	// probeTime limits the wall-clock time of a probe. A healthy file takes a small fraction of a
+	// second.
 	probeTime = 2 * time.Minute
 	// maxReport limits ffprobe's output, in bytes.
 	maxReport = 1 << 20
 )
 
-// The only entries requested from ffprobe, without tags, which can be large. A video's properties
-// come from decoding its first frames; an image's frame also has the orientation.
+// The constants list the only entries requested from ffprobe. They exclude tags, which can be
+// large. The properties of a video are known after decoding its first frames; an image's frame also
+// has the orientation.
 const (
 	pictureEntries = "width,height,pix_fmt,sample_aspect_ratio,color_range,color_space,color_transfer,color_primaries"
 	videoEntries   = "format=duration:stream=codec_type,codec_name,avg_frame_rate,r_frame_rate,duration," +
@@ -36,7 +38,7 @@ const (
 )
 
 // ProbeVideo examines a video by decoding its beginning, and checks it against the limits. It
-// chooses the tracks by docs/contract/media.md#tracks.
+// chooses the tracks as docs/contract/media.md#tracks specifies.
 //
 // Errors: [*engine.Error], with the code invalid_input if the file cannot be decoded or exceeds a
 // limit.
@@ -76,21 +78,21 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// tracks describes a video, whose duration and rate may be unknown. It reports whether the picture
-// could be decoded, and returns the probe's messages.
+// tracks describes a video, whose duration and rate may be unknown. It returns whether the picture
+// could be decoded, and the probe's messages.
 func (t *Tools) tracks(ctx context.Context, path, mime string) (info media.Info, decoded bool, log string, err error) {
 	report, log, err := t.ask(ctx, path, mime, "-show_entries", videoEntries)
 	if err != nil {
 		return media.Info{}, false, log, err
 	}
 	info, decoded = report.video(t.has)
-	// Only a part of a broadcast may have fields.
+	// Only part of a broadcast may be interlaced.
 	info.Interlaced = info.Interlaced || mime == "video/mp2t" && min(info.Width, info.Height) >= leastFields
 	info.SoundVaries = info.Audio && (info.SoundVaries || slices.Contains(unsteady, mime))
 	return info, decoded, log, nil
 }
 
-// unsteady are containers that do not declare what their sound is like.
+// unsteady lists containers that do not declare the format of their sound.
 var unsteady = []string{"video/mp2t", "video/ogg"}
 
 // ProbeImage examines an image, or an animation's first picture, by decoding it, and checks it
@@ -117,8 +119,8 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return info, check(info)
 }
 
-// precheck refuses a file whose header exceeds a limit, with the limit's message: ffprobe would
-// only report that it cannot decode it.
+// precheck rejects a file whose header exceeds a limit, with a message that names the limit.
+// ffprobe would only report that it cannot decode the file.
 func precheck(path, mime string, check func(media.Info) error) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -142,7 +144,7 @@ func precheck(path, mime string, check func(media.Info) error) error {
 	return check(info)
 }
 
-// refuse converts a fault of the input to an invalid_input.
+// refuse converts a fault of the input to invalid_input.
 func refuse(err error) error {
 	var f *fault.Error
 	if errors.As(err, &f) && f.Code == fault.Invalid {
@@ -151,8 +153,8 @@ func refuse(err error) error {
 	return err
 }
 
-// undecoded returns the error of a file of which a successful probe has decoded
-// nothing, based on the probe's messages.
+// undecoded returns the error for a file from which a successful probe decoded nothing, based on
+// the probe's messages.
 func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	f := &failure{log: log, err: errors.New("nothing was decoded")}
 	if known := explain(f); known != nil {
@@ -161,7 +163,7 @@ func (t *Tools) undecoded(ctx context.Context, log, message string) error {
 	return t.blame(ctx, f, message)
 }
 
-// ask runs ffprobe on a file, and returns its report and its messages.
+// ask runs ffprobe on a file and returns its report and its messages.
 func (t *Tools) ask(
 	ctx context.Context, path, mime string, args ...string,
 ) (report probeReport, log string, err error) {
@@ -200,7 +202,7 @@ func (t *Tools) runProbe(
 	return log, t.explainProbe(ctx, err)
 }
 
-// capped stores written bytes up to a limit, and then fails.
+// capped stores written bytes up to a limit and then fails.
 type capped struct {
 	bytes.Buffer
 	limit int
@@ -208,13 +210,13 @@ type capped struct {
 
 func (c *capped) Write(p []byte) (int, error) {
 	if c.Len()+len(p) > c.limit {
-		return 0, errors.New("ffprobe's answer is too long")
+		return 0, errors.New("the output of ffprobe is too long")
 	}
 	return c.Buffer.Write(p)
 }
 
-// DescribeVideo returns ProbeVideo's result from the header, and whether that is complete (see
-// [media.Describe]). It starts no program, so the pictures may still be impossible to decode.
+// DescribeVideo returns ProbeVideo's result from the header alone, and whether it is complete (see
+// [media.Describe]). It starts no program, so the pictures may still be undecodable.
 //
 // Errors: as for ProbeVideo, if the video exceeds a limit.
 func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// drainTime is how long the pipes of an ended program may stay open.
+	// drainTime limits how long the pipes of an exited program may stay open.
 	drainTime = 5 * time.Second
-	// keptLog is how many bytes of a program's last messages are kept for the log.
+	// keptLog limits the part of a program's last messages that is kept for the log, in bytes.
 	keptLog = 4 << 10
 	// exitOfLinker is the exit code of the dynamic linker if a library is missing.
 	exitOfLinker = 127
@@ -25,34 +25,34 @@ const (
 type process struct {
 	program sandbox.Program
 	args    []string
-	// folder is its writable working folder, or "" for a program that only reads.
+	// folder is the program's working folder, which it may write, or "" for a program that only
+	// reads.
 	folder string
-	// inputs are the files that it may read.
+	// inputs lists the files that it may read.
 	inputs []string
 	stdin  io.Reader
 	stdout io.Writer
-	// progress becomes file descriptor 3 of the program, unless nil.
+	// progress, unless nil, becomes file descriptor 3 of the program.
 	progress *os.File
-	// processorTime is the sum over all threads.
+	// processorTime limits the CPU time over all threads.
 	processorTime time.Duration
 	// maxFile limits each written file, in bytes.
 	maxFile int64
 	// background lowers its priority below interactive work.
 	background bool
-	// reserve makes the start fail if the system could not provide the memory
-	// that the program may use.
+	// reserve lets the start fail if the system could not provide the memory that the program may
+	// use.
 	reserve bool
 }
 
 type failure struct {
-	// program is the path of the program, or "" if a run that succeeded produced
-	// nothing.
+	// program is the path of the program, or "" if a successful run produced nothing.
 	program string
 	log     string
-	// signal is the signal that killed it, or 0.
+	// signal is the signal that killed the program, or 0.
 	signal syscall.Signal
 	notRun bool
-	// overTime means that it used up its processor time, which was most.
+	// overTime means that it used up its CPU time, most.
 	overTime bool
 	most     time.Duration
 	err      error
@@ -64,7 +64,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// run runs the program to its end. When the context ends, the whole process group is killed.
+// run runs the program until it exits. When the context ends, the entire process group is killed.
 //
 // Errors: the context's; *failure if the program failed.
 func (t *Tools) run(ctx context.Context, p process) error {
@@ -72,9 +72,9 @@ func (t *Tools) run(ctx context.Context, p process) error {
 	return err
 }
 
-// say is run with the end of the program's messages.
+// say is like run, but also returns the end of the program's messages.
 func (t *Tools) say(ctx context.Context, p process) (messages string, err error) {
-	// The child dies with the thread that started it, see [sandbox.Sandbox.Command].
+	// The child dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 
@@ -90,8 +90,8 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 		return "", &failure{program: p.program.Path, notRun: true, err: err}
 	}
 	log := &tail{limit: keptLog}
-	// The child gets no other environment. A limit on arenas keeps many threads from spreading over
-	// the address space.
+	// The child gets no other variables. A limit on arenas keeps its threads from filling the
+	// address space.
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "MALLOC_ARENA_MAX=2"}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, log
 	cmd.Cancel = func() error {
@@ -116,15 +116,15 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 			return f.log, nil
 		}
 		// FFmpeg 5 exits with 0 if the end of a file cannot be written.
-		f.err = errors.New("a file was not written to its end")
+		f.err = errors.New("a file was not written completely")
 	}
 	if state := cmd.ProcessState; state != nil {
 		f.notRun = state.ExitCode() == exitOfLinker && f.says("error while loading shared libraries")
 		if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 			f.signal = status.Signal()
 		}
-		// A program that the limit killed is charged a little less than the limit, because the
-		// system counts the two differently.
+		// A program killed at the limit is charged slightly less than the limit, because the system
+		// measures the two differently.
 		f.overTime = state.UserTime()+state.SystemTime() >= p.processorTime-p.processorTime/8
 	}
 	return f.log, f

@@ -10,7 +10,7 @@ import (
 // cubeSide is the number of nodes along each side of a colour table.
 const cubeSide = 33
 
-// primaries is a matrix, by rows. That of a profile converts linear red, green and blue to XYZ of the
+// primaries is a matrix by rows. In a profile it converts linear red, green and blue to XYZ of the
 // illuminant D50.
 type primaries [3][3]float64
 
@@ -26,9 +26,9 @@ func (p primaries) apply(v [3]float64) (out [3]float64) {
 	return out
 }
 
-// toSRGB returns the table in Adobe's cube format that converts colours of an ICC profile to sRGB.
-// It is nil if the colours are as good as sRGB, or the profile does not consist of primaries
-// and curves. Profiles of cameras, phones and editors do.
+// toSRGB returns a table in Adobe's cube format that converts the colours of an ICC profile to
+// sRGB. It returns nil if the colours are practically sRGB, or if the profile does not consist of
+// primaries and curves, as those of cameras, phones and editors do.
 func toSRGB(profile []byte) []byte {
 	from, curves, ok := readProfile(profile)
 	if !ok {
@@ -108,7 +108,7 @@ func readProfile(profile []byte) (matrix primaries, curves [3]func(float64) floa
 	return matrix, curves, true
 }
 
-// fixed reads a number of 16.16 bits.
+// fixed reads a 16.16 fixed-point number.
 func fixed(b []byte) float64 { return float64(int32(binary.BigEndian.Uint32(b))) / (1 << 16) }
 
 // readCurve reads a curve to linear light (ICC.1:2022, 10.6 and 10.18), or returns nil.

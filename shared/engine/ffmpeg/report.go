@@ -17,7 +17,7 @@ type probeReport struct {
 	Frames  []picture
 }
 
-// stream is what ffprobe reports of a track.
+// stream is ffprobe's report of a track.
 type stream struct {
 	CodecType    string `json:"codec_type"`
 	CodecName    string `json:"codec_name"`
@@ -51,7 +51,7 @@ type picture struct {
 	SideData          []sideData `json:"side_data_list"`
 }
 
-// sideData says how a picture is turned, in degrees, or mirrored.
+// sideData contains the rotation of a picture in degrees, or its mirroring.
 type sideData struct {
 	Rotation      float64
 	DisplayMatrix string
@@ -104,19 +104,19 @@ func choose(tracks []stream, has coders) (track int, found bool) {
 	return track, best > 0
 }
 
-// leastFields is the least side of pictures that are deinterlaced, in pixels.
+// leastFields is the smallest side of pictures that are deinterlaced, in pixels.
 const leastFields = 8
 
-// alphaDecoders are the decoders of codecs whose alpha FFmpeg's own decoders ignore.
+// alphaDecoders maps codecs whose alpha FFmpeg's own decoders ignore to decoders that read it.
 var alphaDecoders = map[string]string{"vp8": "libvpx", "vp9": "libvpx-vp9"}
 
-// steady reports whether the sound of a codec keeps its rate and channels: containers declare them.
-// Others repeat them in each packet, and broadcasts change them.
+// steady reports whether the sound of a codec keeps its rate and channels, because containers
+// declare them. Other codecs repeat them in each packet, and broadcasts change them.
 func steady(codec string) bool {
 	return slices.Contains([]string{"aac", "opus", "vorbis", "flac", "alac"}, codec) || strings.HasPrefix(codec, "pcm_")
 }
 
-// info describes a picture as displayed: with square pixels, rotated.
+// info describes a picture as displayed: rotated and with square pixels.
 func (p picture) info() media.Info {
 	info := media.Info{
 		Width: p.Width, Height: p.Height,
@@ -137,7 +137,7 @@ func (p picture) info() media.Info {
 	return info
 }
 
-// hasAlpha reports whether a pixel format has alpha, by FFmpeg's naming.
+// hasAlpha reports whether a pixel format has alpha, from its FFmpeg name.
 func hasAlpha(format string) bool {
 	for _, prefix := range []string{"yuva", "rgba", "bgra", "argb", "abgr", "gbrap", "ya8", "ya16", "pal8"} {
 		if strings.HasPrefix(format, prefix) {
@@ -147,8 +147,7 @@ func hasAlpha(format string) bool {
 	return false
 }
 
-// ratio parses "30000/1001" or "4:3", and returns otherwise if it is unknown,
-// zero or not finite.
+// ratio parses "30000/1001" or "4:3". It returns otherwise for an unknown, zero or infinite value.
 func ratio(text string, otherwise float64) float64 {
 	above, below, ok := strings.Cut(strings.Replace(text, ":", "/", 1), "/")
 	if !ok {
@@ -162,7 +161,7 @@ func ratio(text string, otherwise float64) float64 {
 	return a / b
 }
 
-// parseSeconds parses "12.345000", and returns 0 for an unknown value.
+// parseSeconds parses "12.345000". It returns 0 for an unknown value.
 func parseSeconds(text string) time.Duration {
 	s, err := strconv.ParseFloat(text, 64)
 	if err != nil {

@@ -17,38 +17,39 @@ import (
 const defaultMaxOutput = 2 << 30
 
 type Source struct {
-	// Path is the absolute path of the file. MIME, detected from its content, chooses the demuxer.
+	// Path is the absolute path of the file. MIME, detected from its content, determines the
+	// demuxer.
 	Path, MIME string
-	// Info comes from the probe and sets the processor time of a command. It is zero if the file
-	// was not probed.
+	// Info is the result of the probe and determines the CPU time of a command. It is zero if the
+	// file was not probed.
 	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
 }
 
-// Command is one run of ffmpeg. The package adds the restricting options.
+// Command is one ffmpeg run. The package adds the restricting options.
 type Command struct {
-	// Folder is the working folder; outputs are named relative to it.
+	// Folder is the working folder. Outputs are relative to it.
 	Folder string
-	// Frames, unless nil, are the first input, before Inputs.
+	// Frames, unless nil, is the first input, before Inputs.
 	Frames *Frames
 	Inputs []Source
-	// Args follow the inputs: filters, codecs and outputs. [Source.Picture] and [Source.Sound] return
-	// the tracks that the probe describes.
+	// Args follows the inputs: filters, codecs and outputs. Use [Source.Picture] and [Source.Sound]
+	// for the tracks that the probe describes.
 	Args []string
 	// Stdout, unless nil, receives the bytes written to pipe:1.
 	Stdout io.Writer
-	// Progress, unless nil, is called with the time written so far, from one goroutine at a time,
-	// several times a second, and not after Run has returned.
+	// Progress, unless nil, is called several times a second with the time written so far. Calls do
+	// not overlap, and there are none after Run has returned.
 	Progress func(written time.Duration)
 	// MaxOutput limits each written file, in bytes; 0 means 2 GiB.
 	MaxOutput int64
 }
 
-// Run runs the command to its end. When the context ends, the program is killed and gone before Run
-// returns.
+// Run runs the command until it ends. When the context ends, the program is killed and has exited
+// before Run returns.
 //
-// Errors: the context's; [*engine.Error], with the input's fault or the machine's.
+// Errors: the context's; [*engine.Error] with the input's or the machine's fault.
 func (t *Tools) Run(ctx context.Context, command Command) error {
 	args := t.globalArgs()
 	var stdin io.Reader
@@ -114,14 +115,13 @@ func (t *Tools) inputArgs(input Source) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Use only pictures and sound, and limit the length, because a header may understate it.
+	// Use only pictures and sound. Limit the length, because a header may understate it.
 	args = append(args, "-sn", "-dn", "-t", seconds(t.limits.VideoDuration+media.Grace))
 	args = append(append(args, input.trackOptions()...), input.Options...)
 	return append(args, "-i", "file:"+input.Path), nil
 }
 
-// readProgress calls report for every time in the output of "-progress", until
-// the end of r.
+// readProgress calls report for every time in the output of "-progress", until r ends.
 func readProgress(r io.Reader, report func(time.Duration)) {
 	lines := bufio.NewScanner(r)
 	for lines.Scan() {
@@ -134,7 +134,7 @@ func readProgress(r io.Reader, report func(time.Duration)) {
 			report(time.Duration(us) * time.Microsecond)
 		}
 	}
-	// A line too long for ffmpeg ends the reports, not the run: the pipe must still be drained.
+	// A line that is too long stops the reports, not the run: the pipe must still be drained.
 	_, _ = io.Copy(io.Discard, r)
 }
 

@@ -20,17 +20,17 @@ import (
 	"cutroom/shared/engine"
 )
 
-// stillTime limits the processor time for a still picture.
+// stillTime limits the CPU time for a still picture.
 const stillTime = 5 * time.Second
 
 // Still decodes a picture, or an animation's first one, for a program that does not decode
 // untrusted pictures itself. It shows the picture as ReadImage does, and scales it down if its
-// longer side exceeds side, in pixels. The result is rows from the top, four bytes a pixel: red,
-// green, blue and alpha, not premultiplied. The bytes go through pipes, not to a disk, unless the
-// picture must be converted first.
+// longer side exceeds side, in pixels. The result has rows from the top with four bytes a pixel:
+// red, green, blue and alpha, not premultiplied. The bytes pass through pipes, not a disk, unless
+// the picture must be converted first.
 //
-// Errors: fault.Invalid if the bytes are not a picture of the type that can be decoded,
-// fault.Unavailable if the machine is at fault.
+// Errors: fault.Invalid if the bytes are not a decodable picture of the type, fault.Unavailable if
+// the machine is at fault.
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
@@ -58,7 +58,7 @@ func (t *Tools) Still(
 	return readStill(&out.Buffer, side)
 }
 
-// developed returns the image that develop makes of another one, or the same.
+// developed returns the image that develop makes from another one, or the image itself.
 func (t *Tools) developed(ctx context.Context, data []byte, mime string, side int) (_ []byte, _ string, err error) {
 	still, err := media.InspectStill(bytes.NewReader(data), int64(len(data)), mime)
 	if filters, _ := corrections(still); err != nil || filters == nil && !isHEIF(mime) {
@@ -84,7 +84,7 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	// If an option is given twice, the last one counts.
 	input = append(input, "-protocol_whitelist", "pipe", "-threads", "1")
 	if strings.Contains(strings.Join(input, " "), "_pipe ") {
-		// Treat the whole file as one picture.
+		// Treat the entire file as one picture.
 		input = append(input, "-frame_size", strconv.Itoa(length))
 	}
 	args := append(t.globalArgs(), "-filter_threads", "1")
@@ -94,26 +94,26 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 	)
 }
 
-// fitted returns the filters that scale a picture down if its longer side exceeds side, in pixels,
-// for readStill.
+// fitted returns the filters for readStill that scale a picture down if its longer side exceeds
+// side, in pixels.
 func fitted(side int) string { return scaled(side) + ",format=rgba" }
 
 func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
 
-// within returns the options of a scaler that scales a picture down if its longer side exceeds
-// side, in pixels, and makes its pixels square.
+// within returns a scaler's options that scale a picture down if its longer side exceeds side, in
+// pixels, and make its pixels square.
 func within(side int) string {
 	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw*sar,ih))))", side)
 	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw*sar"), fmt.Sprintf(fit, "ih"))
 }
 
-// explainStill returns the user's error. The command is always the same, so either the picture is
-// at fault or the machine.
+// explainStill returns the user's error. The command never changes, so either the picture or the
+// machine is at fault.
 func (t *Tools) explainStill(ctx context.Context, err error) error {
 	return explained(ctx, t.explainProbe(ctx, err))
 }
 
-// explained is explainStill for an error that explainProbe has seen.
+// explained is explainStill for an error that explainProbe has converted.
 func explained(ctx context.Context, err error) error {
 	var known *engine.Error
 	switch {
@@ -132,7 +132,7 @@ const maxStillHeader = 128
 
 // readStill reads a picture in the PAM format: lines of text, then the pixels.
 func readStill(from io.Reader, side int) (pixels []byte, size catalog.Size, err error) {
-	broken := errors.New("ffmpeg: the decoded picture is broken")
+	broken := errors.New("ffmpeg: the decoded picture is invalid")
 	reader := bufio.NewReader(from)
 	for name := ""; name != "ENDHDR"; {
 		line, err := reader.ReadString('\n')

@@ -7,18 +7,18 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// Only this file decides how the tracks of a file are read and corrected. The probe has chosen them by
-// docs/contract/media.md#tracks.
+// This file alone determines how tracks are read and corrected. The probe chooses them as
+// docs/contract/media.md#tracks specifies.
 
-// corrected reports whether corrections apply to the source: it is a probed video. FFmpeg itself
+// corrected reports whether the source is a probed video, so that corrections apply. FFmpeg itself
 // turns the pictures of phones, whose size does not change.
 func (s Source) corrected() bool {
 	kind, _ := media.Find(s.MIME)
 	return kind.Video && !kind.Image && s.Info.Width > 0 && !s.Info.Turned
 }
 
-// trackOptions returns the options of the input that select its decoder. They leave changes of size
-// to the filters: FFmpeg would start the graph again, which loses the state of filters and crashes some.
+// trackOptions returns input options that select the decoder. They leave size changes to the
+// filters: FFmpeg would restart the graph, which loses the state of filters and crashes some.
 func (s Source) trackOptions() []string {
 	var options []string
 	if s.corrected() {
@@ -30,20 +30,19 @@ func (s Source) trackOptions() []string {
 	return options
 }
 
-// PictureTrack and SoundTrack return the names of the chosen tracks for "-map" and for links, after
-// the number of the input.
+// PictureTrack and SoundTrack return the names of the chosen tracks for "-map" and for links,
+// without the number of the input.
 func (s Source) PictureTrack() string { return fmt.Sprintf("V:%d", s.Info.PictureTrack) }
 
-// SoundTrack is described at PictureTrack.
 func (s Source) SoundTrack() string { return fmt.Sprintf("a:%d", s.Info.SoundTrack) }
 
-// Picture returns the beginning of a filter chain: the chosen pictures of an input, corrected.
+// Picture returns the start of a filter chain: the chosen pictures of an input, corrected.
 func (s Source) Picture(number int) string {
 	return fmt.Sprintf("[%d:%s]%s", number, s.PictureTrack(), s.corrections())
 }
 
-// corrections returns filters after which pictures are progressive and of the first one's size. They do
-// not change the pixels of other pictures.
+// corrections returns filters that make pictures progressive and give them the first one's size.
+// They do not change other pictures.
 func (s Source) corrections() string {
 	switch {
 	case !s.corrected():
@@ -67,9 +66,9 @@ func boxed(info media.Info) string {
 		fit(width, fmt.Sprintf("dar/%f", shape)), fit(height, fmt.Sprintf("%f/dar", shape)), width, height)
 }
 
-// Sound returns a filter chain from the chosen sound of an input to the link out, which has the length
-// in seconds. Silence fills gaps, so that the sound stays in step with the picture. Put the chain into a
-// separate graph: FFmpeg starts the graph again when the sound changes.
+// Sound returns a filter chain from the chosen sound of an input to the link out, with the given
+// length in seconds. It fills gaps with silence, so that the sound stays in sync with the picture.
+// Put the chain into a separate graph, because FFmpeg restarts the graph when the sound changes.
 func (s Source) Sound(number int, seconds float64, out string) string {
 	start, format := "async=1:first_pts=0", "sample_rates=48000|44100:channel_layouts=stereo|mono"
 	if s.Info.SoundVaries {

@@ -19,13 +19,13 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxImage limits the response with an image, in bytes: base64 inside JSON, which is read
-// completely. It is far above a PNG of the largest size of the catalog.
+// maxImage limits the response with an image, in bytes. It is base64 in JSON, which is read
+// completely. The limit is far above a PNG of the catalog's largest size.
 const maxImage = 64 << 20
 
 const maxValues = 1000
 
-// image edits an image, which the server does within the call.
+// image edits an image. The server does this within the call.
 func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	if spec.Data == nil {
 		return errors.New("openaimedia: an edit needs an input")
@@ -59,16 +59,16 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 	var limit *boundedjson.LimitError
 	switch {
 	case errors.As(err, &corrupt), errors.As(err, &syntax), errors.As(err, &mistyped), errors.As(err, &limit):
-		return failed("The engine gave an answer that makes no sense.", true, err)
+		return failed("The engine returned an invalid response.", true, err)
 	case err != nil:
-		return ours(ctx, fmt.Errorf("openaimedia: read the answer: %w", err))
+		return ours(ctx, fmt.Errorf("openaimedia: read the response: %w", err))
 	case len(answer.Data) == 0 || len(answer.Data[0].Image) == 0:
-		return failed(job.NoResultMessage, true, errors.New("an answer without an image"))
+		return failed(job.NoResultMessage, true, errors.New("the response has no image"))
 	}
 	made := answer.Data[0].Image
 	kind, known := sniff.Media(made)
 	if !known || !kind.Image {
-		return failed(job.NoResultMessage, true, errors.New("the server's image is of no known type"))
+		return failed(job.NoResultMessage, true, errors.New("the server's image has an unknown type"))
 	}
 	raw := filepath.Join(spec.Folder, "generated"+kind.Extension)
 	if err := os.WriteFile(raw, made, 0o600); err != nil {
@@ -77,7 +77,7 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 	return e.finisher.Image(ctx, spec, transfer.Made{Path: raw, MIME: kind.MIME}, progress)
 }
 
-// formFile returns an input as a file of a form, named like its field.
+// formFile returns an input as a file in a form, named like its field.
 func formFile(field string, input *engine.Input) transfer.File {
 	kind, _ := media.Find(input.MIME)
 	return transfer.File{Field: field, Name: field + kind.Extension, Path: input.Path, MIME: input.MIME}

@@ -1,8 +1,10 @@
-// Package openaimedia edits media by servers with the OpenAI interface for videos and images, such
-// as vLLM-Omni and SGLang: POST /v1/videos, whose job is polled, and POST /v1/images/edits.
+// Package openaimedia edits media with servers that have the OpenAI interface for videos and
+// images, such as vLLM-Omni and SGLang. It uses POST /v1/videos, whose job it polls, and POST
+// /v1/images/edits.
 //
-// Such a server has one model, with its limits: it receives a clip or nothing, and a second image only for
-// an image. Its result is converted to the size, rate, length and sound that the catalog promises.
+// A server has one model with limits: it receives at most a clip, and a second image only for an
+// image edit. Its result is converted to the size, rate, length and sound that the catalog
+// promises.
 package openaimedia
 
 import (
@@ -25,7 +27,7 @@ const (
 	// callTime limits a call that does not wait for a model.
 	callTime         = time.Minute
 	defaultPollEvery = time.Second
-	// maxPollsLost limits failed polls in a row.
+	// maxPollsLost limits consecutive failed polls.
 	maxPollsLost = 10
 	// deleteTime limits the deletion of a run's data on a server.
 	deleteTime = 5 * time.Second
@@ -34,10 +36,10 @@ const (
 type Config struct {
 	// Videos and Images are base URLs, with or without "/v1". They may be the same.
 	Videos, Images string
-	// Key is the servers' API key, or empty.
+	// Key is the API key for the servers, or empty.
 	Key    string
 	Runner transfer.Runner
-	// PollEvery is the time between two polls of a video; 0 means a second.
+	// PollEvery is the time between two polls of a video. 0 means a second.
 	PollEvery time.Duration
 }
 
@@ -51,8 +53,8 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
-// newClient returns a client for an untrusted server: it follows no redirect, which would send the
-// key to another server, reads at most 64 KiB of a header, and does not decompress.
+// newClient returns a client for an untrusted server. It follows no redirect, which would send the
+// key to another server, reads at most 64 KiB of headers, and does not decompress.
 func newClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -91,7 +93,6 @@ func callsBegin(base string) (string, error) {
 
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
-// Name is the engine's name.
 const Name = "openai"
 
 // Run edits as [engine.Engine] specifies. The stages are "generate" and
@@ -104,7 +105,7 @@ func (e *Engine) Run(
 		return told, e.image(ctx, spec, progress)
 	}
 	if spec.Reference != nil {
-		return told, engine.InvalidInput(nil, "The engine takes no reference image with a video.")
+		return told, engine.InvalidInput(nil, "The engine does not support a reference image with a video.")
 	}
 	return told, e.video(ctx, spec, progress)
 }
@@ -137,22 +138,22 @@ func (e *Engine) call(
 		return response, nil
 	}
 	response.Body.Close()
-	// A refusal is permanent, unless the server failed.
+	// A rejection is permanent unless the server itself failed.
 	busy := response.StatusCode >= 500 || response.StatusCode == http.StatusTooManyRequests
-	return nil, failed("The engine did not take the edit.", busy, &statusError{response.StatusCode})
+	return nil, failed("The engine rejected the edit.", busy, &statusError{response.StatusCode})
 }
 
 type statusError struct{ status int }
 
 func (e *statusError) Error() string {
-	return fmt.Sprintf("openaimedia: the server answered with status %d", e.status)
+	return fmt.Sprintf("openaimedia: the server returned status %d", e.status)
 }
 
 func failed(message string, retryable bool, cause error) *engine.Error {
 	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
 }
 
-// ours returns the context's error if it has ended, otherwise the error.
+// ours returns the context's error if it has ended, otherwise err.
 func ours(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -161,5 +162,5 @@ func ours(ctx context.Context, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	return failed("The engine ended in the middle of the edit.", true, err)
+	return failed("The engine stopped during the edit.", true, err)
 }

@@ -182,7 +182,7 @@ func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 
 const (
 	create  = "POST /v1/videos"
-	look    = "GET /v1/videos/v1"
+	status    = "GET /v1/videos/v1"
 	content = "GET /v1/videos/v1/content"
 	remove  = "DELETE /v1/videos/v1"
 	edits   = "POST /v1/images/edits"
@@ -195,7 +195,7 @@ func TestVideo(t *testing.T) {
 		t.Run(string(kind), func(t *testing.T) {
 			e, u := serve(t, map[string][]answer{
 				create: {says(queued)},
-				look: {
+				status: {
 					says(`{"id":"v1","status":"in_progress","progress":50}`), {503, ""},
 					says(`{"id":"v1","status":"in_progress","progress":40}`), says(done),
 				},
@@ -218,7 +218,7 @@ func TestVideo(t *testing.T) {
 				info.Audio != (kind == catalog.Edit) {
 				t.Errorf("the result is %+v", info)
 			}
-			if got, want := u.called(), []string{create, look, look, look, look, content, remove}; !slices.Equal(got, want) {
+			if got, want := u.called(), []string{create, status, status, status, status, content, remove}; !slices.Equal(got, want) {
 				t.Errorf("called %v, want %v", got, want)
 			}
 			asked := u.calls[0]
@@ -264,7 +264,7 @@ func TestImage(t *testing.T) {
 
 // TestTrouble checks the outcome of a run for each fault of a server.
 func TestTrouble(t *testing.T) {
-	completed := map[string][]answer{create: {says(queued)}, look: {says(done)}, remove: {says("{}")}}
+	completed := map[string][]answer{create: {says(queued)}, status: {says(done)}, remove: {says("{}")}}
 	with := func(what string, then ...answer) map[string][]answer {
 		answers := map[string][]answer{}
 		for path, usual := range completed {
@@ -282,37 +282,37 @@ func TestTrouble(t *testing.T) {
 	}{
 		{
 			"it refuses", catalog.Edit, with(create, answer{400, `{"error":{"message":"no"}}`}),
-			"The engine did not take the edit.", false,
+			"The engine rejected the edit.", false,
 		},
-		{"it is busy", catalog.Edit, with(create, answer{429, ""}), "The engine did not take the edit.", true},
-		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine did not take the edit.", true},
+		{"it is busy", catalog.Edit, with(create, answer{429, ""}), "The engine rejected the edit.", true},
+		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine rejected the edit.", true},
 		{"it crashes at once", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
 		{
 			"it sends invalid JSON", catalog.Edit, with(create, says("<html>")),
-			"The engine gave an answer that makes no sense.",
+			"The engine returned an invalid response.",
 			true,
 		},
 		{
-			"its video has no id", catalog.Edit, with(create, says("{}")), "The engine gave an answer that makes no sense.",
+			"its video has no id", catalog.Edit, with(create, says("{}")), "The engine returned an invalid response.",
 			true,
 		},
 		{
 			"its video fails", catalog.Edit,
-			with(look, says(`{"id":"v1","status":"failed","error":{"message":"/secret: out of memory"}}`)), "The engine failed.",
+			with(status, says(`{"id":"v1","status":"failed","error":{"message":"/secret: out of memory"}}`)), "The engine failed.",
 			true,
 		},
 		{
-			"it forgets the video", catalog.Edit, with(look, answer{404, ""}), "The engine ended in the middle of the edit.",
+			"it forgets the video", catalog.Edit, with(status, answer{404, ""}), "The engine stopped during the edit.",
 			true,
 		},
-		{"it does not come back", catalog.Edit, with(look, answer{}), "The engine ended in the middle of the edit.", true},
+		{"it does not come back", catalog.Edit, with(status, answer{}), "The engine stopped during the edit.", true},
 		{"its video is empty", catalog.Edit, with(content, says("")), "The engine returned no result.", true},
 		{"its video is not a video", catalog.Edit, with(content, says("oops")), "The engine returned no result.", true},
 		{"it crashes in the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
 		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine returned no result.", true},
 		{
 			"its image is not base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)),
-			"The engine gave an answer that makes no sense.", true,
+			"The engine returned an invalid response.", true,
 		},
 		{
 			"its image is not an image", catalog.Image, with(edits, says(`{"data":[{"b64_json":"b29wcw=="}]}`)),
@@ -320,7 +320,7 @@ func TestTrouble(t *testing.T) {
 		},
 		{
 			"its answer is cut off", catalog.Image, with(edits, says(`{"data":[`)),
-			"The engine ended in the middle of the edit.", true,
+			"The engine stopped during the edit.", true,
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -332,7 +332,7 @@ func TestTrouble(t *testing.T) {
 				failure.Retryable != c.retryable {
 				t.Errorf("error %v, want %q, retryable %t", err, c.message, c.retryable)
 			}
-			if called := u.called(); slices.Contains(called, look) && !slices.Contains(called, remove) {
+			if called := u.called(); slices.Contains(called, status) && !slices.Contains(called, remove) {
 				t.Errorf("the video was not deleted: %v", called)
 			}
 		})
@@ -356,7 +356,7 @@ func TestCancel(t *testing.T) {
 	e, u := serve(
 		t,
 		map[string][]answer{
-			create: {says(queued)}, look: {says(`{"id":"v1","status":"in_progress","progress":10}`)}, remove: {says("{}")},
+			create: {says(queued)}, status: {says(`{"id":"v1","status":"in_progress","progress":10}`)}, remove: {says("{}")},
 		},
 	)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxVideo limits a download, in bytes; maxRecord limits the record of a video.
+// maxVideo limits a download, maxRecord the record of a video, in bytes.
 const (
 	maxVideo  = 2 << 30
 	maxRecord = 1 << 20
@@ -32,7 +32,7 @@ type record struct {
 	} `json:"error"`
 }
 
-// generated is the model's part of the progress.
+// generated is the progress when the model has finished.
 const generated = 0.9
 
 func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -81,7 +81,7 @@ func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	}
 	made, err := readRecord(response)
 	if err == nil && made.ID == "" {
-		err = failed("The engine gave an answer that makes no sense.", true, errors.New("a video without an id"))
+		err = failed("The engine returned an invalid response.", true, errors.New("the video has no id"))
 	}
 	return made, err
 }
@@ -98,7 +98,7 @@ func (e *Engine) await(ctx context.Context, target string, seen record, percent 
 			if seen.Error != nil {
 				reason = seen.Error.Message
 			}
-			return failed(job.EngineFailedMessage, true, fmt.Errorf("the server's video is %s: %.200s", seen.Status, reason))
+			return failed(job.EngineFailedMessage, true, fmt.Errorf("the status of the server's video is %s: %.200s", seen.Status, reason))
 		}
 		percent(seen.Progress)
 		select {
@@ -106,19 +106,19 @@ func (e *Engine) await(ctx context.Context, target string, seen record, percent 
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		next, err := e.look(ctx, target)
+		next, err := e.poll(ctx, target)
 		if err == nil {
 			seen, lost = next, 0
 			continue
 		}
 		var status *statusError
 		if lost++; lost >= maxPollsLost || errors.As(err, &status) && status.status == http.StatusNotFound {
-			return failed("The engine ended in the middle of the edit.", true, err)
+			return failed("The engine stopped during the edit.", true, err)
 		}
 	}
 }
 
-func (e *Engine) look(ctx context.Context, target string) (record, error) {
+func (e *Engine) poll(ctx context.Context, target string) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	response, err := e.call(ctx, http.MethodGet, target, nil, "")
@@ -132,7 +132,7 @@ func readRecord(response *http.Response) (record, error) {
 	defer response.Body.Close()
 	var r record
 	if err := boundedjson.Read(response.Body, maxRecord, maxValues, &r); err != nil {
-		return r, failed("The engine gave an answer that makes no sense.", true, err)
+		return r, failed("The engine returned an invalid response.", true, err)
 	}
 	return r, nil
 }
@@ -153,7 +153,8 @@ func (e *Engine) download(ctx context.Context, spec engine.Spec, target, path st
 	return nil
 }
 
-// forget makes the server stop and delete the video. It tries once, because servers also delete old videos.
+// forget makes the server stop and delete the video. It tries only once, because servers delete old
+// videos anyway.
 func (e *Engine) forget(ctx context.Context, target string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deleteTime)
 	defer cancel()

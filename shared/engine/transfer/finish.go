@@ -13,23 +13,23 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// Runner runs one command of FFmpeg to its end, like [ffmpeg.Tools].
+// Runner runs an FFmpeg command until it ends, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
 
-// Finisher converts a server's result to the catalog's promises.
+// Finisher converts a server's result to the size, rate, length and sound that the catalog
+// promises.
 type Finisher struct {
 	Runner Runner
-	// Done is the progress, 0 to 1, before the finishing.
+	// Done is the progress before the conversion, 0 to 1.
 	Done float64
 }
 
-// Made is a server's file with the type detected from its content.
+// Made is a file from a server. MIME is detected from its content.
 type Made struct{ Path, MIME string }
 
-// FrameCount returns the number of the result's frames: as long as the input,
-// and at least one.
+// FrameCount returns the number of frames in the result: as long as the input, and at least one.
 func FrameCount(spec engine.Spec) int {
 	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }
@@ -53,7 +53,7 @@ func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progre
 	args = append(args,
 		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
 		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
-		// The result must not contain tags of the machine or the files.
+		// The result must not contain metadata of the machine or the files.
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters",
 		"-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+spec.Output)
@@ -82,7 +82,7 @@ func (f Finisher) finish(ctx context.Context, progress func(engine.Progress), co
 	err := f.Runner.Run(ctx, command)
 	var known *engine.Error
 	if errors.As(err, &known) && known.Code == job.InvalidInput {
-		// The server's file cannot be decoded, not the user's.
+		// The server's file cannot be decoded; the user's input is fine.
 		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: err}
 	}
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package transfer is the common part of engines whose servers do not share a disk with this machine: forms
-// with files, downloads, and the conversion of a server's result to the catalog's promises.
+// Package transfer has code shared by engines whose servers do not share a disk with this machine:
+// forms with files, downloads, and the conversion of a server's result to the catalog's promises.
 package transfer
 
 import (
@@ -15,18 +15,18 @@ import (
 type Field struct{ Name, Value string }
 
 type File struct {
-	// Field is the name of the field, Name the name of the file. Neither may contain a quote.
+	// Field is the name of the form field, Name the file name. Neither may contain a quote.
 	Field, Name string
 	Path, MIME  string
 }
 
 // Form returns a multipart form that is generated while it is read, so that no file is held in
-// memory. The caller must close it, which ends the writing goroutine.
+// memory. The caller must close it, which stops the writing goroutine.
 func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string) {
 	read, write := io.Pipe()
 	form := multipart.NewWriter(write)
 	go func() {
-		// The reader of the form receives the error, unless it was closed.
+		// The reader of the form receives the error unless the form was closed.
 		_ = write.CloseWithError(fill(form, fields, files))
 	}()
 	return read, form.FormDataContentType()

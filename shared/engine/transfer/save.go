@@ -12,10 +12,10 @@ import (
 // saveStep is the number of bytes between two checks of the free space.
 const saveStep = 8 << 20
 
-// Save writes a server's content to the path, which must not exist, and returns its length. It
+// Save writes a server's content to the path, which must not exist, and returns the length. It
 // reads at most one byte beyond the limit.
 //
-// Errors: fault.StorageFull if spec.Free leaves too little.
+// Errors: fault.StorageFull if spec.Free leaves too little space.
 func Save(spec engine.Spec, path string, content io.Reader, limit int64) (written int64, err error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -28,7 +28,7 @@ func Save(spec engine.Spec, path string, content io.Reader, limit int64) (writte
 			case err != nil:
 				return written, err
 			case free < saveStep:
-				return written, fault.New(fault.StorageFull, "There is no space left for results on the server's disk.")
+				return written, fault.New(fault.StorageFull, "The server's disk has no space left for results.")
 			}
 		}
 		n, err := io.CopyN(file, content, saveStep)

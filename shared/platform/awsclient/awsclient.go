@@ -1,5 +1,5 @@
-// Package awsclient has the common retry policy and timeouts of AWS clients with short calls.
-// calls.tsv in the testdata of awstest lists the calls.
+// Package awsclient contains the retry policy and timeouts for AWS clients with short calls.
+// calls.tsv in the testdata of awstest lists these calls.
 package awsclient
 
 import (
@@ -13,9 +13,10 @@ import (
 )
 
 const (
-	// Attempts limits the attempts of a call that is throttled, fails inside AWS or gets no answer.
+	// Attempts limits the attempts of a call that is throttled, fails inside AWS or gets no
+	// response.
 	Attempts = 4
-	// AttemptTime limits the wait for the answer of one attempt.
+	// AttemptTime limits the wait for a response in one attempt.
 	AttemptTime = 3 * time.Second
 	// CallTime limits an operation with all its calls and attempts.
 	CallTime = 15 * time.Second
@@ -25,8 +26,8 @@ const (
 	firstBackoff, longestBackoff = 50 * time.Millisecond, time.Second
 )
 
-// Retryer returns the retryer of one client. It limits the attempts of each call. It also limits the whole
-// client's by a budget of tokens, so that trouble in AWS does not meet four times the load.
+// Retryer returns the retryer of one client. It limits the attempts of each call. A token budget
+// also limits the retries of the client, so that a fault in AWS does not meet four times the load.
 func Retryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = Attempts
@@ -36,14 +37,14 @@ func Retryer() aws.Retryer {
 
 func backoff(attempt int, _ error) (time.Duration, error) { return rand.N(LongestWait(attempt)), nil }
 
-// LongestWait returns the longest wait after an attempt; the first attempt is 1.
+// LongestWait returns the longest wait after an attempt, counted from 1.
 func LongestWait(attempt int) time.Duration {
 	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
-// HTTPClient returns the transport of one client: the configuration's, such as one with the
-// certificates of AWS_CA_BUNDLE, or else one that limits attempts to wait plus AttemptTime. wait is
-// the expected time of a call, such as a long poll.
+// HTTPClient returns the transport of one client: the one in the configuration, for example with
+// the certificates of AWS_CA_BUNDLE, or else one that limits each attempt to wait plus AttemptTime.
+// wait is the expected duration of a call, such as a long poll.
 func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	if config.HTTPClient != nil {
 		return config.HTTPClient
@@ -51,7 +52,7 @@ func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
 	return buildable(wait)
 }
 
-// Transport returns the same transport for AWS calls without a client of the SDK.
+// Transport returns the same transport for AWS calls without an SDK client.
 func Transport(wait time.Duration) *http.Transport { return buildable(wait).GetTransport() }
 
 func buildable(wait time.Duration) *awshttp.BuildableClient {
@@ -60,7 +61,7 @@ func buildable(wait time.Duration) *awshttp.BuildableClient {
 	})
 }
 
-// IsThrottle reports whether a call was refused for coming too fast.
+// IsThrottle reports whether AWS rejected a call because of a rate limit.
 func IsThrottle(err error) bool {
 	return retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}.IsErrorThrottle(err).Bool()
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Endpoint returns a service's address in the region, without a trailing slash, for calls without a
-// client of the SDK. It prefers a configured endpoint of the service, by its id in the SDK such as
-// "Lambda", or of all services.
+// Endpoint returns a service's address in the region, without a trailing slash, for calls without
+// an SDK client. It prefers a configured endpoint, for the service (by its SDK id such as "Lambda")
+// or for all services.
 func Endpoint(ctx context.Context, config aws.Config, id string) (string, error) {
 	for _, source := range config.ConfigSources {
 		if own, ok := source.(interface {

@@ -28,8 +28,8 @@ func Trace(config aws.Config, tracer api.Tracer) aws.Config {
 	return config
 }
 
-// spans makes the span of a call (OpenTelemetry, "Semantic conventions for AWS SDK"). It
-// uses only names that the SDK defines, because a call's parameters hold users' data.
+// spans creates the span of a call (OpenTelemetry, "Semantic conventions for AWS SDK"). It uses
+// only names that the SDK defines, because a call's parameters contain users' data.
 type spans struct{ tracer api.Tracer }
 
 func (spans) ID() string { return "CutroomSpan" }
@@ -50,8 +50,8 @@ func (s spans) HandleInitialize(
 	return out, metadata, err
 }
 
-// reasonOf returns the code of an AWS error, which comes from a fixed list, or
-// "no_answer" for an error on the way to AWS.
+// reasonOf returns the code of an AWS error, which is from a fixed list, or "no_answer" if AWS was
+// not reached.
 func reasonOf(err error) string {
 	var told smithy.APIError
 	if errors.As(err, &told) {

@@ -1,7 +1,7 @@
-// Package awsconfig configures the AWS clients of functions. Lambda puts the region and the role's
-// credentials into the environment, and this package reads nothing else. The SDK's loader also
-// looks for profiles, metadata services and single sign-on, which a function never has: it doubles
-// a function's start time, and adds a quarter to the size of its program.
+// Package awsconfig configures the AWS clients of functions. It reads only the region and the
+// role's credentials, which Lambda puts into the environment. The SDK's loader also looks for
+// profiles, metadata services and single sign-on, which functions do not have. It would double a
+// function's start time and add a quarter to its program size.
 package awsconfig
 
 import (
@@ -13,8 +13,8 @@ import (
 )
 
 // FromEnvironment reads AWS_REGION, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN,
-// and the endpoints of a local AWS, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It fails
-// without a region or credentials.
+// and the endpoints of a local AWS, AWS_ENDPOINT_URL and AWS_ENDPOINT_URL_<SERVICE>. It returns an
+// error if the region or the credentials are missing.
 func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	credentials := aws.Credentials{
 		AccessKeyID: getenv("AWS_ACCESS_KEY_ID"), SecretAccessKey: getenv("AWS_SECRET_ACCESS_KEY"),
@@ -23,14 +23,14 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 	}
 	region := getenv("AWS_REGION")
 	if region == "" {
-		return aws.Config{}, errors.New("AWS_REGION: it is not set")
+		return aws.Config{}, errors.New("AWS_REGION: not set")
 	}
 	if !credentials.HasKeys() {
-		return aws.Config{}, errors.New("AWS_ACCESS_KEY_ID: it is not set, or AWS_SECRET_ACCESS_KEY is not")
+		return aws.Config{}, errors.New("AWS_ACCESS_KEY_ID: not set, or AWS_SECRET_ACCESS_KEY is not set")
 	}
 	config := aws.Config{
 		Region: region,
-		// The credentials of a function are valid for the life of its process.
+		// A function's credentials are valid for the lifetime of its process.
 		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 			return credentials,
 				nil

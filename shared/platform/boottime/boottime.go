@@ -1,7 +1,7 @@
 // Package boottime is a clock that cannot be set: the time since this machine started. All
-// processes of the machine read the same value. It continues while a process is stopped and while
-// the machine sleeps, and it never jumps. It restarts at zero with the machine; [Clock.Boot]
-// distinguishes starts. A virtual machine's clock stops while its host has paused it.
+// processes of the machine read the same value. The clock keeps running while a process is stopped
+// or the machine sleeps, and it never jumps. It restarts at zero when the machine boots;
+// [Clock.Boot] identifies the boot. A virtual machine's clock stops while its host has paused it.
 package boottime
 
 import (
@@ -13,11 +13,11 @@ import (
 
 type Clock struct{ boot string }
 
-// Open fails if the system does not have the clock.
+// Open returns an error if the system does not have the clock.
 func Open() (*Clock, error) {
 	boot, err := bootID()
 	if err != nil {
-		return nil, fmt.Errorf("boottime: identify this start of the machine: %w", err)
+		return nil, fmt.Errorf("boottime: identify the boot: %w", err)
 	}
 	var now unix.Timespec
 	if err := unix.ClockGettime(clockID, &now); err != nil {
@@ -30,7 +30,7 @@ func (c *Clock) Boot() string { return c.boot }
 
 func (c *Clock) Now() time.Duration {
 	var now unix.Timespec
-	// It cannot fail, because Open has read the same clock.
+	// This cannot fail, because Open has read the same clock.
 	_ = unix.ClockGettime(clockID, &now)
 	return time.Duration(now.Nano())
 }

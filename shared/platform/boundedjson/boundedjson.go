@@ -1,5 +1,6 @@
-// Package boundedjson decodes JSON from untrusted programs and callers. A text of many small values takes
-// 40 times its length or more once it is decoded, so it limits their number as well as the bytes.
+// Package boundedjson decodes JSON from untrusted programs and callers. Decoded text with many
+// small values takes 40 times its length or more, so the package limits the number of values as
+// well as the bytes.
 package boundedjson
 
 import (
@@ -18,7 +19,7 @@ func (e *LimitError) Error() string {
 	return fmt.Sprintf("the JSON has more than %d %s", e.Most, e.What)
 }
 
-// Read reads to the end and decodes the first text, like json.Decoder.
+// Read reads to the end and decodes the first JSON text, like json.Decoder.
 //
 // Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of json.Decoder,
 // such as io.ErrUnexpectedEOF for a truncated text.
@@ -36,7 +37,7 @@ func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	return json.NewDecoder(bytes.NewReader(text)).Decode(into)
 }
 
-// Unmarshal is json.Unmarshal with a limit. The names of members count as values.
+// Unmarshal is json.Unmarshal with a limit. Field names count as values.
 //
 // Errors: LimitError for more than maxValues; errors of json.Unmarshal.
 func Unmarshal(text []byte, maxValues int, into any) error {
@@ -46,14 +47,15 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether a text, which need not be JSON, has more than most values. The first value of an
-// array or object follows a bracket, others follow a comma, and values of members a colon.
+// hasMore reports whether a text, which need not be JSON, has more than most values. The first
+// value of an array or object follows a bracket, others follow a comma, and field values follow a
+// colon.
 func hasMore(text []byte, most int) bool {
 	count := 1
 	for _, sign := range []string{",", ":", "[", "{"} {
 		count += bytes.Count(text, []byte(sign))
 	}
-	if count <= most { // even with the signs inside strings, which is mostly so
+	if count <= most { // usually enough, even counting signs inside strings
 		return false
 	}
 	count = 1

@@ -1,9 +1,11 @@
-// Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a video's
-// origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity Initiative.
+// Package c2pa writes and verifies Content Credentials, the signed record of a picture's or a
+// video's origin (C2PA, c2pa.org), with the library libc2pa_c of the Content Authenticity
+// Initiative.
 //
-// That library parses untrusted files. So every call starts a helper, this program run again within a
-// [sandbox.Sandbox], that loads the library, receives open files, and ends. The signing key stays in the
-// server: a helper requests one signature by a pipe, and gets only one. This package never uses a network.
+// That library parses untrusted files. So every call starts a helper: this program in a
+// [sandbox.Sandbox], which loads the library, receives open files, and exits. The signing key stays
+// in the server: a helper requests a signature through a pipe, and gets only one. This package
+// never uses a network.
 package c2pa
 
 import (
@@ -24,20 +26,20 @@ import (
 var (
 	// ErrNone means that a file has no Content Credentials.
 	ErrNone = errors.New("c2pa: the file has no Content Credentials")
-	// ErrElsewhere means that a file only names a server with its Content Credentials. The server
-	// is not asked, because the maker of the file chose the address.
-	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, and no server is asked")
-	// ErrLost means that the helper ended while it worked: the file made it crash, or
-	// took too much memory or time.
-	ErrLost = errors.New("c2pa: the helper ended")
+	// ErrElsewhere means that a file only links to remote Content Credentials. They are not
+	// fetched, because the file's creator chose the address.
+	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, which is not called")
+	// ErrLost means that the helper exited while it worked: the file made it crash or use too much
+	// memory or time.
+	ErrLost = errors.New("c2pa: the helper exited")
 )
 
-// Refusal is the library's message about a file that it does not accept.
+// Refusal is the library's message about a file that it rejects.
 type Refusal struct{ Problem string }
 
 func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
 
-// Library is the libc2pa_c of this machine. It is safe for concurrent use.
+// Library is this machine's libc2pa_c. It is safe for concurrent use.
 type Library struct {
 	box   *sandbox.Sandbox
 	self  sandbox.Program
@@ -71,15 +73,15 @@ func Find(ctx context.Context, box *sandbox.Sandbox, path string) (*Library, err
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, fmt.Errorf("c2pa: this program cannot look for the library: %w", err)
+		return nil, fmt.Errorf("c2pa: this program cannot search for the library: %w", err)
 	case l.found.Problem != "":
 		return nil, errors.New("c2pa: " + l.found.Problem)
 	}
 	return l, nil
 }
 
-// beside returns the path of a library next to this program. If there is none, it returns the name,
-// by which the system finds it.
+// beside returns the path of a library next to this program, or only its name, by which the system
+// finds it.
 func beside(executable func() (string, error)) string {
 	program, err := executable()
 	if err != nil {
@@ -97,7 +99,7 @@ func beside(executable func() (string, error)) string {
 
 func (l *Library) String() string { return l.found.Version }
 
-// Within returns the library with another limit of a helper's address space in bytes, for machines
+// Within returns the library with another limit for a helper's address space in bytes, for machines
 // with less memory.
 func (l *Library) Within(spare int64) *Library {
 	bounded := *l
@@ -105,13 +107,13 @@ func (l *Library) Within(spare int64) *Library {
 	return &bounded
 }
 
-// environment is the environment of helpers, with a folder for temporary files.
+// environment returns the environment of helpers, with a folder for temporary files.
 func environment(folder string) []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
 }
 
-// settings returns the library's settings: it verifies inputs and outputs, and uses no network.
-// Anchors are certificates in PEM, or "".
+// settings returns the library's settings. It verifies inputs and outputs and uses no network.
+// anchors contains certificates in PEM, or "".
 func settings(anchors string) string {
 	all := map[string]any{
 		"version": 1,
@@ -141,16 +143,16 @@ func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string)
 	return []byte(told.Report), err
 }
 
-// Ingredient is an input file of another.
+// Ingredient is an input from which a file was made.
 type Ingredient struct {
-	// JSON describes it, as c2pa-rs's documentation of its manifest definition says.
+	// JSON describes the file as in c2pa-rs's documentation of its manifest definition.
 	JSON string
 	MIME string
 	// File is open for reading. Its Content Credentials become part of the new ones.
 	File *os.File
 }
 
-// Signing is a file to write with Content Credentials.
+// Signing describes a file to write with Content Credentials.
 type Signing struct {
 	// Manifest is a manifest definition of c2pa-rs, in JSON.
 	Manifest string
@@ -165,15 +167,15 @@ type Signing struct {
 
 // Signer signs. Its key never leaves the process.
 type Signer interface {
-	// Algorithm is C2PA's name of the algorithm, such as "es256".
+	// Algorithm returns C2PA's name of the algorithm, such as "es256".
 	Algorithm() string
-	// Chain has its certificates in PEM, the signer's first.
+	// Chain returns the certificates in PEM, the signer's first.
 	Chain() string
-	// Sign returns the signature of bytes in the form of COSE (RFC 9053).
+	// Sign returns the COSE signature (RFC 9053) of the data.
 	Sign(data []byte) ([]byte, error)
 }
 
-// algorithms are the library's numbers of algorithms.
+// algorithms maps names to the library's numbers.
 var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
 
 // Sign copies a file with Content Credentials and verifies them.
@@ -182,7 +184,7 @@ var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3
 func (l *Library) Sign(ctx context.Context, s Signing) error {
 	algorithm, known := algorithms[s.Signer.Algorithm()]
 	if !known {
-		return fmt.Errorf("c2pa: the algorithm %q is not known", s.Signer.Algorithm())
+		return fmt.Errorf("c2pa: unknown algorithm %q", s.Signer.Algorithm())
 	}
 	from, err := s.From.Stat()
 	if err != nil {

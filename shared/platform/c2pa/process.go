@@ -19,18 +19,18 @@ import (
 const (
 	// spareSpace is the default of [Library.Within], in bytes.
 	spareSpace = 2 << 30
-	// processorTime limits a helper's processor time. Hashing 2 GB three times takes about 15 s.
+	// processorTime limits a helper's CPU time. Hashing 2 GB three times takes about 15 s.
 	processorTime = 2 * time.Minute
 	// workTime limits a helper's total time. A busy disk may take a minute for 2 GB.
 	workTime = 5 * time.Minute
-	// MaxGrowth limits how much larger than the file the signed one may be, in bytes: the
-	// credentials of inputs are copied.
+	// MaxGrowth limits the difference in size between the signed and the original file, in bytes.
+	// The Content Credentials of inputs are copied.
 	MaxGrowth = 32 << 20
 	// maxTold limits a helper's output in bytes.
 	maxTold = 16 << 20
 	// maxSigned limits the bytes that a helper asks to sign, which are only the claim.
 	maxSigned = 1 << 20
-	// drainTime is how long the pipes of an ended helper may stay open.
+	// drainTime limits how long the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second
 )
 
@@ -43,9 +43,9 @@ type call struct {
 	sign func([]byte) ([]byte, error)
 }
 
-// run starts a helper, answers its requests, and returns its last answer.
+// run starts a helper, responds to its requests, and returns its last response.
 func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
-	// The process dies with the thread that started it, see [sandbox.Sandbox.Command].
+	// The process dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	ctx, cancel := context.WithTimeout(ctx, workTime)
@@ -84,12 +84,12 @@ func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	theirOut.Close()
 	told, talked := c.converse(in, out)
 	if talked != nil {
-		_ = cmd.Process.Kill() // fails if it has ended
+		_ = cmd.Process.Kill() // fails if it has exited
 	}
 	return told, c.outcome(ctx, told, talked, ended(cmd, start, &said))
 }
 
-// ended waits for the end of a helper and returns why it ended, or nil if it succeeded.
+// ended waits until a helper exits. It returns nil if the helper succeeded, otherwise the reason.
 func ended(cmd *exec.Cmd, start *sandbox.Start, said *head) error {
 	err := cmd.Wait()
 	if ran, why := start.Ended(); !ran {
@@ -119,7 +119,8 @@ func (c call) outcome(ctx context.Context, told helper.Answer, talked, ended err
 	return nil
 }
 
-// converse sends the order, answers one request for a signature, and returns the last answer.
+// converse sends the order, responds to one request for a signature, and returns the helper's last
+// line.
 func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxTold))
 	if err := to.Encode(c.order); err != nil {
@@ -134,7 +135,7 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 			return told, nil
 		}
 		if signed || c.sign == nil || len(told.ToSign) > maxSigned {
-			return helper.Answer{}, errors.New("it asks for more than one signature, or for one of too much")
+			return helper.Answer{}, errors.New("the helper requested a second signature or one for too many bytes")
 		}
 		signature, err := c.sign(told.ToSign)
 		if err != nil {
@@ -148,7 +149,7 @@ func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 
 type head struct{ kept []byte }
 
-// keptLog is how many bytes of a helper's messages are kept.
+// keptLog limits how many bytes of a helper's messages are kept.
 const keptLog = 2 << 10
 
 func (h *head) Write(p []byte) (int, error) {

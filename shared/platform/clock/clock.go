@@ -1,9 +1,10 @@
-// Package clock keeps the time of day by elapsed time, and follows the machine's clock with care. People
-// and networks may set that clock, briefly or permanently, and a wrong time in records stays wrong.
+// Package clock keeps the time of day by elapsed time, and follows the machine's clock cautiously.
+// People and networks may set that clock, briefly or permanently, and a wrong time in records stays
+// wrong.
 //
-// A clock continues from its last time. A step of the machine's clock is logged at once, but
-// followed only once it has lasted for Hold. A step of more than Absurd is never followed. For
-// Quiet after a step a clock is not settled: nothing should be deleted because of its age.
+// A clock continues from its last time. It logs a step of the machine's clock immediately, but
+// follows it only after Hold. It never follows a step of more than Absurd. For Quiet after a step,
+// the clock is not settled: nothing should be deleted because of its age.
 package clock
 
 import (
@@ -16,51 +17,52 @@ import (
 )
 
 const (
-	// Hold is how long a step of the machine's clock must last before it is followed.
+	// Hold is the time that a step of the machine's clock must last before it is followed.
 	Hold = 10 * time.Minute
-	// Quiet is how long nothing should be deleted after a step.
+	// Quiet is the time after a step during which nothing should be deleted.
 	Quiet = 10 * time.Minute
 	// Absurd is the largest step that is followed.
 	Absurd = 366 * 24 * time.Hour
-	// drift is the largest difference that is not a step. It is followed at once.
+	// drift is the largest difference that does not count as a step. It is followed immediately.
 	drift = time.Second
-	// longAway is how long a machine may have been off for its clock to be trusted at once.
+	// longAway limits how long a machine may have been off for its clock to be trusted immediately.
 	longAway = 24 * time.Hour
-	// lookEvery is how often the clock checks for steps, keepEvery how often it saves the time for
+	// lookEvery is the interval between checks for steps, keepEvery between writes of the time for
 	// the next start.
 	lookEvery, keepEvery = time.Second, time.Minute
 )
 
 type Config struct {
 	Wall func() time.Time
-	// Elapsed is the time since the machine's start, which Boot identifies. It cannot be set, and
-	// it continues while the machine sleeps.
+	// Elapsed returns the time since the machine booted; Boot identifies the boot. It cannot be
+	// set, and it continues while the machine sleeps.
 	Elapsed func() time.Duration
 	Boot    string
-	// Path is the file that saves the time for the next start.
+	// Path is the file that stores the time for the next start.
 	Path   string
 	Logger *slog.Logger
 }
 
-// Clock is a clock. Its times have no monotonic reading, so their differences follow this clock.
+// Clock tells the time. Its times have no monotonic reading, so their differences follow this
+// clock.
 type Clock struct {
 	Config
 	file *os.File
 
 	mu sync.Mutex
-	// base is the time when elapsed was start.
+	// base is the time when the elapsed time was start.
 	base  time.Time
 	start time.Duration
-	// step is how far the machine's clock is ahead, or 0. stepped is when a step was last noticed
-	// or followed.
+	// step is how far the machine's clock is ahead, or 0. stepped is the time when a step was last
+	// noticed or followed.
 	step       time.Duration
 	stepped    time.Duration
 	quiet      bool
 	complained time.Duration
 }
 
-// Open returns a clock that continues from the previous one. It fails if the machine's clock is far
-// from its last time, or impossibly early, or if the file cannot be read.
+// Open returns a clock that continues from the previous one. It returns an error if the machine's
+// clock is far from the stored time or impossibly early, or if the file cannot be read.
 func Open(c Config) (*Clock, error) {
 	k := &Clock{Config: c}
 	k.start, k.base = k.read()
@@ -70,7 +72,7 @@ func Open(c Config) (*Clock, error) {
 	}
 	wall := k.base
 	if wall.Before(earliest) {
-		return nil, fmt.Errorf("the machine's clock says %s, which cannot be: set it", wall.UTC().Format(time.RFC3339))
+		return nil, fmt.Errorf("the machine's clock is impossible: %s; set the clock", wall.UTC().Format(time.RFC3339))
 	}
 	if kept {
 		if err := k.resume(last, wall); err != nil {
@@ -78,8 +80,8 @@ func Open(c Config) (*Clock, error) {
 		}
 	}
 	if k.file, err = os.OpenFile(c.Path, os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
-		// For example, the disk is full. The next start then knows less, which is harmless.
-		c.Logger.Warn("the time is not kept for the next start", "error", err)
+		// The disk may be full. The next start then knows less, which is harmless.
+		c.Logger.Warn("cannot store the time for the next start", "error", err)
 		k.file = nil
 	}
 	k.keep()
@@ -97,16 +99,16 @@ func (k *Clock) resume(last last, wall time.Time) error {
 	ahead := wall.Sub(expected)
 	switch {
 	case last.boot == k.Boot && ahead.Abs() > drift, ahead < -drift:
-		// The machine was not off, or its clock went back: this is a step.
+		// The machine was not off, or its clock moved back, so this is a step.
 		k.base = expected
 		k.notice(ahead, k.start)
 	case ahead > Absurd:
-		return fmt.Errorf("the machine's clock says %s, and the server last ran on %s: set the clock, or, if it is right, "+
+		return fmt.Errorf("the machine's clock is %s, but the server last ran on %s: set the clock, or, if it is right,"+
 			"delete %s and start again",
 			wall.UTC().Format(time.RFC3339), last.time.UTC().Format(time.RFC3339), k.Path)
 	case ahead > longAway:
 		k.stepped, k.quiet = k.start, true
-		k.Logger.Info("the machine was off for long, by its clock: nothing is deleted for a while", "off",
+		k.Logger.Info("the machine was off for a long time, according to its clock: nothing is deleted for a while", "off",
 			ahead.Round(time.Second), "for", Quiet)
 	}
 	return nil
@@ -118,7 +120,8 @@ func (k *Clock) Now() time.Time {
 	return k.at(k.Elapsed())
 }
 
-// read reads both clocks at one moment: if the process was delayed between the two reads, it reads again.
+// read reads both clocks at the same moment. It reads again if the process was delayed between the
+// two reads.
 func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 	const tries, apart = 10, 100 * time.Millisecond
 	for range tries {
@@ -133,7 +136,8 @@ func (k *Clock) read() (elapsed time.Duration, wall time.Time) {
 
 func (k *Clock) at(elapsed time.Duration) time.Time { return k.base.Add(elapsed - k.start) }
 
-// Settled reports whether the clock can be trusted for expiry: the machine's clock was not set recently.
+// Settled reports whether the clock can be trusted for expiry, because the machine's clock was not
+// set recently.
 func (k *Clock) Settled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -144,9 +148,9 @@ func (k *Clock) Settled() bool {
 	return !k.quiet && k.step == 0 && wall.Sub(k.at(elapsed)).Abs() <= drift
 }
 
-// Run checks for steps until the context ends, and then saves the time. To follow a step it calls follow:
-// before the clock moves forward, and after it moved back, so that records that follow moves along never
-// look older than they are. The clock follows a step only once follow returns nil.
+// Run checks for steps until the context ends, and then stores the time. To follow a step, it calls
+// follow before the clock moves forward, or after it moved back, so that records that follow
+// adjusts never look older than they are. The clock follows a step only after follow returns nil.
 func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) {
 	look, keep := time.NewTicker(lookEvery), time.NewTicker(keepEvery)
 	defer look.Stop()
@@ -166,7 +170,7 @@ func (k *Clock) Run(ctx context.Context, follow func(ctx context.Context, by tim
 	}
 }
 
-// Look compares the clocks once; Run does so every second.
+// Look compares the clocks once. Run calls it every second.
 func (k *Clock) Look(ctx context.Context, follow func(ctx context.Context, by time.Duration) error) error {
 	by := k.compare()
 	if by == 0 {
@@ -184,11 +188,11 @@ func (k *Clock) Look(ctx context.Context, follow func(ctx context.Context, by ti
 			return err
 		}
 	}
-	k.Logger.Warn("the server's clock follows the machine's", "step", by.Round(time.Millisecond))
+	k.Logger.Warn("the server's clock now follows the machine's clock", "step", by.Round(time.Millisecond))
 	return nil
 }
 
-// compare checks for a step, and returns it once it must be followed.
+// compare checks for a step, and returns it when it must be followed.
 func (k *Clock) compare() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -197,7 +201,7 @@ func (k *Clock) compare() time.Duration {
 	switch {
 	case ahead.Abs() <= drift:
 		if k.step != 0 {
-			k.Logger.Warn("the machine's clock is right again")
+			k.Logger.Warn("the machine's clock is correct again")
 			k.step, k.stepped, k.quiet = 0, elapsed, true
 		}
 		k.base = k.base.Add(ahead)
@@ -206,7 +210,7 @@ func (k *Clock) compare() time.Duration {
 	case ahead.Abs() > Absurd:
 		if elapsed-k.complained >= time.Hour {
 			k.complained = elapsed
-			k.Logger.Error("the machine's clock is not believed; set it", "machine", k.Wall().UTC(), "server",
+			k.Logger.Error("the machine's clock is implausible; set it", "machine", k.Wall().UTC(), "server",
 				k.at(elapsed).UTC())
 		}
 	case elapsed-k.stepped >= Hold:

@@ -188,7 +188,7 @@ func TestStarts(t *testing.T) {
 			}
 			k, err := m.open()
 			if c.refused {
-				if err == nil || !strings.Contains(err.Error(), "the machine's clock says") {
+				if err == nil || !strings.Contains(err.Error(), "the machine's clock is") {
 					t.Fatalf("got %v", err)
 				}
 				return

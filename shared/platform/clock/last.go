@@ -8,20 +8,21 @@ import (
 	"time"
 )
 
-// last is the saved state of a clock.
+// last is the stored state of a clock.
 type last struct {
 	time time.Time
-	// elapsed is the time since the machine's start, which boot identifies.
+	// elapsed is the time since the machine booted; boot identifies the boot.
 	elapsed time.Duration
 	boot    string
 }
 
-// lastForm has a fixed length for a machine, so that overwriting it needs no free disk space.
+// lastForm has the same length for every time on a machine, so overwriting it needs no free disk
+// space.
 const lastForm = "cutroom-clock %020d %020d %s\n"
 
-// readLast returns the saved state. kept is false without one.
+// readLast returns the stored state. kept is false if there is none.
 func readLast(path string) (l last, kept bool, err error) {
-	// Opening a pipe would wait for a writer.
+	// Opening a pipe would block until there is a writer.
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !info.Mode().IsRegular() {
 		return last{}, false, nil
@@ -35,13 +36,13 @@ func readLast(path string) (l last, kept bool, err error) {
 	}
 	var milliseconds int64
 	if _, err := fmt.Sscanf(string(content), lastForm, &milliseconds, &l.elapsed, &l.boot); err != nil {
-		return last{}, false, nil //nolint:nilerr // written when the disk was full, for one
+		return last{}, false, nil //nolint:nilerr // for example, it was written when the disk was full
 	}
 	l.time = time.UnixMilli(milliseconds)
 	return l, true, nil
 }
 
-// keep overwrites the saved time. If it fails, the next start knows less; nothing else depends on it.
+// keep overwrites the stored time. If this fails, the next start knows less, which is harmless.
 func (k *Clock) keep() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,7 +53,7 @@ func (k *Clock) keep() {
 	_, _ = k.file.WriteAt(fmt.Appendf(nil, lastForm, k.at(elapsed).UnixMilli(), int64(elapsed), k.Boot), 0)
 }
 
-// Close saves the time and closes the file.
+// Close stores the time and closes the file.
 func (k *Clock) Close() error {
 	k.keep()
 	k.mu.Lock()

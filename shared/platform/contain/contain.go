@@ -1,8 +1,8 @@
 // Package contain keeps a panic within the work that caused it.
 //
-// A goroutine that panics ends the whole process, and with it all other work. Every goroutine that
-// works on untrusted data therefore starts with a function of this package. The process's own
-// loops, which touch no such data, do not: after a fault there a restart is better than hiding it.
+// A panic in a goroutine ends the process and all its other work. Therefore every goroutine that
+// works on untrusted data uses a function of this package. The process's own loops, which handle no
+// such data, do not: after a fault there, a restart is better than hiding it.
 package contain
 
 import (
@@ -21,8 +21,8 @@ type Panic struct {
 
 func (p *Panic) Error() string { return fmt.Sprintf("panic: %v\n%s", p.Value, p.Stack) }
 
-// newPanic returns the error of a recovered value. A panic that a [Group] passed on
-// keeps the stack of its origin.
+// newPanic returns the error for a recovered value. A panic that a [Group] passes on keeps the
+// stack of its origin.
 func newPanic(value any) *Panic {
 	if p, passed := value.(*Panic); passed {
 		return p
@@ -40,20 +40,20 @@ func Error(err *error) {
 	}
 }
 
-// Run calls do, and reports whether it returned. It logs a panic under the name, with the stack.
+// Run calls do and reports whether it returned. It logs a panic with the name and the stack.
 func Run(logger *slog.Logger, name string, do func()) (returned bool) {
 	defer func() {
 		if value := recover(); value != nil {
 			p := newPanic(value)
-			logger.Error("a panic was contained", "in", name, "panic", fmt.Sprint(p.Value), "stack", p.Stack)
+			logger.Error("recovered from a panic", "in", name, "panic", fmt.Sprint(p.Value), "stack", p.Stack)
 		}
 	}()
 	do()
 	return true
 }
 
-// Group is a group of goroutines for parts of one piece of work. A panic in one of them becomes a
-// panic of the goroutine that waits for them.
+// Group is a group of goroutines that work on one task. A panic in one of them becomes a panic in
+// the goroutine that waits for them.
 type Group struct {
 	running  sync.WaitGroup
 	panicked atomic.Pointer[Panic]
@@ -70,7 +70,7 @@ func (g *Group) Go(do func()) {
 	})
 }
 
-// Wait waits until all have ended, and panics with the first panic among them.
+// Wait waits until all goroutines have ended, and panics with the first panic among them.
 func (g *Group) Wait() {
 	g.running.Wait()
 	if p := g.panicked.Load(); p != nil {

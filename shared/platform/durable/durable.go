@@ -1,4 +1,4 @@
-// Package durable writes files that a crash leaves old or new, never partial.
+// Package durable writes files that after a crash have the old or the new content, never a mixture.
 package durable
 
 import (
@@ -9,12 +9,12 @@ import (
 	"syscall"
 )
 
-// Write replaces the file at the path by the content, readable only for its owner. Before the
-// rename it calls check, unless nil, with the path of the complete file. Once Write returns nil,
-// bytes and name are on the disk. After an error the old file still exists. Errors of the content
-// and of check are returned unchanged.
+// Write replaces the file at the path with the content, readable only by its owner. Before the
+// rename it calls check, unless nil, with the path of the complete file. When Write returns nil,
+// content and name are stored durably. After an error, the old file still exists. Errors of the
+// content and of check are returned unchanged.
 func Write(path string, content io.Reader, check func(path string) error) error {
-	// A link of that name could lead to another's file.
+	// A symbolic link with that name could lead to another user's file.
 	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// askTime limits the request of [AskHealth].
+// askTime limits the request in [AskHealth].
 const askTime = 4 * time.Second
 
-// AskHealth fails unless the server at an address answers /healthz with 200. It is the health check
-// of a container without other programs, so it replaces an empty or wildcard host by localhost. It
-// uses no proxy.
+// AskHealth returns an error unless the server at an address returns 200 for /healthz. It is the
+// health check of a container without other programs, so it replaces an empty or wildcard host with
+// localhost. It uses no proxy.
 func AskHealth(ctx context.Context, address string) error {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -35,7 +35,7 @@ func AskHealth(ctx context.Context, address string) error {
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("the health at %s is status %d", address, response.StatusCode)
+		return fmt.Errorf("the health check at %s returned status %d", address, response.StatusCode)
 	}
 	return nil
 }

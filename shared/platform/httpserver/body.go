@@ -8,38 +8,39 @@ import (
 	"time"
 )
 
-// continueGrace is how long a client that waits for "100 Continue", but got an answer, may take to
-// start sending anyway.
+// continueGrace is the time in which a client that waits for "100 Continue", but got a response,
+// may start to send anyway.
 const continueGrace = time.Second
 
-// unknownGrace limits the grace of a request whose account is not known (yet).
+// unknownGrace limits the grace of a request whose account is not known yet.
 const unknownGrace = 5 * time.Second
 
-// smallRestTime is how long the server waits for the small rest of a request before it answers.
+// smallRestTime is the time that the server waits for the small rest of a request before it
+// responds.
 const smallRestTime = 100 * time.Millisecond
 
 // steadyRate is the average speed at which a large body must arrive, in bytes per second: 1 Mbit/s.
-// Config.Longest applies to bodies that take less time at this rate.
+// Config.Longest applies to bodies that need less time at this rate.
 const steadyRate = 128 << 10
 
-// BodyStalledMessage is a service's answer, with the status 408, if reading a body fails with
+// BodyStalledMessage is the message of a 408 response after reading a body has failed with
 // os.ErrDeadlineExceeded.
 const BodyStalledMessage = "The request's body stopped arriving."
 
-// body is a request's body whose sender must keep a minimum speed and a maximum time. The sender
-// starts with spare time, pace.Grace. Waiting for its bytes reduces it, and every byte adds the
-// time that one byte takes at the minimum speed, up to the initial value. So a sender may pause for
-// a while, or be slow at times, but one that sends a byte now and then is soon cut off.
+// body is a request body whose sender must keep a minimum speed and a maximum time. The sender
+// starts with spare time, pace.Grace. Waiting for bytes reduces it, and every byte adds the time
+// that it takes at the minimum speed, up to the initial value. So a sender may pause or be slow at
+// times, but one that only sends a byte now and then is soon cut off.
 type body struct {
 	io.ReadCloser
 	controller *http.ResponseController
 	pace       pace
 	// grace is pace.grace, or less while the account is unknown.
 	grace time.Duration
-	// due is the end of the spare time, end the end of the maximum time.
+	// due is when the spare time ends, end when the maximum time ends.
 	due, end time.Time
-	// returned is when the last read returned: the handler's time in between does not count as the
-	// sender's.
+	// returned is the time when the last read returned. Time that the handler takes between reads
+	// does not count.
 	returned time.Time
 	// until limits all reads, unless it is zero.
 	until time.Time
@@ -48,12 +49,12 @@ type body struct {
 	read   int64
 	// expecting means that the client waits for "100 Continue", which the first read sends.
 	expecting bool
-	// ended means that nothing more can be read: the body was read to its end (complete), or
+	// ended means that nothing more can be read, because the entire body was read (complete) or
 	// reading it failed.
 	ended, complete bool
 }
 
-// pace has the limits of bodies' speed; see Config.
+// pace contains the speed limits of bodies; see Config.
 type pace struct {
 	slowest int64
 	grace   time.Duration
@@ -62,15 +63,15 @@ type pace struct {
 
 func (c Config) pace() pace { return pace{c.Slowest, min(c.Grace, c.Stall), c.Longest} }
 
-// allowed returns how long a body of the length may take; -1 is an unknown length.
+// allowed returns the maximum time for a body of the length. -1 is an unknown length.
 func (p pace) allowed(length int64) time.Duration {
 	return max(p.longest, time.Duration(length/steadyRate)*time.Second)
 }
 
-// newBody wraps the body of a request, or returns nil without one.
+// newBody wraps the body of a request. It returns nil if there is none.
 func newBody(r *http.Request, controller *http.ResponseController, pace pace) *body {
 	if r.Body == nil || r.Body == http.NoBody {
-		// The server watches the connection for its end, and a deadline would look like that.
+		// The server watches for the end of the connection, and a deadline would look like that.
 		controller.SetReadDeadline(time.Time{})
 		return nil
 	}
@@ -99,7 +100,7 @@ func (b *body) limit() {
 	b.controller.SetReadDeadline(limit)
 }
 
-// Read fails with os.ErrDeadlineExceeded if the peer stalls, is too slow or takes too long.
+// Read returns os.ErrDeadlineExceeded if the peer stalls, is too slow or takes too long.
 func (b *body) Read(p []byte) (int, error) {
 	b.expecting = false
 	b.due = b.due.Add(time.Since(b.returned))
@@ -113,14 +114,14 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	if errors.Is(err, io.EOF) {
 		b.complete = true
-		// From here on the server watches the connection for its end. The deadline would end the
+		// From here on the server watches for the end of the connection. The deadline would end the
 		// request while it is being served.
 		b.controller.SetReadDeadline(time.Time{})
 	}
 	return n, err
 }
 
-// credit adds to the sender's time for arrived bytes.
+// credit adds to the sender's time for received bytes.
 func (b *body) credit(bytes int) {
 	b.due = b.due.Add(time.Duration(int64(bytes) * int64(time.Second) / b.pace.slowest))
 	if most := b.returned.Add(b.grace); b.due.After(most) {
@@ -128,7 +129,7 @@ func (b *body) credit(bytes int) {
 	}
 }
 
-// trust gives the sender the whole grace, because its account is known.
+// trust gives the sender the full grace, because its account is known.
 func (b *body) trust() {
 	if b == nil || b.ended {
 		return
@@ -145,7 +146,7 @@ func (b *body) received() int64 {
 	return b.read
 }
 
-// drain reads and drops the rest, within limits.
+// drain reads and discards the rest, within limits.
 func (b *body) drain(bytes int64, within time.Duration) {
 	if b.expecting {
 		b.until = time.Now().Add(continueGrace)
@@ -154,6 +155,6 @@ func (b *body) drain(bytes int64, within time.Duration) {
 		}
 	}
 	b.until = time.Now().Add(within)
-	// How it ends does not matter: the answer was sent, and the connection is closed next.
+	// Errors do not matter here: the response was sent, and the connection is closed next.
 	_, _ = io.CopyN(io.Discard, b, bytes)
 }

@@ -12,16 +12,18 @@ import (
 const (
 	// maxConnections limits a server's open connections.
 	maxConnections = 2048
-	// maxPerAddress limits the connections of one address, so that others find a place. IPv6
+	// maxPerAddress limits the connections of one address, so that some remain for others. IPv6
 	// addresses count by their /64 network.
 	maxPerAddress = maxConnections / 2
-	// fullLogEvery is how often the log says that connections were closed at a limit.
+	// fullLogEvery is the minimum time between log lines about connections that were closed at a
+	// limit.
 	fullLogEvery = time.Minute
 )
 
 // connections limits the open connections of a server. At a limit, a new connection replaces one
-// without a known account, or is closed if all have one. The replaced connection is of the address
-// with the most connections: its longest idle one, or if none is idle, its oldest.
+// without a known account. If there is none, the new connection is closed. The replaced connection
+// is from the address with the most connections: its longest idle one, or if none is idle, its
+// oldest.
 type connections struct {
 	mu      sync.Mutex
 	most    int
@@ -29,13 +31,13 @@ type connections struct {
 	open    map[netip.Prefix]int
 	total   int
 	// known counts the protected connections of each account, at most perHost. So one account with
-	// several addresses leaves places to others.
+	// several addresses leaves connections to others.
 	known map[string]int
-	// unknown has the *watchedConn that wait for a request, or whose request has no account yet.
-	// The connection with the oldest change is first.
+	// unknown lists each *watchedConn that waits for a request, or whose request has no account
+	// yet. The least recently changed connection is first.
 	unknown *list.List
 	logger  *slog.Logger
-	// replaced and refused count closed connections since logged.
+	// replaced and refused count closed connections since the last log line.
 	replaced, refused int
 	logged            time.Time
 }
@@ -81,7 +83,7 @@ func (c *connections) admit(conn *watchedConn) bool {
 	return true
 }
 
-// evict closes an unknown connection that fits, and reports whether it found one.
+// evict closes an unknown connection for which fits returns true, and reports whether it found one.
 func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {
@@ -110,7 +112,7 @@ func (c *connections) log() {
 	}
 }
 
-// forget stops counting a connection. It may be repeated.
+// forget stops counting a connection. It may be called again.
 func (c *connections) forget(conn *watchedConn) {
 	c.keep(conn)
 	if conn.forgotten {
@@ -123,7 +125,8 @@ func (c *connections) forget(conn *watchedConn) {
 	}
 }
 
-// keep protects a connection from replacement, and forgets its account. The lock must be held.
+// keep protects a connection from replacement and clears its account. The caller must hold the
+// lock.
 func (c *connections) keep(conn *watchedConn) {
 	if conn.account != "" {
 		if c.known[conn.account]--; c.known[conn.account] == 0 {

@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// Origins are the origins that browsers may call from, for example
-// https://app.example.com. An empty list, or "*", allows any.
+// Origins lists the origins from which browsers may call, for example https://app.example.com. An
+// empty list or "*" allows any.
 type Origins []string
 
-// preflightAge is how many seconds a browser may cache a preflight, the longest that any browser does.
+// preflightAge is the time in seconds for which a browser may cache a preflight response, which is
+// the maximum of all browsers.
 const preflightAge = "7200"
 
 // Allows reports whether pages of the origin may call.
@@ -17,8 +18,9 @@ func (o Origins) Allows(origin string) bool {
 	return len(o) == 0 || slices.Contains(o, "*") || slices.Contains(o, origin)
 }
 
-// Allow lets the page read any answer, and the exposed header fields in addition to the standard ones. Keys
-// are sent in a header and never in cookies, so no answer needs Access-Control-Allow-Credentials.
+// Allow lets the page read any response, and the exposed header fields in addition to the standard
+// ones. Keys are sent in a header and never in cookies, so no response needs
+// Access-Control-Allow-Credentials.
 func (o Origins) Allow(header http.Header, r *http.Request, exposed string) {
 	if len(o) == 0 || slices.Contains(o, "*") {
 		header.Set("Access-Control-Allow-Origin", "*")
@@ -39,8 +41,8 @@ func IsPreflight(r *http.Request) bool {
 		r.Header.Get("Access-Control-Request-Method") != ""
 }
 
-// AnswerPreflight answers a preflight for a path with these methods. It comes before any
-// other check, because a browser sends no key with a preflight.
+// AnswerPreflight responds to a preflight for a path with these methods. It runs before any other
+// check, because browsers send no key with a preflight.
 func AnswerPreflight(w http.ResponseWriter, r *http.Request, methods string) {
 	header := w.Header()
 	header.Del("Access-Control-Expose-Headers")

@@ -8,14 +8,16 @@ import (
 
 // errFraming means that the end of a request is ambiguous (RFC 9112, sections 6.1 and 11.2), or
 // that its header has more than maxFields fields, or a chunk's length or extension has more than
-// maxKeptLine bytes. net/http answers with 400 and closes the connection when a read fails with it.
+// maxKeptLine bytes. If a read returns this error, net/http responds with 400 and closes the
+// connection.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
-// maxFields limits a header's fields. net/http takes 25 times the length of a header of very short ones.
+// maxFields limits a header's fields. net/http uses 25 times the length of a header with very short
+// fields.
 const maxFields = 500
 
-// maxKeptLine is how many bytes are kept of a line that arrives in several reads. The rest matters
-// only for a start line, whose end is kept.
+// maxKeptLine limits how many bytes are kept of a line that arrives in several reads. The rest
+// matters only for a start line, whose end is kept.
 const maxKeptLine = 1 << 10
 
 // part is the current part of a stream of requests.
@@ -29,27 +31,28 @@ const (
 	chunkData
 	chunkEnd
 	trailerLine
-	// lost is a stream that net/http itself refuses; it is not followed further.
+	// lost is a stream that net/http itself rejects. It is not followed further.
 	lost
 )
 
-// framing follows the requests on a connection, just far enough to know where each ends. It refuses
-// requests that net/http accepts although a proxy may see another end: Transfer-Encoding together
-// with Content-Length, or in HTTP/1.0, and folded fields. It accepts only lengths of digits.
+// framing follows the requests on a connection, just far enough to know where each ends. It rejects
+// requests that net/http accepts although a proxy may see a different end: Transfer-Encoding
+// together with Content-Length or in HTTP/1.0, and folded fields. It accepts only lengths made of
+// digits.
 type framing struct {
 	part part
 	// line is the part of a line from earlier reads.
 	line []byte
-	// left is how many bytes of a body or a chunk are missing.
+	// left is the number of missing bytes in a body or a chunk.
 	left uint64
-	// The header so far.
+	// The properties of the header read so far.
 	isOld, hasLength, isChunked bool
 	fields                      int
 	length                      uint64
 }
 
 // follow reads the next bytes of the stream and returns how many of them may be passed on: all, or
-// the ones before a faulty line.
+// those before a faulty line.
 func (f *framing) follow(read []byte) (int, error) {
 	for at := 0; at < len(read); {
 		if f.part == lost {
@@ -84,7 +87,7 @@ func (f *framing) follow(read []byte) (int, error) {
 	return len(read), nil
 }
 
-// keep stores the relevant beginning of a line, and reports whether the line is faulty.
+// keep stores the relevant start of a line and reports whether the line is faulty.
 func (f *framing) keep(text []byte) (fault bool) {
 	const version = len(" HTTP/1.0\r")
 	more := len(f.line) + len(text) - maxKeptLine
@@ -94,7 +97,7 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	switch f.part {
 	case startLine:
-		// Only the version matters, and that a line exists.
+		// Only the version matters, and that the line exists.
 		if len(text) < version {
 			text = append(f.line[max(0, len(f.line)-version):len(f.line):len(f.line)], text...)
 		}
@@ -109,14 +112,14 @@ func (f *framing) keep(text []byte) (fault bool) {
 	}
 	colon := bytes.IndexByte(f.line, ':')
 	if colon < 0 {
-		f.line[len(f.line)-1] = ':' // take needs one; such a long name is neither of these
+		f.line[len(f.line)-1] = ':' // take needs a colon; such a long name is neither of these
 		return false
 	}
 	name := f.line[:colon]
 	return isField(name, "Content-Length") || isField(name, "Transfer-Encoding")
 }
 
-// endBody continues after a body, or after the bytes of a chunk.
+// endBody continues after a body or a chunk.
 func (f *framing) endBody() {
 	switch {
 	case f.left > 0:
@@ -127,7 +130,7 @@ func (f *framing) endBody() {
 	}
 }
 
-// take processes a line without its end, and reports whether it is faulty.
+// take processes a line without its line break and reports whether it is faulty.
 func (f *framing) take(line []byte) (fault bool) {
 	switch f.part {
 	case startLine:
@@ -156,7 +159,7 @@ func (f *framing) take(line []byte) (fault bool) {
 	return false
 }
 
-// field processes a line of a header, and reports whether it is faulty.
+// field processes a header line and reports whether it is faulty.
 func (f *framing) field(line []byte) (fault bool) {
 	if f.fields++; f.fields > maxFields {
 		return true
@@ -212,7 +215,7 @@ func (f *framing) beginChunk(line []byte) {
 	}
 }
 
-// number parses digits only; strconv accepts more than that.
+// number parses only digits; strconv accepts more.
 func number(text string, base uint64) (n uint64, ok bool) {
 	if text == "" || len(text) > 64 {
 		return 0, false

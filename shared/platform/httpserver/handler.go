@@ -10,14 +10,14 @@ import (
 )
 
 // Handler returns the handler with the additions of this package; New serves it. It also works
-// without a listener, for example in a function: deadlines are skipped if the connection does not
+// without a listener, for example in a function, and skips deadlines if the connection does not
 // support them.
 func Handler(c Config) http.Handler {
 	c = c.withDefaults()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { serve(c, w, r) })
 }
 
-// exchange has the properties of a request and its answer, without their bytes.
+// exchange contains the properties of a request and its response, without their bytes.
 type exchange struct {
 	id      string
 	body    *body
@@ -35,9 +35,9 @@ func RequestID(ctx context.Context) string {
 	return ""
 }
 
-// SetAccount records a request's account, once its credential was accepted: for the access log, and
-// so that the connection keeps its place and a slow body its time. The goroutine that handles the
-// request must call it.
+// SetAccount records a request's account after its credential was accepted. The access log shows
+// it, the connection is protected, and a slow body gets its full time. The goroutine that handles
+// the request must call it.
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
@@ -51,9 +51,9 @@ func SetAccount(ctx context.Context, account string) {
 // RefusalKey is the access log's key for SetRefusal.
 const RefusalKey = "refusal"
 
-// SetRefusal records the reason of a refusal that is not an error, although its status is 5xx: one
-// short word, such as for a sleeping service. Alarms ignore such requests. The goroutine that
-// handles the request must call it.
+// SetRefusal records that a 5xx response is a rejection and not an error, with the reason in one
+// short word, for example because a service sleeps. Alarms ignore these requests. The goroutine
+// that handles the request must call it.
 func SetRefusal(ctx context.Context, reason string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.refusal = reason
@@ -86,7 +86,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 			Duration: took, Received: body.received(), Sent: answer.sent,
 		})
 	}
-	// The route's pattern, never the path or the query, which may contain ids and keys.
+	// Log the route's pattern, never the path or the query, which may contain ids and keys.
 	attributes := []slog.Attr{
 		slog.String("request_id", e.id),
 		slog.String("account", e.account),
@@ -103,14 +103,14 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	}
 	c.Logger.LogAttrs(r.Context(), c.levelOf(r, answer.status), "request", attributes...)
 	if aborted {
-		// On this panic the server closes the connection, so that the client sees that
-		// its answer is incomplete.
+		// After this panic the server closes the connection, so that the client sees that its
+		// response is incomplete.
 		panic(http.ErrAbortHandler)
 	}
 }
 
-// run calls the handler, and answers for it if it panics. It reports whether the answer must be cut
-// off.
+// run calls the handler, and responds for it if it panics. It reports whether the response must be
+// aborted.
 func run(c Config, w *response, r *http.Request) (aborted bool) {
 	defer func() {
 		switch p := recover(); {
@@ -134,7 +134,7 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 }
 
 // levelOf returns the log level of a request: debug for a successful health probe, because probes
-// come every few seconds, and with QuietReads for every successful read.
+// arrive every few seconds, and with QuietReads for every successful read.
 func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {

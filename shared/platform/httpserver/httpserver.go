@@ -1,5 +1,5 @@
-// Package httpserver is the common base of the service's HTTP surfaces: request ids, the access
-// log, recovery from panics, time limits on stalled peers, answers that reach a client which is
+// Package httpserver is the base of the service's HTTP servers. It adds request ids, the access
+// log, recovery from panics, time limits for stalled peers, responses that reach clients which are
 // still sending, and a shutdown that lets requests finish. It serves any http.Handler.
 package httpserver
 
@@ -18,46 +18,47 @@ import (
 
 const (
 	headerTime = 10 * time.Second
-	// idleTime is how long an idle connection is kept for its next request.
+	// idleTime is the time that an idle connection is kept open for its next request.
 	idleTime       = 2 * time.Minute
 	maxHeaderBytes = 64 << 10
-	// partingTime is how long handlers that are cut off may still answer, and cutTime how
-	// long they may then take to return.
+	// partingTime is the time in which handlers that are cut off may still respond, cutTime the
+	// time in which they must then return.
 	partingTime = time.Second
 	cutTime     = 5 * time.Second
 )
 
-// ErrStopping is the cause of a request's context that Shutdown has ended. The client is still
-// connected and can receive an answer.
+// ErrStopping is the cause if Shutdown ended a request's context. The client is still connected and
+// can receive a response.
 var ErrStopping = errors.New("httpserver: the server is stopping")
 
-// Config configures a server. Handler and Logger are required; other zero fields mean defaults.
+// Config configures a server. Handler and Logger are required. Zero values of other fields select
+// the defaults.
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
 	// QuietReads logs successful reads at the debug level, for people who watch the log.
 	QuietReads bool
 	Tracer     api.Tracer
-	// Observer receives the answers; nil for none.
+	// Observer, unless nil, receives the responses.
 	Observer Observer
-	// OnPanic answers a request whose handler has panicked, with status 500 in the surface's error
-	// shape. By default the body is empty.
+	// OnPanic responds to a request whose handler has panicked, with status 500 in the service's
+	// error format. By default the body is empty.
 	OnPanic http.HandlerFunc
-	// NewRequestID returns an id for a request without one. By default it is 26 random letters and
+	// NewRequestID returns an id for a request without one. By default it has 26 random letters and
 	// digits.
 	NewRequestID func() string
-	// Stall is how long a peer may take for the next bytes of an answer before the connection is
-	// closed: 60 s by default. A whole answer has no limit.
+	// Stall limits the time that a peer may take for the next bytes of a response before the
+	// connection is closed: 60 s by default. An entire response has no limit.
 	Stall time.Duration
-	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by
-	// default. Grace is how long a sender may fall behind it, by pausing for example: 30
-	// s by default, and never more than Stall.
+	// Slowest is the minimum speed of a request's body, in bytes per second: 10 KiB by default.
+	// Grace limits how far a sender may fall behind it, for example by pausing: 30 s by default,
+	// and never more than Stall.
 	Slowest int64
 	Grace   time.Duration
-	// Longest is how long a request's body may take to arrive: 1 hour by default, and more if the
-	// body takes more at 1 Mbit/s.
+	// Longest limits the time in which a request's body must arrive: 1 hour by default, or longer
+	// if the body needs longer at 1 Mbit/s.
 	Longest time.Duration
-	// DrainBytes and DrainTime limit reading the rest of a request that was answered early: 1 GiB
+	// DrainBytes and DrainTime limit reading the rest of a request after an early response: 1 GiB
 	// and 30 s by default.
 	DrainBytes int64
 	DrainTime  time.Duration
@@ -94,7 +95,7 @@ func (c Config) withDefaults() Config {
 type Server struct {
 	http http.Server
 	cut  context.CancelCauseFunc
-	// newRequestID returns the ids of answers that no handler writes.
+	// newRequestID returns ids for responses that no handler writes.
 	newRequestID func() string
 	active       active
 	logger       *slog.Logger
@@ -115,9 +116,10 @@ func New(c Config) *Server {
 			handler.ServeHTTP(w, r)
 		}),
 		ReadHeaderTimeout: headerTime,
-		// This limits only requests that net/http refuses before Handler, such as an unknown
+		// This limits only requests that net/http rejects before Handler, such as an unknown
 		// expectation, and then reads to their end. Handler removes it and sets a deadline for
-		// every step instead, because this and a write timeout would limit whole transfers.
+		// every step instead, because this timeout and a write timeout would limit entire
+		// transfers.
 		ReadTimeout:                  c.Stall,
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeaderBytes,
@@ -131,7 +133,7 @@ func New(c Config) *Server {
 }
 
 // Serve accepts connections until Shutdown, and then returns nil. It closes the listener. It
-// answers a request with an ambiguous end with 400, and closes its connection.
+// responds with 400 to a request with an ambiguous end, and closes its connection.
 func (s *Server) Serve(l net.Listener) error {
 	watched := watchedListener{l, s.newRequestID, newConnections(s.logger)}
 	if err := s.http.Serve(watched); !errors.Is(err, http.ErrServerClosed) {
@@ -141,9 +143,9 @@ func (s *Server) Serve(l net.Listener) error {
 }
 
 // Shutdown stops accepting connections and waits for the requests in progress. If the context ends
-// first they are cut off: their contexts end with ErrStopping as the cause, handlers have a second
-// to answer, and then their connections are closed. Shutdown returns the context's error once the
-// handlers have returned, or after 6 s at most.
+// first, the requests are cut off: their contexts end with ErrStopping as the cause, handlers have
+// a second to respond, and then their connections are closed. Shutdown returns the context's error
+// when the handlers have returned, or after at most 6 s.
 func (s *Server) Shutdown(ctx context.Context) error {
 	defer s.cut(ErrStopping)
 	err := s.http.Shutdown(ctx)
@@ -153,7 +155,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.cut(ErrStopping)
 	parting, end := context.WithTimeout(context.WithoutCancel(ctx), partingTime)
 	defer end()
-	_ = s.http.Shutdown(parting) // the connections that remain are closed next
+	_ = s.http.Shutdown(parting) // the remaining connections are closed next
 	s.http.Close()
 	timer := time.NewTimer(cutTime)
 	defer timer.Stop()
@@ -191,7 +193,7 @@ func (a *active) end() {
 	}
 }
 
-// stop prevents new handlers, and returns a channel that is closed when none runs.
+// stop prevents new handlers, and returns a channel that is closed when none is running.
 func (a *active) stop() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()

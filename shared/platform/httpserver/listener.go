@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// lingerBytes and lingerTime limit reading a connection with a faulty request, so that its
-	// client gets the answer before the connection closes.
+	// lingerBytes and lingerTime limit reading a connection after a faulty request, so that its
+	// client gets the response before the connection closes.
 	lingerBytes = 256 << 10
 	lingerTime  = 250 * time.Millisecond
-	// maxRefusal limits net/http's own answers, in bytes.
+	// maxRefusal limits net/http's own responses, in bytes.
 	maxRefusal = 1 << 10
 )
 
-// watchedListener accepts connections and watches their requests. It does not watch connections
-// other than TCP.
+// watchedListener accepts connections and watches their requests. It watches only TCP connections.
 type watchedListener struct {
 	net.Listener
 	newRequestID func() string
@@ -48,8 +47,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// watchedConn is a connection whose faulty requests are refused. Only one goroutine at a time may
-// read it.
+// watchedConn is a connection whose faulty requests are rejected. Only one goroutine at a time may
+// read from it.
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
@@ -62,16 +61,16 @@ type watchedConn struct {
 	forgotten   bool
 	framing     framing
 	fault       error
-	// refused is set once net/http has answered without calling a handler, just before it closes
+	// refused is set after net/http has responded without calling a handler, just before it closes
 	// the connection.
 	refused atomic.Bool
-	// answering is set while a handler answers: its writes must not be mistaken for net/http's own
-	// answers.
+	// answering is set while a handler responds, so that its writes are not mistaken for net/http's
+	// own responses.
 	answering atomic.Bool
 	upgraded  atomic.Bool
 }
 
-// Read reads up to a faulty request, and then always fails.
+// Read reads up to a faulty request, and then always returns an error.
 func (c *watchedConn) Read(p []byte) (int, error) {
 	if c.fault != nil {
 		return 0, c.fault
@@ -91,13 +90,13 @@ func (c *watchedConn) Read(p []byte) (int, error) {
 	return 0, fault
 }
 
-// refusalHeader is the header of net/http's own answer to an unreadable request.
+// refusalHeader is the header of net/http's own response to an unreadable request.
 var refusalHeader = []byte("\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n")
 
-// expectationFailed starts net/http's own answer to an unknown expectation.
+// expectationFailed starts net/http's own response to an unknown expectation.
 var expectationFailed = []byte("HTTP/1.1 417 ")
 
-// Write adds a request id to net/http's own answers, because all answers have one.
+// Write adds a request id to net/http's own responses, because all responses have one.
 func (c *watchedConn) Write(p []byte) (int, error) {
 	if len(p) > maxRefusal || c.answering.Load() || c.upgraded.Load() || !bytes.HasPrefix(p, []byte("HTTP/1.1 ")) {
 		return c.TCPConn.Write(p)
@@ -117,18 +116,18 @@ func (c *watchedConn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// WriteTo keeps io.Copy from bypassing Read.
+// WriteTo prevents io.Copy from bypassing Read.
 func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 	return io.Copy(w, struct{ io.Reader }{c})
 }
 
 // Close closes the connection. If bytes are unread, the system resets the connection, and the
-// client loses the unread part of the answer. So Close first sends the end of the answer and drops
-// arriving bytes.
+// client loses the part of the response that it has not read. So Close first sends the end of the
+// response and discards arriving bytes.
 func (c *watchedConn) Close() error {
 	c.connections.closed(c)
 	if c.refused.Load() {
-		_ = c.CloseWrite() // fails if the client is gone
+		_ = c.CloseWrite() // fails if the client has disconnected
 		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
 		_, _ = io.CopyN(io.Discard, c.TCPConn, lingerBytes)
 	}
@@ -137,20 +136,19 @@ func (c *watchedConn) Close() error {
 
 type connKey struct{}
 
-// withConn makes the connection known to its requests.
+// withConn makes the connection available to its requests.
 func withConn(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, conn)
 }
 
-// beginAnswer records that a handler answers the request from now on, until the answer is
-// sent.
+// beginAnswer records that a handler responds to the request, until the response is sent.
 func beginAnswer(r *http.Request) {
 	if watched, ok := r.Context().Value(connKey{}).(*watchedConn); ok {
 		watched.answering.Store(true)
 	}
 }
 
-// followState records a connection's state: after an answer it waits for its next request, and
+// followState records a connection's state: after a response it waits for its next request, and
 // after a hijack it is no longer HTTP.
 func followState(conn net.Conn, state http.ConnState) {
 	watched, ok := conn.(*watchedConn)

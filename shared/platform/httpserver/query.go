@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Parameter returns the value of a query parameter, or "" if it is missing or has an invalid escape.
-// The first value of a repeated name counts. Unlike a URL's Query it does not store the other
+// Parameter returns the value of a query parameter, or "" if it is missing or has an invalid
+// escape. It uses the first value of a repeated name. Unlike URL.Query it does not store the other
 // parameters, up to 20,000 in a request line.
 func Parameter(r *http.Request, name string) string {
 	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {

@@ -3,7 +3,7 @@ package httpserver
 import "net/http"
 
 const (
-	// requestIDHeader is on every answer (docs/contract/README.md#conventions).
+	// requestIDHeader is in every response (docs/contract/README.md#conventions).
 	requestIDHeader = "X-Request-Id"
 	maxRequestID    = 128
 )

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// smallRest is how much of a request is read before the answer rather than after, so that the
-// connection can be kept.
+// smallRest limits the part of a request that is read before the response rather than after it, so
+// that the connection can be kept.
 const smallRest = 64 << 10
 
-// response is an answer with a time limit on every write.
+// response is a response with a time limit for every write.
 //
-// An answer must reach the client even if the request was not sent to its end
-// (docs/contract/errors.md#order-of-checks). Closing a connection with unread bytes makes the
-// system reset it, and a reset discards bytes that the client has not read yet. So the answer is
-// sent completely, with "Connection: close", and then the rest of the request is read and dropped
-// before the connection closes. A client that waits for "100 Continue" gets the answer instead.
+// A response must reach the client even if the request was not sent completely
+// (docs/contract/errors.md#order-of-checks). If a connection is closed with unread bytes, the
+// system resets it, and a reset discards bytes that the client has not read yet. So the response is
+// sent completely, with "Connection: close", and then the rest of the request is read and discarded
+// before the connection closes. A client that waits for "100 Continue" gets the response instead.
 //
-// Such an answer needs a Content-Length: otherwise it is complete only when the rest of the request
-// has been dropped.
+// Such a response needs a Content-Length. Otherwise it is complete only when the rest of the
+// request has been discarded.
 type response struct {
 	http.ResponseWriter
 	controller *http.ResponseController
@@ -27,11 +27,11 @@ type response struct {
 	stall      time.Duration
 	status     int
 	sent       int64
-	// early means that the request was not read to its end before the answer.
+	// early means that the response started before the entire request was read.
 	early bool
 }
 
-// Unwrap is for http.ResponseController.
+// Unwrap is used by http.ResponseController.
 func (w *response) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 // extend restarts the peer's time to read the next bytes.
@@ -41,8 +41,8 @@ func (w *response) WriteHeader(status int) {
 	if w.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		w.status = status
 		if status == http.StatusSwitchingProtocols {
-			// The handler that takes the connection over also takes the unread bytes; net/http
-			// would wait for it. If this fails, the connection does not support it.
+			// The handler that takes over the connection also takes the unread bytes; net/http
+			// would wait for them. If this fails, the connection does not support it.
 			_ = w.controller.EnableFullDuplex()
 		} else {
 			w.beforeAnswer()
@@ -62,7 +62,7 @@ func (w *response) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// FlushError sends the written bytes; http.ResponseController calls it.
+// FlushError sends the written bytes. http.ResponseController calls it.
 func (w *response) FlushError() error {
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
@@ -81,7 +81,7 @@ func (w *response) beforeAnswer() {
 		// Usually it has already arrived, and the connection can be kept. The server does not wait
 		// for a slow client.
 		b.until = time.Now().Add(smallRestTime)
-		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte, to see the end
+		_, _ = io.CopyN(io.Discard, b, rest+1) // one more byte to detect the end
 		if b.complete {
 			return
 		}

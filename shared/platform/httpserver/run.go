@@ -15,7 +15,7 @@ type Surface struct {
 
 // Run serves surfaces until the context ends or one of them fails, and returns that error. It then
 // calls stopping, which must end long waits of requests, and lets requests in progress finish for
-// at most shutdownTime. It cuts off slower ones and logs that.
+// at most shutdownTime. After that it cuts off requests and logs that.
 func Run(ctx context.Context, shutdownTime time.Duration, stopping func(), surfaces ...Surface) error {
 	served := make(chan error, len(surfaces))
 	for _, surface := range surfaces {

@@ -13,7 +13,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Observer receives answers, for metrics for example. The goroutine that has handled the request calls it.
+// Observer receives responses, for example for metrics. The goroutine that has handled the request
+// calls it.
 type Observer interface {
 	Answered(Answer)
 }
@@ -24,16 +25,17 @@ type Answer struct {
 	Route    string
 	Status   int
 	Duration time.Duration
-	// Received and Sent are the bytes of the bodies.
+	// Received and Sent count the bytes of the bodies.
 	Received, Sent int64
 }
 
-// watched are the paths that monitoring requests every few seconds. Their spans would fill the traces.
+// watched lists the paths that monitoring requests every few seconds. Their spans would fill the
+// traces.
 var watched = []string{"/health", "/healthz", "/metrics"}
 
-// begin starts a request's span below the client's span in the header (W3C Trace Context), unless
-// the context has one. If tracer is nil, it passes on the client's trace. The span is nil if
-// nothing is recorded.
+// begin starts a request's span. Its parent is the context's span or the client's span in the
+// header (W3C Trace Context). If tracer is nil, begin passes on the client's trace. The span is nil
+// if nothing is recorded.
 func begin(tracer api.Tracer, r *http.Request) (context.Context, api.Span) {
 	ctx := r.Context()
 	if parent := r.Header.Get(trace.Header); parent != "" && !api.SpanContextFromContext(ctx).IsValid() {
@@ -56,7 +58,7 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 			attribute.String("http.request.method", knownMethod(r.Method)), attribute.String("http.route", r.Pattern),
 			attribute.String("cutroom.request_id", e.id), attribute.String("cutroom.account", e.account),
 		)
-		if status > 0 { // otherwise it was cut off before it began
+		if status > 0 { // otherwise it was cut off before it started
 			span.SetAttributes(attribute.Int("http.response.status_code", status))
 		}
 		if status >= http.StatusInternalServerError {
@@ -66,8 +68,8 @@ func end(span api.Span, r *http.Request, e *exchange, status int) {
 	span.End()
 }
 
-// knownMethod returns a method, or "_OTHER" for a non-standard one (OpenTelemetry, "Semantic
-// conventions for HTTP").
+// knownMethod returns a standard method, or "_OTHER" (OpenTelemetry, "Semantic conventions for
+// HTTP").
 func knownMethod(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete,

@@ -9,9 +9,9 @@ import (
 	"github.com/awslabs/aws-lambda-go-api-proxy/core"
 )
 
-// errAborted is the error of an invocation whose handler aborted its answer. API Gateway
-// answers it with 502.
-var errAborted = errors.New("the handler aborted its answer")
+// errAborted is the error of an invocation whose handler aborted its response. API Gateway turns it
+// into 502.
+var errAborted = errors.New("the handler aborted its response")
 
 func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse,
 	error) {
@@ -24,7 +24,7 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 		w := &bufferedWriter{answer: core.NewProxyResponseWriter(), header: http.Header{},
 			bodiless: r.Method == http.MethodHead}
 		defer func() {
-			// Nothing was sent yet, and an incomplete answer must not look complete.
+			// Nothing was sent yet, and an incomplete response must not look complete.
 			if p := recover(); p == http.ErrAbortHandler {
 				err = errAborted
 			} else if p != nil {
@@ -37,8 +37,8 @@ func buffer(handler http.Handler) func(context.Context, events.APIGatewayProxyRe
 	}
 }
 
-// bufferedWriter collects an answer by a server's rules: the first status fixes the
-// header, and HEAD has no body.
+// bufferedWriter collects a response by the rules of a server: the first status fixes the header,
+// and HEAD has no body.
 type bufferedWriter struct {
 	answer   *core.ProxyResponseWriter
 	header   http.Header
@@ -68,5 +68,5 @@ func (w *bufferedWriter) Write(p []byte) (int, error) {
 	return w.answer.Write(p)
 }
 
-// Flush fixes the header, because bytes are sent only at the end.
+// Flush fixes the header. Bytes are sent only at the end.
 func (w *bufferedWriter) Flush() { w.WriteHeader(http.StatusOK) }

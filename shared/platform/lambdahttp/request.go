@@ -16,10 +16,10 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// requestIDHeader carries the id of a request; see httpserver.
+// requestIDHeader contains the id of a request; see httpserver.
 const requestIDHeader = "X-Request-Id"
 
-// prefixHeader has the part of the client's path before the request's path; see httpserver.
+// prefixHeader contains the part of the client's path before the request's path; see httpserver.
 const prefixHeader = "X-Forwarded-Prefix"
 
 // newRequest converts an event to a request. Its path is relative to the stage, or to the base path
@@ -45,14 +45,14 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 		r.Header.Set(prefixHeader, prefix)
 	}
 	if r.Header.Get(requestIDHeader) == "" {
-		// API Gateway logs the request under this id, so one id leads through all logs.
+		// API Gateway logs the request under this id, so that all logs have the same id.
 		r.Header.Set(requestIDHeader, event.RequestContext.RequestID)
 	}
 	return r.WithContext(withInvocation(withTrace(ctx, r.Header), event.RequestContext.RequestID)), nil
 }
 
-// withTrace puts the request below Lambda's segment of the invocation. If Lambda does not trace it,
-// it passes on the client's trace from the header.
+// withTrace makes Lambda's segment of the invocation the request's parent. If Lambda does not trace
+// it, it passes on the client's trace from the header.
 func withTrace(ctx context.Context, header http.Header) context.Context {
 	segment, _ := ctx.Value("x-amzn-trace-id").(string) // the key that aws-lambda-go uses
 	traced := xray.WithParent(ctx, segment)
@@ -73,7 +73,7 @@ func bodyOf(event events.APIGatewayProxyRequest) (io.Reader, int64) {
 }
 
 // pathBelow returns the part of a path that matches the resource's pattern. The part before it is
-// the base path of a custom domain; the path of an event never has the name of a stage.
+// the base path of a custom domain. An event's path never contains the name of a stage.
 func pathBelow(path, resource string) string {
 	if !strings.HasPrefix(resource, "/") || strings.Contains(resource, "+}") {
 		return path // a greedy pattern matches any number of segments

@@ -11,14 +11,14 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 )
 
-// streamBuffer is how many bytes of an answer are collected before they are sent: the amount that the
-// runtime's client sends at once.
+// streamBuffer is the number of bytes of a response that are collected before they are sent: the
+// amount that the runtime's client sends at a time.
 const streamBuffer = 32 << 10
 
 // errClosed is returned by a handler's writes after the invocation has ended.
 var errClosed = errors.New("the invocation has ended")
 
-// stream returns a function that sends its answer while the handler writes it.
+// stream returns a function that sends its response while the handler writes it.
 func stream(handler http.Handler) func(context.Context,
 	events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse, error) {
 	return func(ctx context.Context, event events.APIGatewayProxyRequest) (*events.APIGatewayProxyStreamingResponse,
@@ -41,8 +41,8 @@ func stream(handler http.Handler) func(context.Context,
 		select {
 		case <-w.started:
 		case <-body.ended:
-			// The answer was cut off before it started: without a status to send the invocation
-			// fails, and API Gateway answers.
+			// The response was aborted before it started. Without a status, the invocation fails
+			// and API Gateway responds.
 			if w.status == 0 {
 				cancel()
 				return nil, w.failure
@@ -52,9 +52,9 @@ func stream(handler http.Handler) func(context.Context,
 	}
 }
 
-// streamBody is the body of an answer that is being written. The runtime's client calls Close once
-// the answer is sent or has failed. Close ends the handler and waits for it, so that no handler
-// outlives its invocation.
+// streamBody is the body of a response that is being written. The runtime's client calls Close when
+// the response is sent or has failed. Close cancels the handler and waits for it, so that no
+// handler outlives its invocation.
 type streamBody struct {
 	*io.PipeReader
 	cancel context.CancelFunc
@@ -69,23 +69,23 @@ func (b *streamBody) Close() error {
 	return nil
 }
 
-// streamWriter is the http.ResponseWriter of a stream. All fields but started belong to the
-// handler's goroutine. Fields that are set before started is closed may be read after it.
+// streamWriter is the http.ResponseWriter of a stream. All fields except started belong to the
+// handler's goroutine. Fields that are set before started is closed may be read after that.
 type streamWriter struct {
 	header http.Header
-	// started is closed once status and sent are set, by the first status.
+	// started is closed after the first status has set status and sent.
 	started  chan struct{}
 	status   int
 	sent     http.Header
 	bodiless bool
 	pipe     *io.PipeWriter
 	buffer   *bufio.Writer
-	// failure is why the answer was cut off, or nil.
+	// failure is the reason why the response was aborted, or nil.
 	failure error
 }
 
-// run calls the handler and ends the stream: cleanly, or cut off if the handler panicked,
-// which the client sees as an incomplete answer.
+// run calls the handler and ends the stream. If the handler panics, the client sees an incomplete
+// response.
 func (w *streamWriter) run(handler http.Handler, r *http.Request) {
 	defer func() {
 		switch p := recover(); p {
@@ -123,7 +123,7 @@ func (w *streamWriter) Write(p []byte) (int, error) {
 	return w.buffer.Write(p)
 }
 
-// FlushError sends the written bytes; http.ResponseController calls it.
+// FlushError sends the written bytes. http.ResponseController calls it.
 func (w *streamWriter) FlushError() error {
 	w.WriteHeader(http.StatusOK)
 	return w.buffer.Flush()

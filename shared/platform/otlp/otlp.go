@@ -1,5 +1,5 @@
-// Package otlp sends traces to a collector by OTLP over HTTP, configured by
-// OpenTelemetry's environment variables.
+// Package otlp sends traces to a collector with OTLP over HTTP, configured by OpenTelemetry's
+// environment variables.
 package otlp
 
 import (
@@ -20,35 +20,36 @@ import (
 )
 
 const (
-	// queueSize is how many ended spans may wait to be sent, about 4 MB. More are dropped, for
-	// example when the collector is gone.
+	// queueSize limits the ended spans that wait to be sent, about 4 MB. More are dropped, for
+	// example when the collector is down.
 	queueSize = 2048
-	// batchSize is how many spans are sent at once, and batchEvery how long a span waits for others.
+	// batchSize is the number of spans sent together, batchEvery the time that a span waits for
+	// others.
 	batchSize  = 256
 	batchEvery = 2 * time.Second
-	// sendTime limits sending a batch with all its attempts, and stopTime sending the rest when the
-	// program ends.
+	// sendTime limits sending a batch with all its attempts, stopTime sending the rest when the
+	// program exits.
 	sendTime = 10 * time.Second
 	stopTime = 3 * time.Second
-	// maxAnswer limits the bytes read from a collector's answer: an error's text goes into the log.
+	// maxAnswer limits the bytes read from a collector's response: the text of an error is logged.
 	maxAnswer = 8 << 10
 	// maxAttributes limits the attributes of a span, maxText the length of each text.
 	maxAttributes, maxText = 32, 256
 )
 
-// The variables for the traces' receiver (OpenTelemetry, "OTLP Exporter Configuration"), and a
-// switch that turns everything off.
+// The variables that configure the receiver of traces (OpenTelemetry, "OTLP Exporter
+// Configuration"), and one that turns everything off.
 const (
 	endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 	tracesVariable   = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 	disabledVariable = "OTEL_SDK_DISABLED"
 )
 
-// Traces makes spans and sends them. The zero value makes no spans.
+// Traces creates spans and sends them. The zero value creates none.
 type Traces struct {
 	provider *sdk.TracerProvider
 	logger   *slog.Logger
-	// abandon ends running sends.
+	// abandon cancels running sends.
 	abandon context.CancelFunc
 }
 
@@ -57,8 +58,8 @@ type Traces struct {
 // reads the other variables of the exporter, the sampler and the resource from the process's
 // environment. service is the name of the program unless OTEL_SERVICE_NAME sets another.
 //
-// The caller must close it after the last span has ended. An unreachable collector is not an error,
-// and delays nothing. It fails for an invalid endpoint.
+// The caller must close it after the last span has ended. An unreachable collector is not an error
+// and delays nothing. An invalid endpoint is an error.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (Traces, error) {
 	endpoint := ""
@@ -68,7 +69,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 			continue
 		}
 		if u, err := url.Parse(value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return Traces{}, fmt.Errorf("%s: it is not a URL, for example http://127.0.0.1:4318", variable)
+			return Traces{}, fmt.Errorf("%s: not a URL such as http://127.0.0.1:4318", variable)
 		}
 		endpoint = value
 	}
@@ -82,16 +83,17 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 	return New(exporter, service, logger), nil
 }
 
-// NewExporter returns an exporter with the limits of this package. Without options it is
-// configured by OpenTelemetry's environment variables.
+// NewExporter returns an exporter with the limits of this package. Without options, OpenTelemetry's
+// environment variables configure it.
 func NewExporter(ctx context.Context, options ...otlptracehttp.Option) (sdk.SpanExporter, error) {
 	return otlptracehttp.New(ctx, append([]otlptracehttp.Option{
 		otlptracehttp.WithTimeout(sendTime), otlptracehttp.WithMaxResponseSize(maxAnswer),
 	}, options...)...)
 }
 
-// New returns Traces that send spans by the exporter, in the background. The caller must close them
-// after the last span has ended. Spans that cannot be sent are lost; making spans never waits.
+// New returns Traces that send spans with the exporter, in the background. The caller must close
+// them after the last span has ended. Spans that cannot be sent are lost; creating spans never
+// waits.
 func New(exporter sdk.SpanExporter, service string, logger *slog.Logger) Traces {
 	name := attribute.String("service.name", service)
 	// The environment takes precedence over the program's name.
@@ -119,7 +121,7 @@ func (t Traces) Tracer() api.Tracer {
 	return t.provider.Tracer(trace.Scope)
 }
 
-// Close sends the rest within 3 s, and stops.
+// Close sends the remaining spans within 3 s and stops.
 func (t Traces) Close() {
 	if t.provider == nil {
 		return
@@ -160,7 +162,7 @@ func (r *reporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) er
 	}
 	r.lost += len(spans)
 	if now := time.Now(); now.After(r.next) {
-		r.logger.Warn("traces could not be sent", "spans", r.lost, "error", err)
+		r.logger.Warn("cannot send traces", "spans", r.lost, "error", err)
 		r.next, r.lost = now.Add(reportEvery), 0
 	}
 	return nil

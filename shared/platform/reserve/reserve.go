@@ -1,5 +1,5 @@
-// Package reserve holds disk space in a file for writes that must succeed on a full disk: deleting
-// takes space too.
+// Package reserve reserves disk space in a file for writes that must succeed on a full disk,
+// because deleting takes space too.
 package reserve
 
 import (
@@ -18,8 +18,8 @@ type Reserve struct {
 	held bool
 }
 
-// Open uses the reserve of a file, and fills it if the disk has space. Otherwise the reserve is not
-// held, which is not an error.
+// Open uses the reserve in a file, and fills it if the disk has space. If the disk is too full, the
+// reserve is not held, which is not an error.
 func Open(path string, size int64) *Reserve {
 	r := &Reserve{path: path, size: size}
 	if info, err := os.Stat(path); err == nil && info.Size() == size {
@@ -46,20 +46,20 @@ func (r *Reserve) Release() bool {
 	return os.Truncate(r.path, 0) == nil
 }
 
-// ReleaseIfFull calls Release if the disk has next to no space left.
+// ReleaseIfFull calls Release if the disk has almost no space left.
 func (r *Reserve) ReleaseIfFull() bool {
 	room, err := r.room()
 	return err == nil && room < r.size/2 && r.Release()
 }
 
-// Restore reserves the space again once more than enough is free, and reports whether it is held.
+// Restore reserves the space again when more than enough is free, and reports whether it is held.
 func (r *Reserve) Restore() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.held {
 		return true
 	}
-	// Do not take all remaining space: the next write would have to release it again.
+	// Do not use all remaining space: the next write would have to release it again.
 	if room, err := r.room(); err == nil && room < r.size+r.size/2 {
 		return false
 	}
@@ -85,14 +85,14 @@ func (r *Reserve) room() (int64, error) {
 	return int64(disk.Bavail) * int64(disk.Bsize), nil
 }
 
-// fill writes the file up to the size of the reserve, with bytes that the disk really stores.
+// fill writes the file up to the size of the reserve, with bytes that the disk actually stores.
 func (r *Reserve) fill() error {
 	file, err := os.OpenFile(r.path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	const piece = 64 << 10
-	// Not zeros, which some file systems store as holes.
+	// Do not write zeros, which some file systems store as holes.
 	bytes := make([]byte, piece)
 	for i := range bytes {
 		bytes[i] = byte(i*7 + 1)

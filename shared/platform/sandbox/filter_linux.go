@@ -6,8 +6,8 @@ import (
 	"runtime"
 )
 
-// The seccomp filters are embedded because assembling one takes longer than the rest of a
-// program's start. testdata/filter_<architecture>.txt shows them as text.
+// The seccomp filters are embedded, because assembling one takes longer than the rest of a
+// program's startup. testdata/filter_<architecture>.txt shows them as text.
 //
 //go:generate go test -run TestFiltersMatchPolicy -update .
 var (

@@ -15,15 +15,15 @@ import (
 	"time"
 )
 
-// shown are files of the system that decoders and their libraries read, such as the number of
-// processors and the places of libraries.
+// shown lists system files that decoders and their libraries read, such as the number of processors
+// and the locations of libraries.
 var shown = []string{
 	"/dev/zero", "/dev/urandom", "/etc/ld.so.cache",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/filesystems", "/proc/self/status",
 	"/sys/devices/system/cpu", "/sys/devices/system/node",
 }
 
-// wide are the folders of programs and libraries, for a program with unknown requirements.
+// wide lists the folders of programs and libraries, for a program with unknown requirements.
 var wide = []string{
 	"/bin", "/usr/bin", "/usr/local/bin", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib", "/nix/store",
 	"/snap",
@@ -36,8 +36,8 @@ var wide = []string{
 var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`) })
 
 // NewProgram determines a program's requirements: its libraries, one by one. A script's
-// requirements are unknown, so it may read all folders of the system's programs and libraries. It
-// fails if the program does not exist.
+// requirements are unknown, so it may read all folders of the system's programs and libraries.
+// NewProgram returns an error if the program does not exist.
 func NewProgram(ctx context.Context, path string) (Program, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -74,8 +74,8 @@ func (p Program) WithPlugins() Program {
 	return p
 }
 
-// interpreter returns the dynamic linker of a program, or "" if unknown. A static program is not
-// dynamic; a file that is not an ELF program counts as dynamic.
+// interpreter returns the dynamic linker of a program, or "" if unknown. dynamic is false for a
+// static program and true for a file that is not an ELF program.
 func interpreter(path string) (linker string, dynamic bool) {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -95,8 +95,8 @@ func interpreter(path string) (linker string, dynamic bool) {
 	return "", false
 }
 
-// dependencies returns a program's libraries from the dynamic linker. It returns nil if the linker
-// cannot list them, such as musl's.
+// dependencies returns a program's libraries, as listed by the dynamic linker. It returns nil if
+// the linker cannot list them, such as musl's.
 func dependencies(ctx context.Context, path string) []string {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()

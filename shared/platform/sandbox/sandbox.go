@@ -1,22 +1,22 @@
-// Package sandbox starts programs that read untrusted files, such as ffmpeg, in a sandbox: a file
-// that takes over such a program can do next to nothing.
+// Package sandbox starts programs that read untrusted files, such as ffmpeg, in a sandbox, so that
+// a compromised program can do almost nothing.
 //
 // A program in the sandbox can read itself, its libraries and its inputs, and write to one folder.
-// It can open no socket, start no other program, see no other process and gain no privilege. Its
-// memory, processor time, file size and open files are limited. The layers are:
+// It cannot open a socket, start another program, see other processes or gain privileges. Its
+// memory, CPU time, file size and open files are limited. The layers are:
 //
 //   - limits (setrlimit) and no_new_privs, which every machine has;
 //   - seccomp, which allows only the system calls that decoding needs;
 //   - Landlock, which allows only the listed files;
-//   - separate namespaces for network, processes and IPC, by a user namespace
-//     if the server is not root;
-//   - a separate user, if the server is root.
+//   - separate namespaces for network, processes and IPC, in a user namespace
+//     if the server does not run as root;
+//   - a separate user, if the server runs as root.
 //
 // [New] determines once which layers a machine lacks, and [Sandbox.Lacks] returns them. If a layer
 // that the machine has fails for one program, that program is not started: no program runs with
 // fewer layers than reported.
 //
-// Only the process itself can apply some layers before it becomes the program. For that, this
+// Some layers can be applied only by the process that then becomes the program. Therefore this
 // program runs itself again under another name: see package launcher.
 package sandbox
 
@@ -35,7 +35,7 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// Layers are the parts of the sandbox that a machine may lack.
+// Layers lists the parts of the sandbox that a machine may lack.
 type Layers struct {
 	Seccomp, Landlock, Namespaces, User bool
 }
@@ -55,31 +55,31 @@ type Sandbox struct {
 
 type Program struct {
 	Path string
-	// executes and reads are the files and folders of the system that it needs to run.
+	// executes and reads list the system's files and folders that the program needs to run.
 	executes, reads []string
 }
 
 type Plan struct {
 	Program Program
 	Args    []string
-	// Folder is its writable working folder, or "" for a program that only reads.
+	// Folder is the writable working folder, or "" for a program that only reads.
 	Folder string
-	// Inputs are the files that it may read.
+	// Inputs lists the files that the program may read.
 	Inputs []string
-	// Extra are open files that it inherits, as descriptors 3 and up.
+	// Extra lists open files that the program inherits, as descriptors 3 and up.
 	Extra []*os.File
-	// Memory limits its address space, MaxFile each file that it writes, in bytes.
+	// Memory limits the address space, MaxFile each written file, in bytes.
 	Memory, MaxFile int64
-	// ProcessorTime is the sum over all threads, in whole seconds.
+	// ProcessorTime limits the CPU time of all threads together, in whole seconds.
 	ProcessorTime time.Duration
-	// Background lowers its priority below interactive programs, such as the server, if processors
+	// Background lowers the priority below interactive programs, such as the server, if processors
 	// are scarce.
 	Background bool
-	// Reserve makes the start fail if the system could not provide all of Memory.
+	// Reserve lets the start fail if the system could not provide all of Memory.
 	Reserve bool
 }
 
-// New determines the layers of this machine. It fails if this program cannot run itself.
+// New determines the layers of this machine. It returns an error if this program cannot run itself.
 func New(ctx context.Context) (*Sandbox, error) {
 	self, err := ownProgram()
 	if err != nil {
@@ -96,7 +96,7 @@ func New(ctx context.Context) (*Sandbox, error) {
 	}
 	f.landlock = able.Landlock
 	f.layers.Seccomp, f.layers.Landlock = able.Seccomp, able.Landlock > 0
-	// The user may read all files by a capability. Landlock must limit that to the inputs.
+	// A capability lets the user read all files. Landlock must limit that to the inputs.
 	f.layers.User = able.User && f.layers.Landlock
 	if !f.layers.Landlock && !f.layers.Namespaces {
 		hideProcess()
@@ -117,34 +117,34 @@ func (f *Sandbox) ask(ctx context.Context, layers Layers) (able launcher.Ability
 	return able, ctx.Err()
 }
 
-// Lacks returns a line for each missing layer and its effect.
+// Lacks returns a line for each missing layer, with the consequence.
 func (f *Sandbox) Lacks() []string {
 	if runtime.GOOS != "linux" {
-		return []string{"this system has limits only: a decoder that a file takes over can do what the server's user can"}
+		return []string{"this system has only limits: a compromised decoder can do everything that the server's user can"}
 	}
 	var lacks []string
 	if !f.layers.Seccomp {
 		lacks = append(lacks, "no seccomp: a decoder may use every system call")
 	}
 	if !f.layers.Landlock {
-		lacks = append(lacks, "no Landlock (Linux 5.13 or newer, with landlock among its LSMs): "+
-			"a decoder may read what the server's user can")
+		lacks = append(lacks, "no Landlock (Linux 5.13 or newer, with landlock among its LSMs):"+
+			"a decoder may read everything that the server's user can")
 	}
 	if !f.layers.Namespaces {
 		lacks = append(
-			lacks, "no namespaces: a decoder is kept from the server's network and processes by the other layers alone",
+			lacks, "no namespaces: only the other layers keep a decoder from the server's network and processes",
 		)
 	}
 	if f.root && !f.layers.User {
-		lacks = append(lacks, "no user of their own for decoders: run the server as an ordinary user")
+		lacks = append(lacks, "no separate user for decoders: run the server as an ordinary user")
 	}
 	return lacks
 }
 
-// Tell logs the missing layers, if any, at a server's start.
+// Tell logs the missing layers, if any, when a server starts.
 func (f *Sandbox) Tell(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
-		logger.Warn("this machine cannot sandbox decoders whole", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))
+		logger.Warn("this machine lacks layers of the sandbox for decoders", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))
 	}
 }
 
@@ -157,7 +157,7 @@ func (f *Sandbox) String() string {
 		{f.layers.Seccomp, "seccomp"},
 		{f.layers.Landlock, "Landlock " + strconv.Itoa(f.landlock)},
 		{f.layers.Namespaces, "namespaces"},
-		{f.layers.User, "a user of its own"},
+		{f.layers.User, "a separate user"},
 	} {
 		if layer.there {
 			parts += ", " + layer.name
@@ -166,9 +166,8 @@ func (f *Sandbox) String() string {
 	return parts
 }
 
-// Without returns a sandbox without some layers.
-//
-// It is for tests, which verify which layer refuses something.
+// Without returns a sandbox without some layers, for tests that verify which layer prevents
+// something.
 func (f *Sandbox) Without(out Layers) *Sandbox {
 	less := *f
 	less.layers = Layers{
@@ -178,13 +177,14 @@ func (f *Sandbox) Without(out Layers) *Sandbox {
 	return &less
 }
 
-// Command prepares the plan's run. The caller sets standard input, output and error, Cancel and WaitDelay;
-// the environment is empty. The thread that starts it must live as long as the program: on Linux the
-// program dies with that thread. The caller must close the start when the program has ended.
+// Command prepares the plan's run. The caller sets standard input, output and error, Cancel and
+// WaitDelay; the environment is empty. The thread that starts the program must live as long as the
+// program: on Linux the program dies with that thread. The caller must close the start when the
+// program has ended.
 func (f *Sandbox) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
 		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
-			return nil, nil, fmt.Errorf("sandbox: hand over the folder: %w", err)
+			return nil, nil, fmt.Errorf("sandbox: give the program its folder: %w", err)
 		}
 	}
 	read, write, err := os.Pipe()
@@ -220,14 +220,14 @@ func (f *Sandbox) launcher(ctx context.Context, o launcher.Order, files []*os.Fi
 // Start reports whether a program was started.
 type Start struct{ read, write *os.File }
 
-// Ended reports, after the launcher has ended or failed to start, whether it had become the
-// program. If not, reason says why, if known.
+// Ended is called after the launcher has exited or failed to start. It reports whether the launcher
+// had become the program, and otherwise the reason, if known.
 func (s *Start) Ended() (ran bool, reason string) {
 	s.write.Close()
 	defer s.read.Close()
 	told, _ := io.ReadAll(io.LimitReader(s.read, 4<<10))
 	if len(told) == 0 {
-		return false, "it ended before its start"
+		return false, "it exited before its start"
 	}
 	return len(told) == 1, string(told[1:])
 }

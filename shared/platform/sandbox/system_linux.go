@@ -13,9 +13,9 @@ func ownProgram() (string, error) { return "/proc/self/exe", nil }
 // attributes puts the child into a separate process group, and makes the kernel kill it when this
 // program dies, even by SIGKILL.
 //
-// In separate namespaces it has no network, sees no IPC of others, and is the first process of its
-// namespace, with which all others end. Only root may create them directly; other users create a
-// user namespace first and keep their ids there.
+// In separate namespaces, the child has no network, sees no other IPC, and is the first process of
+// its namespace, so all others end with it. Only root may create the namespaces directly; other
+// users first create a user namespace and keep their ids there.
 func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	a := &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if !namespaces {
@@ -31,6 +31,6 @@ func attributes(namespaces, root bool) *syscall.SysProcAttr {
 	return a
 }
 
-// hideProcess protects the memory and the environment of this process, which
-// contain keys, from other processes of the same user.
+// hideProcess protects this process's memory and environment, which contain keys, from other
+// processes of the same user.
 func hideProcess() { _ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }

@@ -9,8 +9,8 @@ import (
 
 func ownProgram() (string, error) { return os.Executable() }
 
-// attributes puts the child into a separate process group. These systems cannot end it with this
-// program; the limit of processor time ends a child that is left behind.
+// attributes puts the child into a separate process group. These systems cannot kill it when this
+// program dies; the limit on CPU time ends a child that is left behind.
 func attributes(bool, bool) *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 func hideProcess() {}

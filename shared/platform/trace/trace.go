@@ -1,6 +1,6 @@
-// Package trace carries traces through the service: from a request to the submitted job, and then
-// to its worker and engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces. If
-// no receiver is set, it still passes on a client's trace and logs its id.
+// Package trace carries traces through the service: from a request to the submitted job, and on to
+// its worker and engine. It uses OpenTelemetry's API; shared/platform/otlp sends the traces.
+// Without a receiver it still passes on a client's trace and logs its id.
 //
 // Names and attributes of spans contain no prompt, key, file name, or address with a query.
 package trace
@@ -16,18 +16,18 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 )
 
-// Scope is the name under which the service's spans are made (OpenTelemetry's instrumentation scope).
+// Scope is OpenTelemetry's instrumentation scope for the service's spans.
 const Scope = "cutroom"
 
-// The names of a trace when it passes from one program to another (W3C Trace Context, "Traceparent
-// Header"). No tracestate is passed on: it belongs to other systems and would have to be stored
-// with every job.
+// The names under which a trace passes from one program to another (W3C Trace Context, "Traceparent
+// Header"). tracestate is not passed on, because it belongs to other systems and would have to be
+// stored with every job.
 const (
 	parentField = "traceparent"
 	Header      = "Traceparent"
 )
 
-// OrNoop returns the tracer, or a tracer that records nothing if it is nil.
+// OrNoop returns the tracer, or for nil one that records nothing.
 func OrNoop(tracer api.Tracer) api.Tracer {
 	if tracer == nil {
 		return noop.Tracer{}
@@ -35,7 +35,8 @@ func OrNoop(tracer api.Tracer) api.Tracer {
 	return tracer
 }
 
-// WithParent returns a context whose spans are below the span of a traceparent. An invalid one is ignored.
+// WithParent returns a context whose spans are children of a traceparent's span. It ignores an
+// invalid traceparent.
 func WithParent(ctx context.Context, traceparent string) context.Context {
 	if traceparent == "" {
 		return ctx
@@ -61,8 +62,9 @@ func ID(ctx context.Context) string {
 	return ""
 }
 
-// Fail marks a span as failed. It does not record the error, whose text may contain a path or a client's
-// data. The reason is one of the service's codes, such as "engine_error". A nil error marks nothing.
+// Fail marks a span as failed if err is not nil. It does not record the error, whose text may
+// contain a path or a client's data. The reason is one of the service's codes, such as
+// "engine_error".
 func Fail(span api.Span, reason string, err error) {
 	if err == nil || !span.IsRecording() {
 		return

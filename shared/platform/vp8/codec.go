@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// Codec decodes one stream of VP8 and encodes another, for one session. Its methods are safe for
-// concurrent use; it works on one frame at a time.
+// Codec decodes one VP8 stream and encodes another, for one session. Its methods are safe for
+// concurrent use, but run one at a time.
 type Codec struct {
 	library *Library
 	starts  *rate.Limiter
@@ -22,9 +22,9 @@ type Codec struct {
 
 	mu     sync.Mutex
 	helper *process
-	// The decoder has the frames that later ones depend on.
+	// The decoder has the frames on which later ones depend.
 	begun bool
-	// last is the helper that Close ends while another goroutine holds mu.
+	// last is the helper, which Close ends while another goroutine holds mu.
 	last atomic.Pointer[process]
 	// restarts counts the helpers started after the first.
 	restarts atomic.Int64
@@ -33,8 +33,8 @@ type Codec struct {
 // Decode decodes the stream's next frame into the picture, resizing it and reusing its memory.
 // shown is false for frames that only prepare later ones, and leave the picture unchanged.
 //
-// Frames must be in order and without gaps. After a gap a decoder shows wrong pictures until the
-// next key frame. After an error, other frames than key frames fail with ErrKeyFrame.
+// Frames must be in order and without gaps. After a gap, a decoder shows wrong pictures until the
+// next key frame. After an error, only key frames are accepted, and others return ErrKeyFrame.
 //
 // Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]); ErrFailed, ErrClosed;
 // the context's, after which the next frame must be a key frame.
@@ -65,7 +65,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 		return false, nil
 	}
 	width, height := int(answer.Width), int(answer.Height)
-	// A frame may have taken over the helper, so verify its answer too.
+	// A frame may have compromised the helper, so verify its response too.
 	if height < 1 || width > helper.MaxSide || height > helper.MaxSide || width*height > MaxPixels {
 		return false, c.drop(h)
 	}
@@ -85,7 +85,7 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	size := picture.Rect.Size()
 	switch {
 	case picture.SubsampleRatio != image.YCbCrSubsampleRatio420:
-		return Frame{}, fmt.Errorf("vp8: a picture of %v instead of 4:2:0", picture.SubsampleRatio)
+		return Frame{}, fmt.Errorf("vp8: the picture has the format %v instead of 4:2:0", picture.SubsampleRatio)
 	case size.X < 1 || size.Y < 1 || size.X > helper.MaxSide || size.Y > helper.MaxSide || size.X*size.Y > MaxPixels:
 		return Frame{}, ErrTooLarge
 	}
@@ -117,7 +117,7 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 // The limits of the encoder's bitrate, in kbit/s.
 const leastBitrate, mostBitrate = 10, 100_000
 
-// Close ends the helper, even while a call waits for it. It may be repeated.
+// Close ends the helper, even while a call waits for it. It may be called again.
 func (c *Codec) Close() {
 	c.closed.Store(true)
 	if h := c.last.Load(); h != nil {
@@ -133,7 +133,7 @@ func (c *Codec) Close() {
 
 func (c *Codec) Restarts() int64 { return c.restarts.Load() }
 
-// running returns the helper, and starts one if necessary. mu must be held.
+// running returns the helper and starts one if necessary. The caller must hold mu.
 //
 // Errors: ErrFailed, ErrClosed.
 func (c *Codec) running(ctx context.Context) (*process, error) {
@@ -153,7 +153,7 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	}
 	again := c.last.Swap(h) != nil
 	c.helper = h
-	// A Close that did not see it yet leaves it to this call.
+	// If Close did not see the helper yet, this call must end it.
 	if c.closed.Load() {
 		h.kill()
 	}
@@ -169,7 +169,8 @@ func (c *Codec) running(ctx context.Context) (*process, error) {
 	return h, nil
 }
 
-// ask sends a request to the helper and returns its answer. It ends the helper after an invalid answer.
+// ask sends a request to the helper and returns its response. It ends the helper after an invalid
+// response.
 func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (helper.Answer, error) {
 	told, err := h.ask(ctx, order)
 	if err != nil {
@@ -188,7 +189,7 @@ func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (help
 	return told, c.drop(h)
 }
 
-// drop ends the helper and returns the error for that.
+// drop ends the helper and returns the error.
 func (c *Codec) drop(h *process) error {
 	h.end()
 	c.helper, c.begun = nil, false
@@ -198,7 +199,7 @@ func (c *Codec) drop(h *process) error {
 	return fmt.Errorf("%w: %s", ErrLost, h.why())
 }
 
-// write writes the planes of a picture one after another, without padding.
+// write writes the planes of a picture without padding.
 func write(to []byte, picture *image.YCbCr) {
 	width, height := picture.Rect.Dx(), picture.Rect.Dy()
 	at := 0

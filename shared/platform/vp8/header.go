@@ -1,6 +1,6 @@
 package vp8
 
-// Header has the fields of a frame's first bytes (RFC 6386, section 9.1).
+// Header contains the fields in a frame's first bytes (RFC 6386, section 9.1).
 type Header struct {
 	// Key is true for a key frame. Only key frames have the other fields.
 	Key           bool
@@ -21,7 +21,7 @@ func Inspect(frame []byte) (Header, bool) {
 	if len(frame) < 10 || string(frame[3:6]) != startCode {
 		return Header{}, false
 	}
-	// The upper two bits of each side request scaling, which the viewer does.
+	// The upper two bits of each side request scaling, which is left to the viewer.
 	h := Header{
 		Key:    true,
 		Width:  (int(frame[6]) | int(frame[7])<<8) & 0x3fff,

@@ -17,10 +17,10 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// Library is the libvpx of this machine. It is safe for concurrent use.
+// Library is this machine's libvpx. It is safe for concurrent use.
 type Library struct {
-	// FrameTime is how long a helper may take for one frame before it is ended. Find sets it
-	// to DefaultFrameTime.
+	// FrameTime limits the time that a helper may take for one frame before it is ended. Find sets
+	// it to DefaultFrameTime.
 	FrameTime time.Duration
 
 	box   *sandbox.Sandbox
@@ -29,7 +29,7 @@ type Library struct {
 }
 
 // Find finds libvpx, verifies that this package supports it, and that a helper works in the
-// sandbox. Its error names the package to install.
+// sandbox. The error names the package to install.
 func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -48,7 +48,7 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case err != nil:
-		return nil, fmt.Errorf("vp8: this program cannot look for libvpx: %w", err)
+		return nil, fmt.Errorf("vp8: this program cannot search for libvpx: %w", err)
 	case l.found.Problem != "":
 		return nil, fmt.Errorf("vp8: %s: install the package %s", l.found.Problem, packageOf(os.ReadFile))
 	}
@@ -62,13 +62,13 @@ func Find(ctx context.Context, box *sandbox.Sandbox) (*Library, error) {
 
 func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
 
-// environment is the environment of helpers. They use one processor, and a limit on arenas keeps
-// their threads from spreading over the address space.
+// environment returns the environment of helpers. They use one processor, and a limit on arenas
+// keeps their threads from filling the address space.
 func environment() []string {
 	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
 }
 
-// packageOf returns the package with libvpx on this system.
+// packageOf returns the name of this system's package with libvpx.
 func packageOf(read func(string) ([]byte, error)) string {
 	if runtime.GOOS == "darwin" {
 		return "libvpx (brew install libvpx)"
@@ -89,13 +89,13 @@ func packageOf(read func(string) ([]byte, error)) string {
 	return "libvpx"
 }
 
-// The helper may end a few times at once, and then once in a while.
+// The helper may fail a few times in a row, and then once in a while.
 const (
 	restartsAtOnce = 5
 	restartEvery   = 10 * time.Second
 )
 
-// Open starts the codec of one session. The caller must close it. The context limits only the start.
+// Open opens the codec of one session. The caller must close it. The context limits only the start.
 //
 // Errors: ErrFailed.
 func (l *Library) Open(ctx context.Context) (*Codec, error) {

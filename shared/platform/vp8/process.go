@@ -18,28 +18,28 @@ import (
 )
 
 const (
-	// spareSpace is the address space of a helper for frames, in bytes. A stream of the largest
-	// pictures takes a quarter of it.
+	// spareSpace is a helper's address space for frames, in bytes. A stream of the largest pictures
+	// uses a quarter of it.
 	spareSpace = 512 << 20
-	// processorTime limits a helper's processor time: several hours of live video. Then a new
+	// processorTime limits a helper's CPU time: several hours of live video. After that, a new
 	// helper continues from a key frame.
 	processorTime = time.Hour
 	startTime     = 20 * time.Second
-	// keptLog is how many bytes of a helper's messages are kept.
+	// keptLog limits how many bytes of a helper's messages are kept.
 	keptLog = 2 << 10
-	// drainTime is how long the pipes of an ended helper may stay open.
+	// drainTime limits how long the pipes of an exited helper may stay open.
 	drainTime = 5 * time.Second
 )
 
 type process struct {
 	frameTime time.Duration
 	shared    []byte
-	in        *os.File // requests
-	out       *os.File // answers
+	in        *os.File // for requests
+	out       *os.File // for responses
 	cmd       *exec.Cmd
 	log       head
-	// ended is closed once the process has ended. reason is why, and cause is why the server ended
-	// it, if it did.
+	// ended is closed when the process has exited. reason explains the exit, and cause explains why
+	// the server ended the process, if it did.
 	ended  chan struct{}
 	reason string
 
@@ -50,7 +50,7 @@ type process struct {
 func (l *Library) start() (*process, error) {
 	memory, shared, err := newShared(helper.SharedSize)
 	if err != nil {
-		return nil, fmt.Errorf("vp8: memory to share: %w", err)
+		return nil, fmt.Errorf("vp8: create shared memory: %w", err)
 	}
 	defer memory.Close()
 	h := &process{frameTime: l.FrameTime, shared: shared, ended: make(chan struct{})}
@@ -75,9 +75,9 @@ func (l *Library) start() (*process, error) {
 	return h, nil
 }
 
-// run starts the process and waits for its end.
+// run starts the process and waits until it exits.
 func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error) {
-	// The process dies with the thread that started it, see [sandbox.Sandbox.Command].
+	// The process dies with the thread that started it: see [sandbox.Sandbox.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	space := int64(1) << 62
@@ -115,14 +115,14 @@ func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error
 	close(h.ended)
 }
 
-// ask sends a request and waits for its answer, at most for the time of a frame.
+// ask sends a request and waits for its response, at most for the time of a frame.
 func (h *process) ask(ctx context.Context, order helper.Request) (told helper.Answer, err error) {
 	limit := h.frameTime
 	if order.Do == helper.DoNothing {
 		limit = startTime
 	}
 	until := time.Now().Add(limit)
-	// A helper that was taken over may not read its requests.
+	// A compromised helper may not read its requests.
 	if err := errors.Join(h.in.SetWriteDeadline(until), h.out.SetReadDeadline(until)); err != nil {
 		return told, err
 	}
@@ -147,9 +147,9 @@ func (h *process) ask(ctx context.Context, order helper.Request) (told helper.An
 	return told, err
 }
 
-// kill ends the process. It cannot have started others.
+// kill kills the process. It cannot have started others.
 func (h *process) kill() {
-	_ = h.cmd.Process.Kill() // fails if it has ended
+	_ = h.cmd.Process.Kill() // fails if it has exited
 }
 
 // end ends the process and frees its resources. Only why may be called after it.
@@ -162,7 +162,7 @@ func (h *process) end() {
 	h.shared = nil
 }
 
-// why returns why the process ended, for the log.
+// why returns the reason for the exit, for the log.
 func (h *process) why() string {
 	<-h.ended
 	h.mu.Lock()

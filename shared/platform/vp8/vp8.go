@@ -1,16 +1,17 @@
 // Package vp8 decodes and encodes VP8 (RFC 6386) in separate processes.
 //
-// An untrusted video may take over its decoder. So the server's process decodes no byte of it:
-// every [Codec] has a helper, this program run again within a [sandbox.Sandbox], that loads libvpx and
-// can only compute. The server writes compressed frames and pictures into memory shared with the
-// helper, and sends requests by a pipe. A helper that crashes, or takes too long, costs its session
-// one error; the next call starts another, which continues from a key frame.
+// An untrusted video may compromise its decoder. So the server's process decodes none of it: every
+// [Codec] has a helper, this program in a [sandbox.Sandbox], which loads libvpx and can only
+// compute. The server writes compressed frames and pictures into memory shared with the helper, and
+// sends requests through a pipe. If a helper crashes or takes too long, its session gets one error;
+// the next call starts another helper, which continues from a key frame.
 //
-// Pictures are *image.YCbCr with the chroma subsampled 4:2:0, in the range of video: luma 16 to 235, chroma
-// 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full range.
+// Pictures are *image.YCbCr with the chroma subsampled 4:2:0, in video range: luma 16 to 235,
+// chroma 16 to 240 (BT.601). Packages image/jpeg and image/color use the same type with the full
+// range.
 //
-// libvpx is a library of the system, found when the server starts ([Find]). The program is built
-// without cgo.
+// libvpx is a library of the system, which the server finds at startup ([Find]). The program is
+// built without cgo.
 package vp8
 
 import (
@@ -27,7 +28,8 @@ const MaxPixels = helper.MaxPixels
 // MaxFrame limits the compressed frame to decode, in bytes.
 const MaxFrame = helper.MaxFrame
 
-// DefaultFrameTime is the default of FrameTime. A frame needs milliseconds, but the machine may be busy.
+// DefaultFrameTime is the default of FrameTime. A frame takes milliseconds, but the machine may be
+// busy.
 const DefaultFrameTime = 5 * time.Second
 
 var (
@@ -38,12 +40,12 @@ var (
 	// ErrKeyFrame means that the frame depends on others that the decoder does not have. Ask the
 	// sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// ErrLost means that the helper ended, or was ended after the library's FrameTime, while it
-	// worked on the frame. The next call starts another helper: ask the sender for a key frame. The
-	// next encoded frame is one.
-	ErrLost = errors.New("vp8: the codec ended and has to start again")
-	// ErrFailed means that helpers cannot be started, or end repeatedly. The session should end.
-	ErrFailed = errors.New("vp8: the codec fails")
+	// ErrLost means that the helper exited while it worked on the frame, or was ended after the
+	// library's FrameTime. The next call starts another helper: ask the sender for a key frame. The
+	// next encoded frame is a key frame.
+	ErrLost = errors.New("vp8: the codec stopped and must restart")
+	// ErrFailed means that helpers cannot be started, or exit repeatedly. The session should end.
+	ErrFailed = errors.New("vp8: the codec has failed")
 	ErrClosed = errors.New("vp8: the codec is closed")
 )
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Annotation returns the key of an attribute's annotation, in letters, digits and underscores. It
-// returns "" for the attributes of OpenTelemetry that X-Ray knows.
+// returns "" for OpenTelemetry attributes that X-Ray knows.
 func Annotation(key attribute.Key) string {
 	switch key {
 	case "http.request.method", "http.response.status_code", "http.route", "rpc.system", "rpc.service", "rpc.method":

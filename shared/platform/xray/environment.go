@@ -2,10 +2,10 @@ package xray
 
 import "fmt"
 
-// Variable turns tracing by X-Ray on.
+// Variable turns on tracing with X-Ray.
 const Variable = "CUTROOM_TRACING"
 
-// Enabled reports whether CUTROOM_TRACING is xray. It fails for other values.
+// Enabled reports whether CUTROOM_TRACING is xray. Other values are an error.
 func Enabled(getenv func(string) string) (bool, error) {
 	switch value := getenv(Variable); value {
 	case "":
@@ -13,6 +13,6 @@ func Enabled(getenv func(string) string) (bool, error) {
 	case "xray":
 		return true, nil
 	default:
-		return false, fmt.Errorf("%s: %q is not xray, its only valid value", Variable, value)
+		return false, fmt.Errorf("%s: invalid value %q; the only valid value is xray", Variable, value)
 	}
 }

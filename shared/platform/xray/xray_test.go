@@ -53,7 +53,7 @@ func TestEnabled(t *testing.T) {
 		}
 	}
 	if _, err := xray.Enabled(func(string) string { return "on" }); err == nil ||
-		err.Error() != `CUTROOM_TRACING: "on" is not xray, its only valid value` {
+		err.Error() != `CUTROOM_TRACING: invalid value "on"; the only valid value is xray` {
 		t.Errorf("on: %v", err)
 	}
 }

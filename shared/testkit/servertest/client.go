@@ -94,7 +94,7 @@ func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, 
 	defer response.Body.Close()
 	content, err := io.ReadAll(response.Body)
 	if err != nil {
-		return Answer{}, fmt.Errorf("%s %s: read the answer: %w", method, path, err)
+		return Answer{}, fmt.Errorf("%s %s: read the response: %w", method, path, err)
 	}
 	return Answer{response.StatusCode, response.Header, content}, nil
 }

@@ -44,7 +44,7 @@ class APIError(CutroomError):
             if isinstance(problem, dict):
                 self.code = problem.get("code") or ""
                 return str(problem.get("message"))
-        return f"the server answered with status {self.status}"
+        return f"the server returned status {self.status}"
 
 
 class JobFailed(CutroomError):

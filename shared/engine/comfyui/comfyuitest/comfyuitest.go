@@ -1,6 +1,6 @@
-// Package comfyuitest is a ComfyUI server for tests. It has the calls that package comfyui makes, and
-// answers them like the real program: a test compares it with recorded answers. It runs no node; saved
-// files are made in advance, from the seed.
+// Package comfyuitest is a fake ComfyUI server for tests. It has the calls that package comfyui
+// makes and responds like the real program; a test compares it with recorded responses. It runs no
+// node: it makes saved files in advance, from the seed.
 package comfyuitest
 
 import (
@@ -15,20 +15,20 @@ import (
 	"github.com/coder/websocket"
 )
 
-// Server is such a server. The zero value of an option matches the real program.
+// Server is a fake ComfyUI server. The zero value of each option matches the real program.
 type Server struct {
-	// Classes is the answer to GET /object_info, by class.
+	// Classes is the response to GET /object_info, by class.
 	Classes map[string]json.RawMessage
 	// Image and Video make the saved files, from the seed of the workflow.
 	Image, Video func(seed int64) []byte
 	// Hold, if not nil, pauses a run at its second node until it is closed.
 	Hold chan struct{}
-	// Break, when not nil, is called with each request before it is answered, and
-	// reports whether it answered it.
+	// Break, if not nil, is called before each request is handled, and reports whether it sent the
+	// response.
 	Break func(w http.ResponseWriter, r *http.Request) bool
 	// Free and Total are the device's memory in GET /system_stats; 0 means a lot.
 	Free, Total uint64
-	// Preview, when not nil, is sent as the picture of each node that runs.
+	// Preview, if not nil, is sent as the picture of each node that runs.
 	Preview []byte
 
 	mu      sync.Mutex
@@ -44,7 +44,7 @@ type Server struct {
 	pending []*job
 }
 
-// job is a workflow that was sent.
+// job is a submitted workflow.
 type job struct {
 	id, client string
 	number     int
@@ -59,7 +59,6 @@ type node struct {
 	Inputs map[string]any `json:"inputs"`
 }
 
-// Calls returns the calls so far, each as its method and path.
 func (s *Server) Calls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,7 @@ func (s *Server) Restart() {
 	}
 }
 
-// Wait waits until nothing runs any more.
+// Wait waits until no run is active.
 func (s *Server) Wait() { s.runs.Wait() }
 
 func (j *job) stop() {
@@ -90,7 +89,6 @@ func (j *job) stop() {
 	}
 }
 
-// ServeHTTP answers a call.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	s.calls = append(s.calls, r.Method+" "+r.URL.Path)
@@ -138,7 +136,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) answer(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_ = json.NewEncoder(w).Encode(value) // it fails when the caller has gone
+	_ = json.NewEncoder(w).Encode(value) // it fails if the caller has disconnected
 }
 
 func (s *Server) stats() map[string]any {
@@ -155,7 +153,7 @@ func (s *Server) stats() map[string]any {
 	}
 }
 
-// Peek returns the body of a request, which can be read again.
+// Peek returns the body of a request and leaves it readable.
 func Peek(r *http.Request) []byte {
 	body, _ := io.ReadAll(r.Body) // the next reader sees a truncated body too
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -18,10 +18,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Program is the real ComfyUI on the processor, with tiny checkpoints of the models that
-// the ready workflows name.
+// Program is the real ComfyUI on the CPU, with tiny checkpoints of the models that the bundled
+// workflows name.
 type Program struct {
-	// URL is its address, also after a restart.
+	// URL is its address. It stays the same after a restart.
 	URL string
 
 	command, folder string
@@ -31,10 +31,10 @@ type Program struct {
 	ended           chan struct{}
 }
 
-// StartProgram makes the checkpoints and starts the program, which ends with the test.
+// StartProgram makes the checkpoints and starts the program, which stops when the test ends.
 //
-// CUTROOM_TEST_COMFYUI_HOME is its folder, CUTROOM_TEST_COMFYUI_PYTHON a Python with the packages of
-// its requirements.txt.
+// CUTROOM_TEST_COMFYUI_HOME is its folder, CUTROOM_TEST_COMFYUI_PYTHON a Python with the packages
+// of its requirements.txt.
 func StartProgram(t *testing.T) *Program {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
@@ -47,7 +47,7 @@ func StartProgram(t *testing.T) *Program {
 	if err := os.CopyFS(filepath.Join(base, "custom_nodes"), os.DirFS(filepath.Join(tiny, "custom_nodes"))); err != nil {
 		t.Fatal(err)
 	}
-	// On a busy machine threads wait for one another most of the time.
+	// On a busy machine threads mostly wait for each other.
 	t.Setenv("OMP_NUM_THREADS", "1")
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
 	making := exec.CommandContext(patience.TestContext(t), "nice", python, filepath.Join(tiny, "checkpoints.py"), home,
@@ -81,7 +81,7 @@ func StartProgram(t *testing.T) *Program {
 	return p
 }
 
-// Start starts the program, and returns when it answers.
+// Start starts the program and returns when it responds.
 func (p *Program) Start(t *testing.T) {
 	t.Helper()
 	p.process = exec.Command(p.command, p.arguments...)
@@ -93,7 +93,7 @@ func (p *Program) Start(t *testing.T) {
 	p.ended = ended
 	go func(process *exec.Cmd) {
 		defer close(ended)
-		_ = process.Wait() // how it ended is in its log
+		_ = process.Wait() // the log shows how it ended
 	}(p.process)
 	ctx := patience.TestContext(t)
 	for !p.answers(ctx) {
@@ -107,10 +107,10 @@ func (p *Program) Start(t *testing.T) {
 	}
 }
 
-// Kill kills the program, and returns when it is gone.
+// Kill kills the program and returns when it has exited.
 func (p *Program) Kill() {
 	if p.process != nil {
-		_ = p.process.Process.Kill() // it may have ended
+		_ = p.process.Process.Kill() // it may have exited already
 		<-p.ended
 	}
 }
@@ -128,7 +128,7 @@ func (p *Program) answers(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// buffer is a log that is written and read at once.
+// buffer is a log that can be written and read concurrently.
 type buffer struct {
 	mu      sync.Mutex
 	content bytes.Buffer

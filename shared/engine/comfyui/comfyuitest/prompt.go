@@ -32,7 +32,7 @@ func (s *Server) takePrompt(w http.ResponseWriter, r *http.Request) {
 	s.number++
 	s.pending = append(s.pending, j)
 	s.mu.Unlock()
-	s.runs.Add(1) // Wait waits for whatever is answered
+	s.runs.Add(1) // Wait includes runs of accepted prompts
 	s.answer(w, map[string]any{"prompt_id": j.id, "number": j.number, "node_errors": map[string]any{}})
 	go func() {
 		defer s.runs.Done()
@@ -49,7 +49,7 @@ func (s *Server) inputs(class string) []string {
 	return slices.Sorted(maps.Keys(told.Input.Required))
 }
 
-// validate returns why a workflow is refused, nil if it is not.
+// validate returns the error for an invalid workflow, or nil.
 func (s *Server) validate(graph map[string]node) any {
 	problems := map[string]any{}
 	for _, id := range slices.Sorted(maps.Keys(graph)) {
@@ -93,7 +93,7 @@ func (s *Server) validate(graph map[string]node) any {
 	}, "node_errors": problems}
 }
 
-// outputs returns the nodes that save.
+// outputs returns the nodes that save files.
 func outputs(graph map[string]node) []string {
 	var ids []string
 	for _, id := range slices.Sorted(maps.Keys(graph)) {

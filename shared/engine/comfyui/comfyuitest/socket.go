@@ -47,7 +47,7 @@ func (s *Server) write(client string, kind websocket.MessageType, content []byte
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), socketTime)
 	defer cancel()
-	_ = socket.Write(ctx, kind, content) // it fails when the listener has gone
+	_ = socket.Write(ctx, kind, content) // it fails if the listener has disconnected
 }
 
 // socketTime limits a message to a listener.

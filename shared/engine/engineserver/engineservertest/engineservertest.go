@@ -1,5 +1,5 @@
-// Package engineservertest is an engine server for tests: it speaks the
-// protocol of package engineserver and edits by any engine.
+// Package engineservertest is a fake engine server for tests: it implements the protocol of package
+// engineserver and edits with any engine.
 package engineservertest
 
 import (
@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/engine/engineserver"
 )
 
-// Handler serves runs by an engine, and its estimates if it makes any.
+// Handler serves runs with an engine, and its estimates if it has any.
 func Handler(e engine.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
@@ -52,7 +52,7 @@ func Handler(e engine.Engine) http.Handler {
 	return mux
 }
 
-// estimate answers how long edits take.
+// estimate returns how long edits take.
 func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 	var request engineserver.EstimatesRequest
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
@@ -81,10 +81,10 @@ func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
 			answer.Estimates[i].Seconds = append(answer.Estimates[i].Seconds, point.Takes)
 		}
 	}
-	_ = json.NewEncoder(w).Encode(answer) // it fails when the caller has gone
+	_ = json.NewEncoder(w).Encode(answer) // it fails if the caller has disconnected
 }
 
-// lines writes the lines of an answer, each at once.
+// lines writes the lines of a response and flushes each.
 type lines struct {
 	mu sync.Mutex
 	w  http.ResponseWriter
@@ -93,7 +93,7 @@ type lines struct {
 func (l *lines) write(line engineserver.Line) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	// Both fail when the caller has gone, which ends the run's context.
+	// Both fail if the caller has disconnected, which ends the run's context.
 	_ = json.NewEncoder(l.w).Encode(line)
 	_ = http.NewResponseController(l.w).Flush()
 }

@@ -15,7 +15,7 @@ const imageBytes = 8
 // remove the image.
 func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
 	if len(payload) < imageBytes {
-		return 0, nil, fmt.Errorf("an image of %d bytes", len(payload))
+		return 0, nil, fmt.Errorf("the image message has %d bytes", len(payload))
 	}
 	number = binary.BigEndian.Uint32(payload)
 	size := catalog.Size{
@@ -23,7 +23,7 @@ func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage
 	}
 	pixels := payload[imageBytes:]
 	if len(pixels) != 4*size.Width*size.Height {
-		return 0, nil, fmt.Errorf("an image of %dx%d with %d bytes", size.Width, size.Height, len(pixels))
+		return 0, nil, fmt.Errorf("an image of %dx%d has %d bytes", size.Width, size.Height, len(pixels))
 	}
 	if len(pixels) == 0 {
 		return number, nil, nil

@@ -14,12 +14,11 @@ import (
 	"cutroom/shared/engine/engineserver/livewire"
 )
 
-// Live is an engine server for live sessions in tests, which edits by any engine.
+// Live is an engine server for live sessions in tests, which edits with any engine.
 type Live struct {
 	Engine engine.LiveEngine
-	// Models are the served models.
 	Models []*catalog.Model
-	// Most is how many sessions it has at once; 0 is any number.
+	// Most limits concurrent sessions. 0 means no limit.
 	Most int
 
 	mu   sync.Mutex
@@ -29,17 +28,18 @@ type Live struct {
 // ServeHTTP serves [livewire.Path].
 func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		told := livewire.Catalogue{Version: livewire.Version, Models: map[string]livewire.Model{}, Sessions: l.Most}
+		reported := livewire.Catalogue{Version: livewire.Version, Models: map[string]livewire.Model{}, Sessions: l.Most}
 		for _, m := range l.Models {
-			told.Models[m.ID] = livewire.Model{Ready: true}
+			reported.Models[m.ID] = livewire.Model{Ready: true}
 		}
-		told.Open = l.Open()
-		_ = json.NewEncoder(w).Encode(told) // it fails if the caller is gone
+		reported.Open = l.Open()
+		_ = json.NewEncoder(w).Encode(reported) // it fails if the caller has disconnected
 		return
 	}
-	// Otherwise an answer would wait for the end of the client's body. Every test server supports it.
+	// Otherwise a response would wait for the end of the client's body. Every test server supports
+	// it.
 	_ = http.NewResponseController(w).EnableFullDuplex()
-	// The client's further bytes are not a request.
+	// Further bytes from the client are not a request.
 	w.Header().Set("Connection", "close")
 	from := livewire.NewReader(r.Body)
 	var begin livewire.Begin
@@ -72,7 +72,7 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.serve(r.Context(), from)
 }
 
-// Open returns how many sessions there are.
+// Open returns the number of open sessions.
 func (l *Live) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -97,20 +97,19 @@ func (l *Live) leave() {
 
 func refuse(w http.ResponseWriter, status int, message string) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(livewire.Line{Error: &livewire.Failure{ // it fails when the caller has gone
+	_ = json.NewEncoder(w).Encode(livewire.Line{Error: &livewire.Failure{ // it fails if the caller has disconnected
 		Code: job.EngineError, Message: message, Retryable: status == http.StatusServiceUnavailable,
 	}})
 }
 
-// liveSession is a session of the server.
 type liveSession struct {
 	mu     sync.Mutex
 	w      http.ResponseWriter
 	editor engine.LiveEditor
 }
 
-// serve serves the session until the client leaves. Pictures are edited in parallel with changes, the
-// newest first.
+// serve serves the session until the client disconnects. It edits pictures concurrently with
+// changes, newest first.
 func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 	ctx, cancel := context.WithCancel(ctx)
 	pictures := make(chan []byte, 1)
@@ -144,15 +143,15 @@ func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
 			if err != nil {
 				return
 			}
-			told, err := s.editor.SetImage(ctx, reference)
-			s.set(number, told, err)
+			reported, err := s.editor.SetImage(ctx, reference)
+			s.set(number, reported, err)
 		case livewire.Text:
 			var wish livewire.Wish
 			if json.Unmarshal(payload, &wish) != nil {
 				return
 			}
-			told, err := s.editor.SetPrompt(ctx, wish.Prompt)
-			s.set(wish.Number, told, err)
+			reported, err := s.editor.SetPrompt(ctx, wish.Prompt)
+			s.set(wish.Number, reported, err)
 		}
 	}
 }
@@ -170,8 +169,8 @@ func (s *liveSession) edit(ctx context.Context, payload []byte) {
 	s.send(livewire.AppendPicture(nil, number, edited))
 }
 
-func (s *liveSession) set(number uint32, told engine.Outcome, err error) {
-	set := &livewire.Set{Number: number, Engine: told.Engine, Understood: told.Understood, Notice: told.Notice}
+func (s *liveSession) set(number uint32, reported engine.Outcome, err error) {
+	set := &livewire.Set{Number: number, Engine: reported.Engine, Understood: reported.Understood, Notice: reported.Notice}
 	if err != nil {
 		failure := failureOf(err)
 		set = &livewire.Set{Number: number, Error: &failure}
@@ -179,7 +178,7 @@ func (s *liveSession) set(number uint32, told engine.Outcome, err error) {
 	s.tell(livewire.Line{Set: set})
 }
 
-// failureOf returns the report of an error.
+// failureOf converts an error to a report.
 func failureOf(err error) livewire.Failure {
 	var wrong *fault.Error
 	if errors.As(err, &wrong) && wrong.Code == fault.Invalid {
@@ -191,7 +190,7 @@ func failureOf(err error) livewire.Failure {
 func (s *liveSession) tell(line livewire.Line) {
 	message, err := livewire.AppendText(nil, line)
 	if err != nil {
-		panic(err) // lines of tests are short
+		panic(err) // test lines are short
 	}
 	s.send(message)
 }
@@ -199,7 +198,7 @@ func (s *liveSession) tell(line livewire.Line) {
 func (s *liveSession) send(message []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// Both fail when the caller has gone, which ends the session.
+	// Both fail if the caller has disconnected, which ends the session.
 	_, _ = s.w.Write(message)
 	_ = http.NewResponseController(s.w).Flush()
 }

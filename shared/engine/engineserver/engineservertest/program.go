@@ -17,7 +17,8 @@ import (
 )
 
 // StartProgram starts the real engine server with tiny random models, which it creates first, and
-// returns its URL. It needs the packages of scripts/install-gpu.sh, and ends with the test.
+// returns its URL. It needs the packages of scripts/install-gpu.sh. The server stops when the test
+// ends.
 func StartProgram(t *testing.T) (url string) {
 	t.Helper()
 	module, err := exec.CommandContext(t.Context(), "go", "env", "GOMOD").Output()
@@ -51,7 +52,7 @@ func StartProgram(t *testing.T) (url string) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Wait() // how it ended is in its log
+		_ = server.Wait() // the log shows how it ended
 	}()
 	t.Cleanup(func() {
 		_ = server.Process.Kill()
@@ -73,7 +74,7 @@ func StartProgram(t *testing.T) (url string) {
 	return url
 }
 
-// healthy reports whether the engine server answers its health check with 200.
+// healthy reports whether the server's health check returns 200.
 func healthy(ctx context.Context, t *testing.T, url string) bool {
 	t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)

@@ -1,25 +1,25 @@
 // Package livewire is the protocol of live sessions with an engine server, version 1.
 //
-// GET /v1/live is answered with a [Catalogue]. A session is one POST to /v1/live, whose request and
-// response are concurrent streams of messages. If a session cannot start, the answer has a status
-// other than 200 and a [Line] with the error: 503 if it may start later, 422 if it never will.
-// Closing the connection ends the session, even in the middle of a message or of an edit.
+// GET /v1/live returns a [Catalogue]. A session is one POST to /v1/live, whose request and response
+// are concurrent streams of messages. If a session cannot start, the response has a status other
+// than 200 and a [Line] with the error: 503 if it may start later, 422 if it never will. Closing
+// the connection ends the session, even during a message or an edit.
 //
 // A message is a head of eight bytes and a payload. The head is the kind (one byte), three bytes of
 // 0, and the length of the payload. All numbers are unsigned, with the most significant byte first.
 //
-//	1 text     JSON: a [Begin] or a [Wish] of the client, a [Line] of the server
+//	1 text     JSON: a [Begin] or a [Wish] from the client, a [Line] from the server
 //	2 picture  number (4 bytes), width and height (2 each), range (1 byte: 0 full, as in a
 //	           JPEG; 1 narrow, as in video), three bytes of 0; then the planes of Y, Cb and
 //	           Cr (BT.601, 4:2:0), row by row without gaps. Chroma sides are rounded up
 //	3 image    number, width and height as above; then rows of red, green, blue and alpha,
 //	           one byte each, not premultiplied. Without pixels it removes the image
 //
-// The client's first message is a Begin, the server's a line with Ready. The server answers every
-// wish and every image by a line with its number, and every picture by a picture or a line with its
-// number, unless a newer one replaced it while it waited, in either direction. An edited picture
-// has the range of the original, and may have another size. A change takes effect at the latest
-// with the pictures that are sent after its answer.
+// The client's first message is a Begin, the server's a line with Ready. The server responds to
+// every wish and every image with a line that has its number, and to every picture with a picture
+// or a line that has its number, unless a newer picture replaced a waiting one, in either
+// direction. An edited picture has the range of the original, but may have another size. A change
+// takes effect at the latest with the pictures sent after its response.
 package livewire
 
 import (
@@ -43,7 +43,7 @@ const ContentType = "application/vnd.cutroom.live"
 
 const (
 	MaxText = 64 << 10
-	// MaxPixels limits a picture: 1920x1080 with the rows that codecs add.
+	// MaxPixels limits a picture: 1920x1080 plus the rows that codecs add.
 	MaxPixels      = 1920 * 1088
 	MaxImagePixels = 1 << 20
 )
@@ -65,15 +65,15 @@ const (
 // Catalogue lists a server's live models.
 type Catalogue struct {
 	Version int `json:"version"`
-	// Models are by canonical id.
+	// Models maps canonical ids to models.
 	Models map[string]Model `json:"models"`
-	// Sessions limits the sessions at once, Open is their number.
+	// Sessions limits concurrent sessions. Open is their current number.
 	Sessions int `json:"sessions"`
 	Open     int `json:"open"`
 }
 
 type Model struct {
-	// Ready is false while it is loaded and warmed up.
+	// Ready is false while the model loads and warms up.
 	Ready bool `json:"ready"`
 }
 
@@ -81,7 +81,7 @@ type Model struct {
 type Begin struct {
 	Version int    `json:"version"`
 	Model   string `json:"model"`
-	// Seed is the seed of the noise, the same for every picture.
+	// Seed is the seed of the noise. It is the same for every picture.
 	Seed uint32 `json:"seed"`
 }
 
@@ -91,37 +91,37 @@ type Wish struct {
 	Prompt string `json:"prompt"`
 }
 
-// Line is a server's text with one member.
+// Line is a text from the server. Exactly one field is set.
 type Line struct {
 	Ready   *Ready   `json:"ready,omitempty"`
 	Set     *Set     `json:"set,omitempty"`
 	Refused *Refused `json:"refused,omitempty"`
-	// Error is the session's end.
+	// Error ends the session.
 	Error *Failure `json:"error,omitempty"`
 }
 
-// Ready starts a session: everything for its first picture is loaded and warm.
+// Ready starts a session. Everything that its first picture needs is loaded and warm.
 type Ready struct {
 	Engine string `json:"engine"`
 }
 
-// Set answers a wish or an image. With an error nothing has changed.
+// Set is the response to a wish or an image. With an error, nothing has changed.
 type Set struct {
 	Number uint32   `json:"number"`
 	Error  *Failure `json:"error,omitempty"`
-	// Engine, Understood and Notice are the engine's report (see engine.Outcome).
+	// Engine, Understood and Notice form the engine's report (see engine.Outcome).
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
 }
 
-// Refused answers a picture that is not edited.
+// Refused is the response to a picture that is not edited.
 type Refused struct {
 	Number uint32  `json:"number"`
 	Error  Failure `json:"error"`
 }
 
-// Failure is why a request fails. Its message is for the user.
+// Failure is the reason why a request failed. Its message is for the user.
 type Failure struct {
 	Code      job.Code `json:"code"`
 	Message   string   `json:"message"`
@@ -132,8 +132,8 @@ type Reader struct{ from *bufio.Reader }
 
 func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
 
-// Next reads a message. The payload uses the buffer, which may be nil, if that is large enough. It
-// returns io.EOF between two messages.
+// Next reads a message. The payload uses the buffer, which may be nil, if that is large enough.
+// Next returns io.EOF between two messages.
 func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
 	var head [headBytes]byte
 	if _, err := io.ReadFull(r.from, head[:]); err != nil {
@@ -141,7 +141,7 @@ func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err erro
 	}
 	kind, length := Kind(head[0]), int64(binary.BigEndian.Uint32(head[4:]))
 	if head[1] != 0 || head[2] != 0 || head[3] != 0 || length > longest(kind) {
-		return 0, nil, fmt.Errorf("livewire: a message of kind %d with %d bytes", kind, length)
+		return 0, nil, fmt.Errorf("livewire: unexpected message of kind %d with %d bytes", kind, length)
 	}
 	if buffer != nil {
 		payload = buffer()
@@ -151,7 +151,7 @@ func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err erro
 	}
 	payload = payload[:length]
 	if _, err := io.ReadFull(r.from, payload); err != nil {
-		return 0, payload, fmt.Errorf("livewire: a message was cut off: %w", err)
+		return 0, payload, fmt.Errorf("livewire: a message is truncated: %w", err)
 	}
 	return kind, payload, nil
 }
@@ -170,19 +170,19 @@ func longest(kind Kind) int64 {
 	return -1
 }
 
-// begin appends the head of a message with a payload of the length.
+// begin appends the head of a message with a payload of the given length.
 func begin(to []byte, kind Kind, length int) []byte {
 	return binary.BigEndian.AppendUint32(append(to, byte(kind), 0, 0, 0), uint32(length))
 }
 
-// AppendText appends a message with the value as JSON. It fails if the text is too long.
+// AppendText appends a message with the value as JSON. It returns an error if the text is too long.
 func AppendText(to []byte, value any) ([]byte, error) {
 	text, err := json.Marshal(value)
 	if err != nil {
 		return to, fmt.Errorf("livewire: %w", err)
 	}
 	if len(text) > MaxText {
-		return to, fmt.Errorf("livewire: a text of %d bytes", len(text))
+		return to, fmt.Errorf("livewire: the text has %d bytes", len(text))
 	}
 	return append(begin(to, Text, len(text)), text...), nil
 }
@@ -196,7 +196,7 @@ func planesBytes(size image.Point) (luma, chroma int) {
 	return size.X * size.Y, ((size.X + 1) / 2) * ((size.Y + 1) / 2)
 }
 
-// AppendPicture appends a message with a picture, whose size must fit.
+// AppendPicture appends a message with a picture. The size must fit.
 func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	size := picture.Rect.Size()
 	luma, chroma := planesBytes(size)
@@ -216,7 +216,7 @@ func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
 	return appendChroma(to, &picture.YCbCr, picture.Cr)
 }
 
-// appendChroma appends a plane of chroma as 4:2:0.
+// appendChroma appends a chroma plane as 4:2:0.
 func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
 	size := of.Rect.Size()
 	wide, high := (size.X+1)/2, (size.Y+1)/2
@@ -240,14 +240,14 @@ func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
 
 func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err error) {
 	if len(payload) < pictureBytes {
-		return 0, nil, fmt.Errorf("livewire: a picture of %d bytes", len(payload))
+		return 0, nil, fmt.Errorf("livewire: the picture message has %d bytes", len(payload))
 	}
 	number = binary.BigEndian.Uint32(payload)
 	size := image.Pt(int(binary.BigEndian.Uint16(payload[4:])), int(binary.BigEndian.Uint16(payload[6:])))
 	luma, chroma := planesBytes(size)
 	planes := payload[pictureBytes:]
 	if !Fits(size) || payload[8] > 1 || len(planes) != luma+2*chroma {
-		return 0, nil, fmt.Errorf("livewire: a picture of %v with %d bytes", size, len(planes))
+		return 0, nil, fmt.Errorf("livewire: a picture of %v has %d bytes", size, len(planes))
 	}
 	return number, &engine.Picture{
 		YCbCr: image.YCbCr{
@@ -259,8 +259,8 @@ func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err e
 	}, nil
 }
 
-// AppendImage appends a message with a reference image, or nil to remove it. It fails if the image
-// is too large or inconsistent.
+// AppendImage appends a message with a reference image, or nil to remove it. It returns an error if
+// the image is too large or inconsistent.
 func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]byte, error) {
 	var none engine.ReferenceImage
 	if reference == nil {
@@ -269,7 +269,7 @@ func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]
 	width, height := reference.Size.Width, reference.Size.Height
 	if width < 0 || height < 0 || width >= 1<<16 || height >= 1<<16 || width*height > MaxImagePixels ||
 		len(reference.Pixels) != 4*width*height {
-		return to, fmt.Errorf("livewire: an image of %dx%d with %d bytes", width, height, len(reference.Pixels))
+		return to, fmt.Errorf("livewire: an image of %dx%d has %d bytes", width, height, len(reference.Pixels))
 	}
 	to = begin(to, Image, imageBytes+len(reference.Pixels))
 	to = binary.BigEndian.AppendUint32(to, number)

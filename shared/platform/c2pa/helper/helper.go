@@ -1,5 +1,6 @@
-// Package helper makes this program a helper of package c2pa, or the search for the library. It
-// imports little, so that Go initializes it before most of the program: see package launcher.
+// Package helper turns this program into a helper of package c2pa, or into the search for the
+// library. It imports little, so that Go initializes it before most of the program: see package
+// launcher.
 package helper
 
 import (
@@ -12,14 +13,14 @@ import (
 	"cutroom/shared/platform/sandbox/loaded"
 )
 
-// The arguments for a helper and for the search. Both are followed by the library's path.
+// The arguments for a helper and for the search, both followed by the library's path.
 const (
 	Name       = "cutroom-c2pa-helper"
 	SearchName = "cutroom-c2pa-search"
 )
 
-// A program with one of these names as its first argument is a helper, even a test: see package
-// launcher, which does the same for the same reasons.
+// A program with one of these names as its first argument is a helper, even a test. Package
+// launcher does the same and gives the reasons.
 func init() {
 	if len(os.Args) != 3 {
 		return
@@ -53,7 +54,7 @@ func search(path string) Found {
 	return f
 }
 
-// help does the one task that the server requests on standard input.
+// help performs the one task that the server requests on standard input.
 func help(path string) error {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
 	var do Order

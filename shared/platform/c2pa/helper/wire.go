@@ -7,11 +7,11 @@ type Found struct {
 	Path    string
 	Version string
 	Loaded  loaded.Libraries
-	// Problem is why no library can be used.
+	// Problem is the reason why no library can be used.
 	Problem string
 }
 
-// Order is a helper's task, the first line that it reads. Its files are the descriptors from 3 on:
+// Order is a helper's task, the first line that it reads. Its files are the descriptors from 3 up:
 // the file to read or sign, the file to write, the ingredients.
 type Order struct {
 	Sign            bool
@@ -21,11 +21,10 @@ type Order struct {
 	Ingredients     []Ingredient `json:",omitempty"`
 }
 
-// Ingredient is an input file of another, see c2pa.Ingredient.
 type Ingredient struct{ JSON, MIME string }
 
-// Answer is a line that a helper writes. One with ToSign requests a signature, the next line that
-// it reads; any other is the last.
+// Answer is a line that a helper writes. A line with ToSign requests a signature, which is the next
+// line that the helper reads. Any other line is the last.
 type Answer struct {
 	ToSign    []byte `json:",omitempty"`
 	Done      bool   `json:",omitempty"`

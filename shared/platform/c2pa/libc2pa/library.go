@@ -1,7 +1,7 @@
 // Package libc2pa calls libc2pa_c, the C2PA library of the Content Authenticity Initiative, without
-// cgo. A file that it reads may take over the process, so package c2pa calls it in a sandbox.
+// cgo. A file that it reads may compromise the process, so package c2pa calls it in a sandbox.
 //
-// A process that calls it does one task and ends, so it never frees the library's memory.
+// A process calls it for one task and exits, so it never frees the library's memory.
 package libc2pa
 
 import (
@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// ErrNone means that a file has no Content Credentials, ErrElsewhere that it only names a
-// server that has them.
+// ErrNone means that a file has no Content Credentials, ErrElsewhere that it only links to remote
+// ones.
 var (
 	ErrNone      = errors.New("libc2pa: the file has no Content Credentials")
 	ErrElsewhere = errors.New("libc2pa: the file's Content Credentials are on a server")
@@ -59,7 +59,7 @@ type Library struct {
 func Load(path string) (*Library, error) {
 	handle, err := dynamic.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be loaded: %w", path, err)
+		return nil, fmt.Errorf("cannot load %s: %w", path, err)
 	}
 	l := &Library{path: path}
 	var version func() string
@@ -78,7 +78,7 @@ func Load(path string) (*Library, error) {
 	} {
 		address, err := dynamic.Symbol(handle, f.name)
 		if err != nil {
-			return nil, fmt.Errorf("%s has no %s: another version is needed", path, f.name)
+			return nil, fmt.Errorf("%s has no %s: another version is required", path, f.name)
 		}
 		dynamic.Bind(f.to, address)
 	}
@@ -122,7 +122,7 @@ func (l *Library) stream(file *os.File) unsafe.Pointer {
 	return l.newStream(uintptr(len(l.files)), l.read, l.seek, l.write, l.flush)
 }
 
-// failed is a callback's result for a failure.
+// failed is the result of a callback that failed.
 const failed = -1
 
 func (l *Library) readFile(number uintptr, to unsafe.Pointer, size int) int {
@@ -178,23 +178,23 @@ func (l *Library) Read(settings, mime string, file *os.File) (string, error) {
 	return report, nil
 }
 
-// Ingredient is an input file of another.
+// Ingredient is an input from which a file was made.
 type Ingredient struct {
-	// JSON describes it, in the format of the library's documentation.
+	// JSON describes the file in the format of the library's documentation.
 	JSON string
 	MIME string
 	File *os.File
 }
 
-// Signing is a file to write with Content Credentials.
+// Signing describes a file to write with Content Credentials.
 type Signing struct {
-	// Settings and Manifest are JSON objects, in the format of the library's documentation.
+	// Settings and Manifest are JSON objects in the format of the library's documentation.
 	Settings, Manifest string
 	MIME               string
 	From, To           *os.File
 	Ingredients        []Ingredient
-	// Algorithm is the library's number of the algorithm. Chain has the certificates in PEM, the
-	// signer's first. Sign makes the signature of bytes.
+	// Algorithm is the library's number of the algorithm. Chain contains the certificates in PEM,
+	// the signer's first. Sign returns the signature of bytes.
 	Algorithm int32
 	Chain     string
 	Sign      func([]byte) ([]byte, error)

@@ -5,11 +5,11 @@ import (
 	"unsafe"
 )
 
-// The used rights of Landlock, and the ones that a kernel's version supports.
+// The Landlock rights in use, and the rights that each kernel version supports.
 const (
 	readFolder = accessReadFile | accessReadFolder
 	write      = accessWriteFile | accessTruncate | accessMakeRegular | accessRemoveFile | accessMakeDir | accessRemoveDir
-	// ofFiles are the rights that apply to files, not only to folders.
+	// ofFiles contains the rights that apply to files, not only to folders.
 	ofFiles = accessExecute | accessWriteFile | accessReadFile | accessTruncate
 )
 
@@ -40,9 +40,8 @@ func handled(version int) *rulesetAttr {
 	return all
 }
 
-// restrictFiles restricts this thread, and the program that it becomes, to the
-// named files, and denies TCP, abstract sockets and signals to others, as far
-// as the kernel can.
+// restrictFiles restricts this thread, and the program that it becomes, to the named files. It
+// denies TCP, abstract sockets and signals to other processes, as far as the kernel supports it.
 func restrictFiles(o Order) error {
 	version, err := landlockVersion()
 	if err != nil {
@@ -82,7 +81,7 @@ func restrictFiles(o Order) error {
 func allow(ruleset int, handled uint64, path string, rights uint64) error {
 	fd, err := syscall.Open(path, oPath|syscall.O_CLOEXEC, 0)
 	if err == syscall.ENOENT {
-		return nil // the program reports that itself
+		return nil // the program itself reports the error
 	}
 	if err != nil {
 		return failed(path, err)

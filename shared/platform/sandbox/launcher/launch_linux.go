@@ -26,13 +26,13 @@ func tryLayers(o Order) Ability {
 // main thread, to which the settings made here apply.
 func launch(o Order) error {
 	runtime.LockOSThread()
-	// First, so that the launcher takes no processor time from the server.
+	// Do this first, so that the launcher takes no CPU time from the server.
 	if o.Background {
 		if err := yield(); err != nil {
 			return failed("priority", err)
 		}
 	}
-	// The status is the last open descriptor, so that no other one reaches the program.
+	// The status is the last open descriptor, so the program inherits no others.
 	const last = 1<<32 - 1
 	if _, _, errno := syscall.RawSyscall(sysCloseRange, uintptr(o.Status), last, closeRangeCloexec); errno != 0 {
 		syscall.CloseOnExec(o.Status) // before Linux 5.11
@@ -54,8 +54,8 @@ func launch(o Order) error {
 		if err := dropRights(o.User); err != nil {
 			return err
 		}
-		// The kernel resets it when a process changes its user. If the server has just died, the
-		// write of the status fails.
+		// The kernel resets it when a process changes its user. If the server has just died,
+		// writing the status fails.
 		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
 			return failed("death signal", err)
 		}
@@ -69,12 +69,12 @@ func launch(o Order) error {
 }
 
 // backgroundNice is the niceness of background programs relative to the server: their threads get a
-// third of the share of a server's thread, which rarely waits for them.
+// third of the CPU share of a server thread, which rarely waits for them.
 const backgroundNice = 5
 
-// yield lowers the priority of this thread, and of the program that it becomes.
+// yield lowers the priority of this thread and of the program that it becomes.
 func yield() error {
-	const most = 20 // the system call returns this, less the nice value
+	const most = 20 // the system call returns this minus the nice value
 	now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	if err != nil {
 		return err
@@ -82,8 +82,8 @@ func yield() error {
 	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
 }
 
-// reserveStep is how much address space is requested at once, in bytes: a
-// system refuses a request for more than it has in total.
+// reserveStep is the address space requested at a time, in bytes: a system rejects a request for
+// more than it has in total.
 const reserveStep = 256 << 20
 
 // reserve checks whether the system could provide the memory, without using it.
@@ -122,8 +122,9 @@ func filterCalls(filter []uint64) error {
 }
 
 // dropRights drops all of root's capabilities except reading, because the server may have stored
-// the inputs as another user. Landlock limits its reading. Root of a container may lack that
-// capability too: then it reads only its own files, and no other user can read them instead.
+// the inputs as another user. Landlock limits what the program can read. Root in a container may
+// lack that capability too; then it reads only its own files, and no other user can read them
+// instead.
 func dropRights(own bool) error {
 	const kept = capDACReadSearch
 	header := capabilityHeader{version: capabilityVersion3}
@@ -139,15 +140,15 @@ func dropRights(own bool) error {
 		if number == kept {
 			continue
 		}
-		// A capability that the kernel does not know cannot be held either.
+		// A capability that the kernel does not know cannot be held.
 		_ = control(syscall.PR_CAPBSET_DROP, number, 0, 0)
 	}
 	if own {
 		if err := control(syscall.PR_SET_KEEPCAPS, 1, 0, 0); err != nil {
 			return failed("keep a capability", err)
 		}
-		// Setgroups and its like of package syscall change all threads, but only this
-		// one becomes the program; the others end.
+		// Setgroups and similar functions of package syscall change all threads. Only this one
+		// becomes the program; the others end.
 		for _, call := range [][4]uintptr{
 			{syscall.SYS_SETGROUPS},
 			{syscall.SYS_SETRESGID, OwnUser, OwnUser, OwnUser},
@@ -170,8 +171,8 @@ func dropRights(own bool) error {
 	return nil
 }
 
-// become sets the limits, reports success, and becomes the program. Once the address space is
-// limited, nothing may be allocated: Go's runtime takes more of it than some programs may have.
+// become sets the limits, reports success, and becomes the program. After it has limited the
+// address space, it must not allocate: Go's runtime uses more address space than some programs may.
 func become(o Order) error {
 	program, err := syscall.BytePtrFromString(o.Program)
 	if err != nil {

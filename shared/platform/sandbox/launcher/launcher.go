@@ -1,10 +1,11 @@
-// Package launcher makes this program the launcher if it runs under [Name]: it applies the layers
-// of the sandbox to itself and becomes another program. Package sandbox starts it.
+// Package launcher turns this program into the launcher if it runs under [Name]. The launcher
+// applies the layers of the sandbox to itself and becomes another program. Package sandbox starts
+// it.
 //
-// It imports only a few packages of the standard library. Go initializes packages with satisfied
-// imports in the order of their paths, so this one precedes all whose paths begin with a host, such
-// as github.com. Their initialization takes more processor time than the launcher's work, and each
-// start of ffmpeg would take it, at the server's priority.
+// The package imports only a few packages of the standard library. Go initializes packages with
+// satisfied imports in the order of their paths, so this package precedes all whose paths begin
+// with a host, such as github.com. Their initialization takes more CPU time than the launcher's
+// work, and every start of ffmpeg would pay for it, at the server's priority.
 package launcher
 
 import (
@@ -19,26 +20,26 @@ const (
 	Name = "cutroom-sandbox"
 	// ExitNotRun is the exit code of a launcher that could not start its program.
 	ExitNotRun = 126
-	// OwnUser is the user and the group of programs if the server is root. No distribution assigns
-	// it: systemd's list of users shows it as unused.
+	// OwnUser is the user and the group of programs if the server runs as root. No distribution
+	// assigns it: systemd's list of users shows it as unused.
 	OwnUser = 65533
 	// MaxOpen limits the open files of a program.
 	MaxOpen = 64
-	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows. It
-	// is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and a filter uses it for
+	// OwnProcess is the placeholder in a filter for the process id, which only the launcher knows.
+	// It is above all process ids (PID_MAX_LIMIT, include/linux/threads.h), and filters use it for
 	// nothing else.
 	OwnProcess = 0x7ffffffe
 )
 
 // Order is a launcher's task.
 type Order struct {
-	// Ask makes it only report its [Ability].
+	// Ask makes the launcher only report its [Ability].
 	Ask bool
 
-	// Program is the path of the program, Args its arguments.
 	Program string
 	Args    []string
-	// Executes and Reads are the files to execute and read. Folder is its writable folder, or "".
+	// Executes and Reads list the files to execute and to read. Folder is the writable folder, or
+	// "".
 	Executes, Reads []string
 	Folder          string
 
@@ -46,29 +47,29 @@ type Order struct {
 	// include/uapi/linux/filter.h): the code in the highest 16 bits, then jt and jf, and k in the
 	// lowest 32.
 	Filter []uint64
-	// Landlock restricts the files, User changes the user. Root means that the server is root,
-	// whose rights are dropped.
+	// Landlock restricts the files, User changes the user. Root means that the server runs as root,
+	// whose capabilities are dropped.
 	Landlock, User, Root bool
 
-	// Memory and MaxFile are in bytes, Seconds is processor time.
+	// Memory and MaxFile are in bytes, Seconds is CPU time.
 	Memory, MaxFile, Seconds int64
-	// Reserve makes it fail if the system could not provide the memory now. Background lowers the
-	// program's priority.
+	// Reserve lets the launch fail if the system could not provide the memory now. Background
+	// lowers the program's priority.
 	Reserve, Background bool
-	// Status is the descriptor on which it reports that it becomes the program.
+	// Status is the descriptor on which the launcher reports that it becomes the program.
 	Status int
 }
 
-// Ability has the layers that a launcher can apply.
+// Ability lists the layers that a launcher can apply.
 type Ability struct {
 	// Landlock is the version of the kernel's interface, or 0.
 	Landlock      int
 	Seccomp, User bool
 }
 
-// A program that is run under the launcher's name is the launcher, even a test. It needs init: a main
-// without the check would serve, or test, again for every run of ffmpeg, and each run would pay for the
-// initialization of other packages.
+// A program that runs under the launcher's name is the launcher, even a test. This needs init: a
+// main without the check would serve or test again for every run of ffmpeg, and each run would pay
+// for the initialization of other packages.
 func init() {
 	if len(os.Args) == 0 || os.Args[0] != Name {
 		return
@@ -91,11 +92,11 @@ func init() {
 
 func complain(err error) { _, _ = os.Stderr.WriteString("sandbox: " + err.Error() + "\n") }
 
-// failed adds the failed operation to an error. Package fmt would initialize much of the standard
-// library first.
+// failed adds the failed operation to an error. Package fmt would first initialize much of the
+// standard library.
 func failed(what string, err error) error { return errors.New(what + ": " + err.Error()) }
 
-// String returns the ability in the form of [ParseAbility].
+// String returns the ability in the format of [ParseAbility].
 func (a Ability) String() string {
 	return strconv.Itoa(a.Landlock) + "," + strconv.FormatBool(a.Seccomp) + "," + strconv.FormatBool(a.User)
 }

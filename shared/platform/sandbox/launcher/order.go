@@ -97,10 +97,10 @@ func parse(line []string) (o Order, err error) {
 			o.Status, err = strconv.Atoi(value)
 		case end:
 			if i+1 == len(line) {
-				return o, errors.New("an order without a program")
+				return o, errors.New("the order has no program")
 			}
 			if o.Status < 3 && !o.Ask {
-				return o, errors.New("an order without a descriptor for the status")
+				return o, errors.New("the order has no descriptor for the status")
 			}
 			o.Program, o.Args = line[i+1], line[i+2:]
 			return o, nil
@@ -111,7 +111,7 @@ func parse(line []string) (o Order, err error) {
 			return o, failed("the order's "+name, err)
 		}
 	}
-	return o, errors.New("an order without an end")
+	return o, errors.New("the order has no end")
 }
 
 func encodeFilter(instructions []uint64) string {
@@ -128,7 +128,7 @@ func encodeFilter(instructions []uint64) string {
 
 func decodeFilter(text string) ([]uint64, error) {
 	if len(text)%digits != 0 {
-		return nil, errors.New("a part of an instruction")
+		return nil, errors.New("an instruction is incomplete")
 	}
 	instructions := make([]uint64, len(text)/digits)
 	for i := range instructions {

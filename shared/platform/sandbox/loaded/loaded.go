@@ -1,5 +1,5 @@
-// Package loaded lists the libraries that a process has loaded. It is separate from package sandbox
-// because helpers need it without sandbox's imports.
+// Package loaded lists the libraries that a process has loaded. It is separate from package
+// sandbox, because helpers need it without sandbox's imports.
 package loaded
 
 import (
@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// Libraries are a process's libraries and their address space. The sandbox.Plan of another run of the
-// same program must allow them.
+// Libraries describes a process's libraries and address space. The sandbox.Plan of another run of
+// the same program must allow them.
 type Libraries struct {
-	// Files are the libraries, or nil on systems other than Linux.
+	// Files lists the libraries. It is nil on systems other than Linux.
 	Files []string
 	// Space is the largest address space so far, in bytes, or 0 if unknown.
 	Space int64

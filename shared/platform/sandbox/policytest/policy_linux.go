@@ -12,12 +12,11 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// allowed are the system calls of a program that reads files, computes with
-// threads, and writes files. All others fail with EPERM: sockets, tracing,
-// mounting, keys, BPF, namespaces, anything about other users and processes,
-// and future calls of Linux. Calls that change a file by its name fail too, because
-// Landlock does not restrict all of them: truncate is unrestricted before Linux 6.2,
-// changing file times always.
+// allowed lists the system calls of a program that reads files, computes with threads, and writes
+// files. All others fail with EPERM: sockets, tracing, mounting, keys, BPF, namespaces, anything
+// about other users and processes, and future system calls. Calls that change a file by its name
+// fail too, because Landlock does not restrict all of them: truncate is unrestricted before Linux
+// 6.2, and changing file times always.
 var allowed = []string{
 	// files
 	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
@@ -45,30 +44,29 @@ var allowed = []string{
 	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
 }
 
-// unknown are calls that libraries try first, with a fallback if the kernel does not know them. The flags
-// of clone3 are in memory, which a filter cannot read.
+// unknown lists calls that libraries try first, with a fallback if the kernel does not know them.
+// The flags of clone3 are in memory, which a filter cannot read.
 var unknown = []string{
 	"clone3", "io_uring_setup", "io_uring_enter", "io_uring_register", "memfd_create", "mseal",
 	"map_shadow_stack", "cachestat",
 }
 
-// The ioctl requests that libraries make on any file: whether it is a terminal,
-// and how wide, how much can be read, whether reading blocks (FIONBIO), and
-// whether it is closed on exec (FIOCLEX). The numbers come from
-// asm-generic/ioctls.h, which all architectures with a filter share.
+// The ioctl requests that libraries make on any file: whether it is a terminal and how wide, how
+// much can be read, whether reading blocks (FIONBIO), and whether it is closed on exec (FIOCLEX).
+// The numbers are from asm-generic/ioctls.h, which all architectures with a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 // The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
-// commands are the allowed commands of fcntl: duplicate a descriptor, its flags, and the size of a pipe.
-// Others have any signal sent to any process of the same user (F_SETOWN, F_SETSIG).
+// commands lists the allowed commands of fcntl: duplicate a descriptor, its flags, and the size of
+// a pipe. Others can send any signal to any process of the same user (F_SETOWN, F_SETSIG).
 var commands = []uint64{
 	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETPIPE_SZ,
 	unix.F_SETPIPE_SZ, unix.F_GET_SEALS,
 }
 
-// ofProcess are calls whose first argument is a process, which they change. 0 is the caller.
+// ofProcess lists calls whose first argument is the process to change. 0 is the caller.
 var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
 
 // Filter returns the seccomp filter for an architecture, which is a value of GOARCH. The filter
@@ -93,14 +91,15 @@ func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	return filter, nil
 }
 
-// assemble has the library assemble a policy for any architecture. The library supports
-// only this machine's, so assemble replaces its description of that for a moment.
+// assemble lets the library assemble a policy for any architecture. The library supports only this
+// machine's, so assemble replaces its description of that for a moment.
 func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, error) {
 	own, err := arch.GetInfo("")
 	if err != nil {
 		return nil, err
 	}
-	// The library compares with X86_64, whose x32 calls it refuses, so that value must stay unchanged.
+	// The library compares with X86_64, whose x32 calls it rejects, so that value must stay
+	// unchanged.
 	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
 	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
 	*own, arch.X86_64 = *wanted, &x86

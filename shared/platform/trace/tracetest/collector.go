@@ -26,7 +26,8 @@ type Span struct {
 	TraceID, SpanID, Parent string
 	Start, End              time.Time
 	Failed                  bool
-	// Attributes, lists joined by commas, and the names of the Events.
+	// Attributes contains the attributes, with lists joined by commas, Events the names of the
+	// events.
 	Attributes map[string]string
 	Events     []string
 }
@@ -37,7 +38,7 @@ type Collector struct {
 
 	mu    sync.Mutex
 	spans []Span
-	// raw is everything received, for tests of forbidden content.
+	// raw contains everything received, for tests of forbidden content.
 	raw  []byte
 	grew chan struct{}
 }
@@ -52,8 +53,8 @@ func Start(t *testing.T) *Collector {
 	return c
 }
 
-// Settings returns the environment variables of a program that sends its spans to the
-// collector, each as soon as it ends.
+// Settings returns the environment variables for a program that sends its spans to the collector,
+// each as soon as it ends.
 func (c *Collector) Settings() []string {
 	return []string{"OTEL_EXPORTER_OTLP_ENDPOINT=" + c.URL, "OTEL_TRACES_SAMPLER=parentbased_always_on"}
 }
@@ -124,8 +125,8 @@ func attributes(values []*common.KeyValue) map[string]string {
 	return all
 }
 
-// Trace waits until the collector has spans with all these names in a trace, and returns
-// the spans of that trace.
+// Trace waits until the collector has spans with all these names in the trace, and returns the
+// trace's spans.
 func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, names ...string) []Span {
 	t.Helper()
 	for {

@@ -1,6 +1,6 @@
-// Package helper makes this program a helper of package vp8, or the search for libvpx. It imports
-// little, so that Go initializes it before most of the program, which would take time and memory of
-// every session: see package launcher.
+// Package helper turns this program into a helper of package vp8, or into the search for libvpx. It
+// imports little, so that Go initializes it before most of the program, which would cost time and
+// memory in every session: see package launcher.
 package helper
 
 import (
@@ -24,8 +24,8 @@ const (
 )
 
 // A program with one of these names as its first argument is a helper, even a test. Like package
-// launcher it needs init: the rest of the program would be initialized for every session, and take
-// the memory of each.
+// launcher it needs init: otherwise the rest of the program would be initialized in every session
+// and use its memory.
 func init() {
 	switch {
 	case len(os.Args) == 2 && os.Args[1] == SearchName:
@@ -43,7 +43,7 @@ func exit(err error) {
 	os.Exit(0)
 }
 
-// search finds the library and measures the needs of loading it.
+// search finds the library and measures what loading it needs.
 func search() Found {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -62,7 +62,7 @@ type Found struct {
 	Version string
 	// Loaded describes the loaded libraries.
 	Loaded loaded.Libraries
-	// Problem is why no library can be used.
+	// Problem is the reason why no library can be used.
 	Problem string
 }
 
@@ -72,7 +72,7 @@ type worker struct {
 	encoder *libvpx.Encoder
 }
 
-// help serves the server's requests on standard input until that ends.
+// help serves the server's requests on standard input until it is closed.
 func help(path string) error {
 	shared, err := syscall.Mmap(
 		descriptor, 0, SharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
@@ -86,7 +86,7 @@ func help(path string) error {
 	w := &worker{shared: shared, decoder: libvpx.NewDecoder(library), encoder: libvpx.NewEncoder(library)}
 	var buffer [max(RequestSize, AnswerSize)]byte
 	for {
-		// The system's plain blocking calls, because a helper does nothing else.
+		// Use plain blocking system calls, because a helper does nothing else.
 		if err := readAll(buffer[:RequestSize]); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
@@ -161,13 +161,13 @@ func (w *worker) encode(order Request) (Answer, error) {
 		return Answer{}, err
 	}
 	if len(frame) > MaxOut {
-		return Answer{}, fmt.Errorf("a frame of %d bytes", len(frame))
+		return Answer{}, fmt.Errorf("the frame has %d bytes", len(frame))
 	}
 	copy(w.shared[FrameOut:], frame)
 	return Answer{Size: uint32(len(frame))}, nil
 }
 
-// planes returns the picture of a size in memory.
+// planes returns a picture of the given size in memory.
 func planes(memory []byte, size image.Point) *image.YCbCr {
 	picture := image.YCbCr{Y: memory[:0:len(memory)]}
 	libvpx.Resize(&picture, size)

@@ -6,11 +6,11 @@ const MaxPixels = 1920 * 1088
 // MaxFrame limits the compressed frame to decode, in bytes.
 const MaxFrame = 1 << 20
 
-// The memory that server and helper share. Each part has one writer: FrameIn and PictureIn are the
-// server's, the others the helper's.
+// The memory that server and helper share. Each part has one writer: the server writes FrameIn and
+// PictureIn, the helper the others.
 const (
-	// maxPicture limits the memory of a picture. A picture one pixel high or wide has the same number
-	// of bytes of chroma as of luma.
+	// maxPicture limits the memory of a picture. A picture that is one pixel high or wide has as
+	// many bytes of chroma as of luma.
 	maxPicture = (2*MaxPixels + 1<<12) &^ (1<<12 - 1)
 	// MaxOut limits an encoded frame, in bytes.
 	MaxOut = 4 << 20
@@ -40,7 +40,8 @@ type Request struct {
 	At                          int64
 }
 
-// How a request ended. A helper that must stop writes why to its standard error and ends.
+// The outcomes of a request. A helper that must stop writes the reason to its standard error and
+// exits.
 const (
 	StatusDone = iota
 	StatusBroken
@@ -48,14 +49,14 @@ const (
 
 type Answer struct {
 	Status uint32
-	// Width and Height are the decoded picture's size, or 0.
+	// Width and Height are the size of the decoded picture, or 0.
 	Width, Height uint32
 	// Size is the size of the encoded frame, in bytes.
 	Size uint32
 }
 
-// The sizes of both on the pipes, in bytes.
+// RequestSize and AnswerSize are the sizes on the pipes, in bytes.
 const RequestSize, AnswerSize = 32, 16
 
-// descriptor is the shared memory in a helper.
+// descriptor is the file descriptor of the shared memory in a helper.
 const descriptor = 3

@@ -28,7 +28,7 @@ func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (
 		return false, ErrBroken
 	}
 	if d.context == nil && !d.open() {
-		return false, errors.New("libvpx: the decoder cannot be opened")
+		return false, errors.New("libvpx: cannot open the decoder")
 	}
 	if d.library.decode(d.context.at(0), unsafe.Pointer(&frame[0]), uint32(len(frame)), 0, 0) != codecOK {
 		// Later frames must not depend on a broken frame.
@@ -74,7 +74,7 @@ func (d *Decoder) open() bool {
 	return true
 }
 
-// Close frees the decoder's memory. It can be used again, from a key frame.
+// Close frees the decoder's memory. The decoder can be used again, starting with a key frame.
 func (d *Decoder) Close() {
 	if d.context != nil {
 		d.library.destroy(d.context.at(0))
@@ -83,15 +83,15 @@ func (d *Decoder) Close() {
 }
 
 type Encoding struct {
-	// At is when the picture is shown, on the stream's clock. It must increase.
+	// At is the time on the stream's clock at which the picture is shown. It must increase.
 	At time.Duration
 	// Bitrate is the bitrate of the stream, in kbit/s. It may change with every picture.
 	Bitrate int
 	Key     bool
 }
 
-// Encoder encodes one stream of live video: every picture at once, at a constant bitrate, and key
-// frames only on request.
+// Encoder encodes one stream of live video: every picture immediately, at a constant bitrate, and
+// key frames only on request.
 type Encoder struct {
 	library *Library
 	context memory
@@ -105,12 +105,12 @@ type Encoder struct {
 
 func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
 
-// ticks is the encoder's clock, in ticks per second.
+// ticks is the resolution of the encoder's clock, in ticks per second.
 const ticks = 90000
 
-// Encode encodes a picture whose planes follow one another, as [Resize] lays them out. A change of
-// size makes a key frame. The frame is valid until the next call; it is empty if the encoder
-// dropped the picture.
+// Encode encodes a picture with contiguous planes, as [Resize] lays them out. A change of size
+// makes a key frame. The frame is valid until the next call. It is empty if the encoder dropped the
+// picture.
 func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if size := picture.Rect.Size(); e.context == nil || size != e.size {
 		e.Close()
@@ -122,13 +122,13 @@ func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if how.Bitrate != e.bitrate {
 		e.config.set(configBitrate, uint32(how.Bitrate))
 		if code := l.setConfig(e.context.at(0), e.config.at(0)); code != codecOK {
-			return nil, fmt.Errorf("libvpx: the bitrate %d: error %d of libvpx", how.Bitrate, code)
+			return nil, fmt.Errorf("libvpx: cannot set the bitrate %d: error %d of libvpx", how.Bitrate, code)
 		}
 		e.bitrate = how.Bitrate
 	}
 	defer runtime.KeepAlive(picture)
 	if l.wrap(e.image.at(0), formatI420, uint32(e.size.X), uint32(e.size.Y), 1, unsafe.Pointer(&picture.Y[0])) == nil {
-		return nil, errors.New("libvpx: libvpx refuses the picture")
+		return nil, errors.New("libvpx: libvpx rejects the picture")
 	}
 	at := max(int64(how.At.Seconds()*ticks), e.last+1)
 	flags := int64(0)
@@ -157,7 +157,7 @@ func (e *Encoder) open(size image.Point, bitrate int) error {
 	l := e.library
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
-		return errors.New("libvpx: libvpx has no configuration")
+		return errors.New("libvpx: the encoder has no configuration")
 	}
 	for _, value := range []struct {
 		offset int
@@ -174,14 +174,14 @@ func (e *Encoder) open(size image.Point, bitrate int) error {
 	e.context, e.config, e.image = make(memory, sizeOfContext), config, make(memory, sizeOfImage)
 	if code := l.initEncoder(e.context.at(0), l.encoderInterface, config.at(0), 0, encoderABI); code != codecOK {
 		e.context = nil
-		return fmt.Errorf("libvpx: the encoder cannot be opened: error %d of libvpx", code)
+		return fmt.Errorf("libvpx: cannot open the encoder: error %d of libvpx", code)
 	}
 	e.size, e.bitrate, e.last = size, bitrate, -ticks/25
 	for _, setting := range [][2]int32{
 		{setSpeed, -speed}, {setNoise, 0}, {setStatic, 1}, {setPartitions, 0}, {setMostKeyFrames, 300},
 	} {
 		if code := l.control(e.context.at(0), setting[0], setting[1]); code != codecOK {
-			return fmt.Errorf("libvpx: setting %d: error %d of libvpx", setting[0], code)
+			return fmt.Errorf("libvpx: cannot set option %d: error %d of libvpx", setting[0], code)
 		}
 	}
 	return nil
@@ -195,8 +195,8 @@ func (e *Encoder) Close() {
 	}
 }
 
-// Resize changes the picture to the size, 4:2:0, its planes one after another. It reuses the memory
-// of its luma if that is enough.
+// Resize changes the picture to the size in 4:2:0, with contiguous planes. It reuses the memory of
+// its luma if that is enough.
 func Resize(picture *image.YCbCr, size image.Point) {
 	across, down := (size.X+1)/2, (size.Y+1)/2
 	luma, chroma := size.X*size.Y, across*down

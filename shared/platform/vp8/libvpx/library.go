@@ -1,5 +1,5 @@
 // Package libvpx calls the VP8 decoder and encoder of the system's libvpx, without cgo. A decoded
-// frame may take over the process, so package vp8 calls it in a sandbox.
+// frame may compromise the process, so package vp8 calls it in a sandbox.
 package libvpx
 
 import (
@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/dynamic"
 )
 
-// names are the file names of libvpx, the newest first. The number is its binary interface. The
-// parts used here never changed, which check verifies.
+// names returns the file names of libvpx, newest first. The number is the version of its binary
+// interface. The parts used here never changed, which check verifies.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{
@@ -24,8 +24,8 @@ func names() []string {
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
 
-// The used members of libvpx's structures, by their offsets on 64-bit systems, and the sizes of the
-// structures with space to spare.
+// The used fields of libvpx's structures, as offsets on 64-bit systems, and the sizes of the
+// structures with a margin.
 const (
 	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
 
@@ -53,8 +53,8 @@ const (
 	setPartitions, setMostKeyFrames = 18, 26
 )
 
-// The interface versions of the oldest known library, libvpx.so.7: newer ones accept the callers of
-// older ones. That does not prove that nothing has moved, so check verifies more.
+// The interface versions of the oldest known library, libvpx.so.7. Newer libraries accept callers
+// of older ones. That does not prove that the layout is unchanged, so check verifies more.
 const decoderABI, encoderABI = 12, 25
 
 // speed trades quality for time, 0 to 16. Live video is encoded at 4 to 12.
@@ -78,7 +78,7 @@ type Library struct {
 	control       func(context unsafe.Pointer, id, value int32) int32
 }
 
-// Load loads the library from the path, or, if that is "", from the system, and verifies that this
+// Load loads the library from the path, or if that is "", from the system, and verifies that this
 // package supports it.
 func Load(path string) (*Library, error) {
 	candidates := names()
@@ -96,7 +96,7 @@ func Load(path string) (*Library, error) {
 		failures = append(failures, err.Error())
 	}
 	if handle == 0 {
-		return nil, fmt.Errorf("no libvpx can be loaded: %s", strings.Join(failures, "; "))
+		return nil, fmt.Errorf("cannot load libvpx: %s", strings.Join(failures, "; "))
 	}
 	l := &Library{path: path}
 	if err := l.bind(handle); err != nil {
@@ -123,7 +123,7 @@ func (l *Library) bind(handle uintptr) error {
 	for _, f := range functions {
 		address, err := dynamic.Symbol(handle, f.name)
 		if err != nil {
-			return fmt.Errorf("it has no %s, built without VP8: %w", f.name, err)
+			return fmt.Errorf("it has no %s; it was built without VP8: %w", f.name, err)
 		}
 		dynamic.Bind(f.to, address)
 	}
@@ -137,7 +137,8 @@ func (l *Library) bind(handle uintptr) error {
 }
 
 // variadic returns a function that calls vpx_codec_control_, whose value is a variable argument. On
-// Apple's ARM processors those are on the stack, in the place of a plain call's ninth argument.
+// Apple's ARM processors, variable arguments are on the stack, like the ninth argument of an
+// ordinary call.
 func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
 	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
 		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32
@@ -151,12 +152,12 @@ func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int
 	return call
 }
 
-// check verifies that the library's structures are as expected, by their documented default values,
-// and that its encoder and decoder agree.
+// check verifies that the library's structures have the documented default values, and that its
+// encoder and decoder match.
 func (l *Library) check() error {
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
-		return errors.New("it tells no configuration of its encoder of VP8")
+		return errors.New("it has no configuration for its VP8 encoder")
 	}
 	for _, value := range []struct {
 		offset int
@@ -168,7 +169,7 @@ func (l *Library) check() error {
 		{configKeyDistance, 128},
 	} {
 		if got := config.get(value.offset); got != value.want {
-			return fmt.Errorf("its configuration is laid out in a way that is not known: %d at %d instead of %d",
+			return fmt.Errorf("its configuration has an unknown layout: %d at %d instead of %d",
 				got, value.offset, value.want)
 		}
 	}
@@ -205,18 +206,18 @@ func (l *Library) tryPicture() error {
 		wrong += max(int(got.Y[i])-int(sent.Y[i]), int(sent.Y[i])-int(got.Y[i]))
 	}
 	if !shown || len(got.Y) != len(sent.Y) || wrong > 8*len(got.Y) {
-		return errors.New("a picture that it encoded and decoded is another")
+		return errors.New("a picture differs after encoding and decoding")
 	}
 	return nil
 }
 
-// Path returns the path that the library was loaded from.
+// Path returns the path from which the library was loaded.
 func (l *Library) Path() string { return l.path }
 
 // Version returns the library's version, such as v1.12.0.
 func (l *Library) Version() string { return l.version }
 
-// memory is a structure of the library. It has 8-byte alignment, like Go's larger allocations.
+// memory is a structure of the library. It is aligned to 8 bytes, like Go's larger allocations.
 type memory []byte
 
 func (m memory) at(offset int) unsafe.Pointer { return unsafe.Pointer(&m[offset]) }
