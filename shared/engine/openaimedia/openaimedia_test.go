@@ -182,7 +182,7 @@ func newSpec(t *testing.T, kind catalog.Kind) engine.Spec {
 
 const (
 	create  = "POST /v1/videos"
-	status    = "GET /v1/videos/v1"
+	status  = "GET /v1/videos/v1"
 	content = "GET /v1/videos/v1/content"
 	remove  = "DELETE /v1/videos/v1"
 	edits   = "POST /v1/images/edits"

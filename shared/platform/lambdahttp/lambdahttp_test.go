@@ -409,7 +409,7 @@ func TestAWrongSettingStopsTheStart(t *testing.T) {
 		f.Kill()
 		t.Fatal("it has started")
 	}
-	if !strings.Contains(err.Error(), `CUTROOM_RESPONSE: "whole"`) || strings.Count(err.Error(), "\n") > 1 {
+	if !strings.Contains(err.Error(), `CUTROOM_RESPONSE: invalid value "whole"`) || strings.Count(err.Error(), "\n") > 1 {
 		t.Errorf("it says %v", err)
 	}
 }

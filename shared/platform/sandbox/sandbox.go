@@ -144,7 +144,7 @@ func (f *Sandbox) Lacks() []string {
 // Tell logs the missing layers, if any, when a server starts.
 func (f *Sandbox) Tell(logger *slog.Logger) {
 	if lacks := f.Lacks(); len(lacks) > 0 {
-		logger.Warn("this machine lacks layers of the sandbox for decoders", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))
+		logger.Warn("this machine lacks sandbox layers", "sandboxed_by", f.String(), "lacks", strings.Join(lacks, "; "))
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 // A wrong library and a missing library give different errors.
 func TestWhatCannotBeLoaded(t *testing.T) {
 	for path, want := range map[string]string{
-		"/nonexistent/libvpx.so.7": "no libvpx can be loaded", "libdl.so.2": "built without VP8",
+		"/nonexistent/libvpx.so.7": "cannot load libvpx", "libdl.so.2": "built without VP8",
 	} {
 		if _, err := libvpx.Load(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
