@@ -12,11 +12,11 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// paintedPixels is the largest number of painted pixels of a frame; the rest is scaling. Scenes are
-// soft, and painting takes most of the time.
+// paintedPixels limits the painted pixels of a frame; the frame is then scaled. Scenes are soft,
+// and painting takes most of the time.
 const paintedPixels = 640 * 360
 
-// compose creates a video from a text: a painted scene under the look of the request. It has no sound.
+// compose makes a video from a text: a painted scene with the look of the request. It has no sound.
 func (e *edit) compose(ctx context.Context) error {
 	size := e.size
 	if share := float64(paintedPixels) / float64(size.Width*size.Height); share < 1 {

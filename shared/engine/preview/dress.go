@@ -13,10 +13,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// dress puts cloth on the subject: a pattern with the garment's colours and
-// texture replaces the clothes' own colours and keeps their folds.
+// dress puts cloth on the subject: a pattern with the garment's colours and texture replaces the
+// clothes' own colours and keeps their folds.
 //
-// Errors: [*engine.Error] if no face shows, below which the clothes would be.
+// Errors: [*engine.Error] if there is no face, because the clothes are searched below it.
 func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	stills, size, apart, err := e.stills(ctx)
 	if err != nil {
@@ -77,19 +77,18 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// clothed is how much of the picture there is below a face that wears clothes in it,
-// in sizes of the face.
+// clothed is the height below a face that must be visible to show clothes, in sizes of the face.
 const clothed = 1.5
 
 const (
-	// stillsApart is the distance in seconds between pictures that are searched for faces, and
-	// maxStills their limit: in long clips the distance is larger.
+	// stillsApart is the interval in seconds between pictures that are searched for faces,
+	// maxStills limits their number: in long clips the interval is larger.
 	stillsApart = 0.5
 	maxStills   = 24
 )
 
-// stills decodes pictures of the whole input, evenly spread, small enough for the search for faces. It
-// returns them with their size and how many seconds they are apart.
+// stills decodes pictures from the entire input, evenly spaced and small enough for the face
+// search. It returns them with their size and interval in seconds.
 func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size, apart float64, err error) {
 	side := max(e.size.Width, e.size.Height)
 	small := *e
@@ -114,7 +113,7 @@ type sighting struct {
 	garment.Shot
 }
 
-// follow finds the subject's face in pictures of one size that are apart seconds apart. A face of a
+// follow finds the subject's face in pictures of one size, taken apart seconds apart. A face of a
 // very different size belongs to another person.
 func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
 	var seen []sighting
@@ -140,11 +139,11 @@ func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, er
 	return slices.DeleteFunc(seen, func(s sighting) bool { return s.Face.Size > 1.7*middle || s.Face.Size < middle/1.7 }), nil
 }
 
-// torso returns the link of a mask of the clothes, white on black. It moves with the face.
+// torso returns the link of a mask of the clothes, white on black, which moves with the face.
 func (e *edit) torso(seen []sighting) (string, error) {
 	width := float64(e.size.Width)
 	face := seen[0].Face
-	// The torso's box lies within these distances of the face, in its sizes.
+	// The torso's box lies within these distances of the face, in face sizes.
 	const beside, above, below = 2.1, 0.7, 4.7
 	box := catalog.Size{
 		Width: max(2, int(2*beside*face.Size*width)), Height: max(2, int((below-above)*face.Size*width)),
@@ -161,8 +160,8 @@ func (e *edit) torso(seen []sighting) (string, error) {
 		ground, e.filter("format=gbrp", drawn)), nil
 }
 
-// along returns the filter expression of a length that goes in straight lines from one
-// sighting to the next, and stays before the first and after the last.
+// along returns a filter expression for a length that changes linearly from one sighting to the
+// next, and is constant before the first and after the last.
 func along(seen []sighting, length func(garment.Face) float64) string {
 	expression := fmt.Sprintf("%.1f", length(seen[len(seen)-1].Face))
 	for i := len(seen) - 2; i >= 0; i-- {
@@ -174,7 +173,7 @@ func along(seen []sighting, length func(garment.Face) float64) string {
 	return expression
 }
 
-// drawGray draws a function of the place in pixels.
+// drawGray draws a function of the position in pixels.
 func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	picture := image.NewGray(image.Rect(0, 0, size.Width, size.Height))
 	for y := range size.Height {
@@ -185,8 +184,7 @@ func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	return picture
 }
 
-// garmentSide is the longer side at which a garment is searched for in a
-// reference image, in pixels.
+// garmentSide is the longer side at which a reference image is searched for a garment, in pixels.
 const garmentSide = 384
 
 // cloth draws the subject's new clothes, in the size of the result.

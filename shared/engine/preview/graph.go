@@ -15,58 +15,58 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// graph is a filter graph under construction, with the files that it reads. Between its filters pictures
-// are planar RGB of a size, the result's at first, or have luma and chroma.
+// graph is a filter graph under construction, with the files that it reads. Between its filters,
+// pictures are planar RGB, at first in the result's size, or luma and chroma.
 type graph struct {
 	folder string
 	// prefix is the prefix of the names of this graph's files in the folder.
 	prefix string
 	size   catalog.Size
-	// luma is true while pictures are 8 bits of luma and, at half size, chroma. Their frames name the
+	// luma is true while pictures are 8-bit luma and half-size chroma. Their frames name the
 	// matrix.
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool
-	// single is true while pictures are one plane, which is red, green and blue.
+	// single is true while pictures are one plane that stands for red, green and blue.
 	single bool
-	// crisp is true if pictures have blocks of few colours, which blend at no border.
+	// crisp is true if pictures have blocks of few colours whose borders must stay sharp.
 	crisp bool
-	// restless is how much of a texture no frame has in common with the next.
+	// restless grades how much of a texture changes from frame to frame.
 	restless restlessness
 	// fps is the frame rate; 0 for a single picture.
 	fps int
-	// frames, when not nil, are the first input, before the files.
+	// frames, unless nil, is the first input, before the files.
 	frames *ffmpeg.Frames
 	inputs []ffmpeg.Source
 	chains []string
 	labels int
 }
 
-// restlessness grades how badly an encoder can predict the pictures, the worst last.
+// restlessness grades how badly an encoder can predict the pictures. The worst is last.
 type restlessness int
 
 const (
-	// calm pictures move as their input does.
+	// calm pictures move like their input.
 	calm restlessness = iota
-	// waving pictures move everywhere, a little differently at each place.
+	// waving pictures move everywhere, with small differences.
 	waving
-	// jumping are textures that stay for some frames and are then in another place.
+	// jumping textures stay for some frames and then move elsewhere.
 	jumping
-	// rushing are textures that move over the picture further each frame than an encoder looks for them.
+	// rushing textures move further with each frame than an encoder searches.
 	rushing
-	// flickering are textures that are in another place in every other frame or so.
+	// flickering textures move elsewhere every other frame or so.
 	flickering
 )
 
-// flickerTo is the longest duration in seconds of a texture that flickers. A jumping texture lasts
-// longer and is unchanged in most frames.
+// flickerTo is the longest time in seconds that a flickering texture stays. Jumping textures stay
+// longer and do not change in most frames.
 const flickerTo = 0.15
 
-// rushFrom is the speed in units a second from which a texture rushes. In frames of 720 lines,
-// 20 a second, it is 14 pixels a frame; encoders look 16 pixels far.
+// rushFrom is the speed in units per second from which a texture rushes. At 720 lines and 20 frames
+// a second, it is 14 pixels a frame; encoders search 16 pixels.
 const rushFrom = 0.4
 
-// stir notes how a texture moves.
+// stir records how a texture moves.
 func (g *graph) stir(motion look.Motion) {
 	switch {
 	case motion.Hold > 0 && motion.Hold <= flickerTo:
@@ -120,8 +120,8 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read once and then deleted: speed counts, size does not. To compress it
-	// took a fifth of the drawing.
+	// The file is read once and then deleted, so speed matters and size does not. Compression took
+	// a fifth of the drawing time.
 	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)

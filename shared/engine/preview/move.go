@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// early returns the operations with a soft warp moved to their beginning if the operations before it
-// treat all points alike. There the picture still has luma and chroma, half the values of red, green
-// and blue, and later operations may run at half size.
+// early moves a soft warp to the start of the operations if those before it treat all points alike.
+// There the picture still has luma and chroma, half the values of red, green and blue, and later
+// operations may run at half size.
 func (g *graph) early(ops []look.Op) []look.Op {
 	if !g.luma || !g.even() {
 		return ops
@@ -85,7 +85,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 	case g.fps == 0 && motion.Hold > 0:
 		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.drawn()), drawn)
 	case g.fps == 0 || motion == look.Motion{}:
-		// One picture is enough: the last one of an input that has ended is repeated.
+		// One picture is enough, because the last one of an ended input is repeated.
 		return g.filter(g.drawn(), drawn)
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
@@ -133,8 +133,8 @@ func (g *graph) shortest(motion look.Motion) string {
 	return "0"
 }
 
-// jump returns the filter expression for where the part of a layer begins that
-// stays for a number of frames (see look.JumpAcross).
+// jump returns the filter expression for the start of a layer's visible part, which stays for a
+// number of frames (see look.JumpAcross).
 func jump(step float64, held, margin int) string {
 	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
 }

@@ -7,10 +7,10 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// apply renders the operations of a look with filters. They are chosen for
-// speed: filters written in C that process slices in parallel.
+// apply renders the operations of a look with fast filters: filters written in C that process
+// slices in parallel.
 //
-// Operations that leave no detail are rendered at half size, and so are following ones that make none.
+// Operations that leave no detail are rendered at half size, and so are later ones that add none.
 // Operations that change only shapes work on luma and chroma.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
@@ -48,14 +48,14 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
-// halvedFrom is the radius in pixels from which a picture is smoothed at half size: a smaller radius
-// would keep detail that half the size loses.
+// halvedFrom is the radius in pixels from which a picture is smoothed at half size. A smaller
+// radius would keep detail that is lost at half size.
 const halvedFrom = 2.5
 
 // thirdFrom is the radius in pixels from which patches are made at a third of the size.
 const thirdFrom = 4
 
-// softens reports whether the first operation leaves no detail. Moves of points or colours before it
+// softens reports whether the first operation leaves no detail. Warps or color changes before it
 // need no detail either.
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
@@ -91,8 +91,8 @@ func partOf(full catalog.Size, by int) catalog.Size {
 	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
 }
 
-// finer returns the size for an operation that needs more than the current one. Borders that a change
-// of colours makes between patches of a third of the size need at most half.
+// finer returns the size for an operation that needs more than the current one. If a change of
+// colours makes borders between patches at a third of the size, they need at most half.
 func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
 	half := partOf(full, 2)
 	if grade, ok := op.(look.Grade); ok && !grade.LUT.Nearest && g.size.Width < half.Width {
@@ -173,7 +173,7 @@ func (g *graph) coloured(link string, op look.Op, seed uint32) (string, error) {
 // shape passes luma and chroma through filters.
 func (g *graph) shape(link, filters string) string {
 	if !g.even() {
-		// zscale has no chroma of half a pixel.
+		// zscale does not support chroma at half-pixel positions.
 		return g.filter("format=yuv420p,"+filters+",format=gbrp", g.colors(link))
 	}
 	if !g.luma {
@@ -212,15 +212,14 @@ func (g *graph) flatten(op look.Flatten) string {
 	radius := g.pixels(op.Radius)
 	luma := fmt.Sprintf("median=radius=%d:planes=1", radius)
 	if radius == 1 {
-		// The same of nine pixels, in a fortieth of the time.
+		// This does the same for nine pixels in a fortieth of the time.
 		luma = "removegrain=m0=4"
 	}
 	return luma + "," + bilateral(g.length(op.Radius)/2, chromaRange, 6)
 }
 
-// grade changes colours by a table, which takes 16 bits: the filter is several times as fast
-// with them as with 8, which more than makes up for the conversions. zscale's take a quarter
-// of the time of scale's.
+// grade changes colours with a table in 16 bits. The filter is several times faster with them than
+// with 8, which outweighs the conversions. zscale converts in a quarter of the time of scale.
 func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 	if g.gray && !g.luma && !lut.Nearest {
 		g.gray = false
@@ -340,8 +339,8 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
-// levels makes an expression of a level the argument of a filter that evaluates it for 65536 levels,
-// although pictures have 256.
+// levels turns an expression of a level into the argument of a filter that evaluates it for 65536
+// levels, although pictures have 256.
 func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
 
 // curve returns the expression of a channel of the ink for a picture that is darker than its
@@ -439,5 +438,5 @@ func (g *graph) planar() string {
 	return ",format=gbrp"
 }
 
-// asItIs has zscale leave the range of RGB, and not dither.
+// asItIs makes zscale keep the range of RGB and not dither.
 const asItIs = "rin=full:r=full:d=none"

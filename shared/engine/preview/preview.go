@@ -36,7 +36,7 @@ import (
 	"cutroom/shared/engine/preview/reading"
 )
 
-// Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
+// Runner runs an FFmpeg command until it ends, like [ffmpeg.Tools].
 type Runner interface {
 	Run(ctx context.Context, command ffmpeg.Command) error
 }
@@ -44,8 +44,8 @@ type Runner interface {
 // Engine is the preview engine. It keeps nothing between edits and is safe for concurrent use.
 type Engine struct {
 	runner Runner
-	// drawing is held by the edit that draws its textures. A drawing uses half of the processors;
-	// several at once would leave none for a server in the same process.
+	// drawing is held by the edit that draws its textures. Drawing uses half of the processors;
+	// several edits would leave none for a server in the same process.
 	drawing *semaphore.Weighted
 }
 
@@ -53,10 +53,10 @@ var _ engine.Engine = (*Engine)(nil)
 
 func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1)} }
 
-// Capabilities reports that the engine decodes its inputs by FFmpeg.
+// Capabilities reports that the engine decodes its inputs with FFmpeg.
 func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Decodes: true} }
 
-// Name is how the engine calls itself.
+// Name is the engine's name.
 const Name = reading.Engine
 
 // Run edits as [engine.Engine] specifies. The stages are "analyze" and "edit".
@@ -97,7 +97,7 @@ type edit struct {
 	spec     engine.Spec
 	asked    reading.Reading
 	progress func(engine.Progress)
-	// poses are the arguments of the outputs of thumbnails.
+	// poses holds the arguments for the thumbnail outputs.
 	poses []string
 	// reported is the last reported progress; it never falls.
 	reported float64
@@ -112,7 +112,7 @@ func (e *edit) report(stage string, fraction float64) {
 	e.progress(engine.Progress{Fraction: e.reported, Stage: stage})
 }
 
-// length returns the number of the result's frames: as long as the input, and at least one.
+// length returns the number of frames in the result: as long as the input, and at least one.
 func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
@@ -125,7 +125,7 @@ func (e *edit) look() look.Look {
 	return look.Parse(e.spec.Prompt, e.spec.Seed)
 }
 
-// video edits a clip: its look, over the whole frame or over the subject.
+// video edits a clip: it applies the look to the entire frame or the subject.
 func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
 	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}), data)
@@ -205,16 +205,16 @@ func (e *edit) encode(ctx context.Context, link string) error {
 	return nil
 }
 
-// effort returns the options of the encoder for its search for motion and its quality. With grain and
-// similar textures, which no two frames share, the search is useless: skipping it saves half of the
-// time, without losing bytes or likeness.
+// effort returns the encoder's options for motion search and quality. With grain and similar
+// textures, which no two frames share, the search is useless. Skipping it saves half of the time
+// without losing bytes or quality.
 func (e *edit) effort() []string {
 	const alone = "bframes=0:rc-lookahead=0:weightp=0"
 	switch e.restless {
 	case calm:
 		return []string{"-preset", "veryfast", "-crf", "20"}
 	case waving:
-		// To look harder finds a seventh of the bytes in almost twice the time.
+		// A longer search saves a seventh of the bytes but takes almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
 	case jumping:
 		// A frame either repeats the previous one or differs completely. A lasting frame deserves more
@@ -227,9 +227,9 @@ func (e *edit) effort() []string {
 	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 }
 
-// broadcast returns the filter that converts RGB to the luma and chroma that results have. A picture
-// that is not edited keeps to scale, whose chroma is nearest to the decoded picture's. zscale takes two
-// fifths of the time of scale, but has no chroma of half a pixel, and a point's chroma spreads further.
+// broadcast returns the filter that converts RGB to the luma and chroma of results. An unedited
+// picture uses scale, whose chroma is closest to the decoded picture. zscale takes two fifths of
+// the time, but does not support half-pixel chroma, and spreads a point's chroma further.
 func (e *edit) broadcast() string {
 	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"

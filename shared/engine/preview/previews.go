@@ -15,12 +15,12 @@ const (
 	previewFile = "preview.jpg"
 	// previewSide is the longer side of previews, in pixels.
 	previewSide = 320
-	// previewedFrom is the length of the shortest result that has previews, in seconds:
-	// a shorter one is done before anybody has seen one.
+	// previewedFrom is the length of the shortest result that has previews, in seconds. A shorter
+	// one is finished before anyone sees a preview.
 	previewedFrom = 2
 )
 
-// previews are the previews of one run. One picture for each second of the result is written to a
+// previews holds the state of a run's previews. One picture for each second of the result goes to a
 // second output, from frames that the graph has already made, so they need no extra pass.
 type previews struct {
 	// written is the time when the last sent preview was written, and sent when it was sent; both are
@@ -28,7 +28,7 @@ type previews struct {
 	written, sent time.Time
 }
 
-// watch adds previews of a link to the graph, if they are wanted. It returns the next link and the
+// watch adds previews of a link to the graph if they are wanted. It returns the next link and the
 // arguments of the second output, or nil.
 func (e *edit) watch(link string) (next string, args []string) {
 	if e.spec.PreviewEvery <= 0 || e.spec.Duration.Seconds() < previewedFrom {
@@ -44,7 +44,7 @@ func (e *edit) watch(link string) (next string, args []string) {
 	small := e.filter(fmt.Sprintf("fps=1,scale=%d:%d:out_range=pc,format=yuvj420p", size.Width, size.Height), aside)
 	return next, []string{
 		"-map", small, "-c:v", "mjpeg", "-q:v", "5", "-threads", "1",
-		// Whole or not at all: it is read while the next one is written.
+		// Write atomically: the file is read while the next one is written.
 		"-update", "1", "-atomic_writing", "1", "-f", "image2", "file:" + filepath.Join(e.folder, previewFile),
 	}
 }
@@ -61,7 +61,7 @@ func (e *edit) show() {
 	}
 	picture, err := os.ReadFile(path)
 	if err != nil || engine.CheckPreview(picture) != nil {
-		return // previews are not worth a run
+		return // a preview must not fail the run
 	}
 	e.shown.written, e.shown.sent = info.ModTime(), time.Now()
 	e.progress(engine.Progress{Fraction: e.reported, Stage: "edit", Preview: picture})

@@ -17,9 +17,8 @@ const (
 	sampleFrames = 12
 )
 
-// sample decodes the input's first frame, or key frames of the whole clip, at a
-// small size, after the operations of a look. It returns the frames one after
-// the other: three bytes a pixel.
+// sample decodes the input's first frame, or key frames of the entire clip, at a small size, after
+// the operations of a look. It returns the frames one after the other, with three bytes a pixel.
 func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Size, error) {
 	small := *e
 	side := max(e.size.Width, e.size.Height)
@@ -46,7 +45,7 @@ func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Siz
 	return pixels, small.size, err
 }
 
-// anchored reports whether the first frame represents the whole clip.
+// anchored reports whether the first frame represents the entire clip.
 func (e *edit) anchored() bool {
 	anchor, given := e.spec.Options["self_anchor"].(bool)
 	return anchor || !given

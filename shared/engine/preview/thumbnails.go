@@ -9,16 +9,16 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// The files that hold the pictures for the thumbnails of a run.
+// The files with the pictures for a run's thumbnails.
 const (
 	resultThumbnail = "result.pam"
 	inputThumbnail  = "input.pam"
 	resultPoster    = "poster.jpg"
 )
 
-// pose writes the first picture of a link to a file in the result's folder, if thumbnails are wanted,
-// and returns the next link. The picture is decoded anyway, and another start of ffmpeg would take
-// longer. The first picture of a video result is written as its poster too.
+// pose writes the first picture of a link to a file in the result's folder if thumbnails are
+// wanted, and returns the next link. The picture is decoded anyway, and another start of ffmpeg
+// would take longer. The first picture of a video result also becomes its poster.
 func (e *edit) pose(link, file string) (next string) {
 	if !e.spec.Thumbnails {
 		return link
@@ -43,8 +43,8 @@ func (e *edit) write(link, file, codec string, options ...string) {
 	e.poses = append(e.poses, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
 }
 
-// readPoster returns the poster. It is nil if ffmpeg's file is missing or too large; then the poster is
-// made from the result.
+// readPoster returns the poster. It is nil if ffmpeg's file is missing or too large; the poster is
+// then made from the result.
 func (e *edit) readPoster() []byte {
 	path := filepath.Join(e.folder, resultPoster)
 	info, err := os.Stat(path)
@@ -58,11 +58,11 @@ func (e *edit) readPoster() []byte {
 	return poster
 }
 
-// thumbnails returns the wanted thumbnails, once ffmpeg has ended.
+// thumbnails returns the requested thumbnails after ffmpeg has ended.
 func (e *edit) thumbnails() engine.Thumbnails {
 	blank := false
 	read := func(file string) []byte {
-		// If that fails it is made from the file.
+		// If this fails, the thumbnail is made from the result.
 		picture, err := ffmpeg.ReadThumbnail(filepath.Join(e.folder, file))
 		if err != nil {
 			return nil
@@ -75,7 +75,7 @@ func (e *edit) thumbnails() engine.Thumbnails {
 		made.Input = read(inputThumbnail)
 	}
 	if blank && e.spec.Kind != catalog.Image {
-		// They are made from the files, which needs more of a clip.
+		// The thumbnails are made from the files, which need more of a clip.
 		return engine.Thumbnails{}
 	}
 	if e.spec.Kind != catalog.Image {

@@ -2,16 +2,16 @@ package frame
 
 import "math"
 
-// bilateral evens out a plane and keeps its edges, in a time that does not depend on the radius: passes
-// there and back, across and down, each of which pulls a pixel towards the one before it by a share
-// that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware Image and Video
-// Processing", 2011: the recursive filter). The shares of a pixel add up to one, so that no division is
-// needed. It keeps its scratch memory and serves one goroutine at a time.
+// bilateral smooths a plane and keeps its edges, in a time that does not depend on the radius. It
+// passes forwards and backwards, across and down. Each pass pulls a pixel towards the one before it
+// by a fraction that shrinks at edges (Gastal and Oliveira, "Domain Transform for Edge-Aware Image
+// and Video Processing", 2011: the recursive filter). The fractions of a pixel add up to one, so no
+// division is needed. It keeps its scratch memory and is not safe for concurrent use.
 type bilateral struct {
 	// evened is the plane with evenedBits below the level.
 	evened []int32
-	// pull is the share of 1<<pullBits by a difference of levels, plus 255: the offset avoids a branch
-	// on the sign.
+	// pull maps a difference of levels, plus 255, to a fraction of 1<<pullBits. The offset avoids a
+	// branch on the sign.
 	pull [512]int32
 	// radius and levels are the parameters of pull.
 	radius, levels float64
@@ -22,8 +22,8 @@ const (
 	pullBits   = 14
 )
 
-// smooth filters by a standard deviation over the picture in pixels, and one
-// over levels as a share of their range.
+// smooth filters with a standard deviation over the picture in pixels, and one over levels as a
+// fraction of their range.
 func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels float64) {
 	if b.radius != radius || b.levels != levels {
 		b.radius, b.levels = radius, levels
@@ -55,7 +55,8 @@ func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels floa
 	rounded(plane[:width], b.evened[:width])
 }
 
-// across filters two lines, there and back, in parallel, because each pixel waits for the previous one.
+// across filters two lines in both directions, in parallel, because each pixel waits for the
+// previous one.
 func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
 	out, out2, line2 = out[:len(line)], out2[:len(line)], line2[:len(line)]
 	pull := &b.pull

@@ -2,14 +2,14 @@ package frame
 
 import "math"
 
-// blurrer holds the sums of box blurs. It serves one goroutine at a time.
+// blurrer holds the sums of box blurs. It is not safe for concurrent use.
 type blurrer struct {
 	columns []uint32
 	across  []uint8
 }
 
-// box replaces each pixel by the mean of the square of a radius around it; at
-// the borders the last pixels repeat.
+// box replaces each pixel by the mean of the square with the given radius. At the borders the last
+// pixels repeat.
 func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	radius = min(radius, width-1, height-1)
 	if radius < 1 {
@@ -17,7 +17,7 @@ func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	}
 	b.across = grown(b.across, width*height)
 	side := uint32(2*radius + 1)
-	// A division by the side, as a multiplication that is exact for its sums.
+	// Multiply instead of dividing by the side, which is exact for these sums.
 	inverse := (1<<24 + uint64(side) - 1) / uint64(side)
 	mean := func(sum uint32) uint8 { return uint8((uint64(sum+side/2) * inverse) >> 24) }
 	for y := range height {
@@ -60,14 +60,15 @@ func (b *blurrer) box(plane []uint8, width, height, radius int) {
 	}
 }
 
-// gaussian blurs by a standard deviation: three boxes are close to a bell.
+// gaussian blurs with a standard deviation: three boxes approximate a Gaussian.
 func (b *blurrer) gaussian(plane []uint8, width, height int, sigma float64) {
 	for _, radius := range boxes(sigma) {
 		b.box(plane, width, height, radius)
 	}
 }
 
-// boxes returns the radii of three boxes that blur like a bell of the standard deviation.
+// boxes returns the radii of three boxes that together blur like a Gaussian with the standard
+// deviation.
 func boxes(sigma float64) [3]int {
 	ideal := math.Sqrt(4*sigma*sigma + 1)
 	low := int(ideal)

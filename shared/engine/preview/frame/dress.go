@@ -25,21 +25,21 @@ func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
 	}
 }
 
-// lookEvery is how often a face is searched for, as people move.
+// lookEvery is the interval between face searches, because people move.
 const lookEvery = 400 * time.Millisecond
 
-// wearing lays cloth over the clothes of a person who moves.
+// wearing lays cloth over the clothes of a moving person.
 type wearing struct {
 	program *program
 	cloth   raster
-	// body is where the clothes are, nothing until a face was seen. Their colours are learned once.
+	// body marks the clothes. It is empty until a face was found. Their colours are learned once.
 	body          []uint8
 	colors, shade *table
 	next          time.Duration
 }
 
-// step edits the picture in the workspace. Until a face was seen it changes nothing. Later it
-// uses the last face.
+// step edits the picture in the workspace. It changes nothing until a face is found, and then uses
+// the last face.
 func (c *wearing) step(w *workspace, at time.Duration) {
 	if at >= c.next {
 		c.next = at + lookEvery
@@ -52,10 +52,10 @@ func (c *wearing) step(w *workspace, at time.Duration) {
 	c.wear(w)
 }
 
-// noFace is the notice while no face was seen yet.
+// noFace is the notice until a face is found.
 const noFace = "No face shows from the front, so that nothing is worn. Look at the camera, with the clothes in view."
 
-// find looks for the face, and for the clothes' colours below it.
+// find searches for the face, and for the clothes' colours below it.
 func (c *wearing) find(w *workspace) {
 	small := w.shrunk(within(c.program.size, faceSide))
 	pixels := interleaved(*small)
@@ -74,11 +74,11 @@ func (c *wearing) find(w *workspace) {
 	}
 }
 
-// faceSide is the longer side of the picture in which a face is searched for: less than for finished
-// videos, because frames cannot wait.
+// faceSide is the longer side of the picture that is searched for a face. It is smaller than for
+// finished videos, because frames cannot wait.
 const faceSide = 240
 
-// wear lays the cloth where the clothes' colours are and keeps their folds.
+// wear lays the cloth where the clothes' colours are, and keeps the folds.
 func (c *wearing) wear(w *workspace) {
 	p := c.program
 	small := w.shrunk(p.part(2))

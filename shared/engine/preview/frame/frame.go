@@ -19,8 +19,7 @@ import (
 	"cutroom/shared/engine/preview/reading"
 )
 
-// Box is the size that edited frames fit into, its sides swapped for upright
-// pictures.
+// Box is the size into which edited frames fit. Its sides are swapped for upright pictures.
 var Box = catalog.Size{Width: 640, Height: 360}
 
 // maxPixels is the maximum number of pixels of a frame.
@@ -34,8 +33,8 @@ type Engine struct {
 
 var _ engine.LiveEngine = (*Engine)(nil)
 
-// New returns an engine. The clock moves whatever drifts over a picture; seed
-// returns the seed of a session.
+// New returns an engine. The clock moves anything that drifts over a picture; seed returns the seed
+// of a session.
 func New(now func() time.Time, seed func() uint32) *Engine {
 	return &Engine{now: now, seed: seed}
 }
@@ -53,7 +52,8 @@ type editor struct {
 	edited engine.Picture
 
 	mu sync.Mutex
-	// asked is the latest request, made the plan for frames, which matches it once it is compiled.
+	// asked is the latest request. made is the plan for frames, which matches it when it is
+	// compiled.
 	asked request
 	made  *plan
 	// notice is the notice about the last frame.
@@ -66,11 +66,11 @@ type request struct {
 	image  *reference
 }
 
-// plan is a request that is prepared for frames of one size.
+// plan is a request prepared for frames of one size.
 type plan struct {
 	request request
 	program *program
-	// finish is the step that depends on the first frame, such as changing colours to the reference's.
+	// finish is the step that depends on the first frame, such as matching the reference's colours.
 	// It is nil until then, or if it is not needed.
 	finish step
 	settle func(w *workspace) step
@@ -80,7 +80,7 @@ func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
 	return &editor{engine: e, kind: kind, seed: seed, work: newWorkspace()}
 }
 
-// SetPrompt sets the prompt. It prepares the look here, so that frames continue during that time.
+// SetPrompt sets the prompt. It prepares the look, while frames continue to be edited.
 func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
@@ -91,8 +91,8 @@ func (e *editor) SetImage(_ context.Context, sent *engine.ReferenceImage) (engin
 	return e.ask(func(r *request) { r.image = image }), nil
 }
 
-// ask changes the request and prepares its plan for frames of the session's size. If another ask has
-// prepared it already, that plan is kept. It returns the followed parts of the request.
+// ask changes the request and prepares its plan for the session's frame size, unless another ask
+// has prepared it. It returns the followed parts of the request.
 func (e *editor) ask(change func(*request)) engine.Outcome {
 	e.mu.Lock()
 	before := e.asked
@@ -117,16 +117,16 @@ func (e *editor) read(asked request) reading.Reading {
 	return reading.Of(reading.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
 
-// current returns the plan for frames of a size. An existing plan of the size is not delayed by new
-// requests: ask prepares the next. If the size is new, current prepares one plan. If the request
-// changes during that time, only this frame uses the plan.
+// current returns the plan for frames of a size. New requests do not delay it, because ask prepares
+// their plan. If the size is new, current prepares one plan. If the request changes meanwhile, only
+// this frame uses the plan.
 func (e *editor) current(size catalog.Size) *plan {
 	made, asked := e.state()
 	if made != nil && made.program.size == size {
 		return made
 	}
-	// The lock is not held: a panic in here affects one session, but
-	// unlocking a lock twice would end the process.
+	// Do not hold the lock: a panic here affects one session, but unlocking a lock twice would end
+	// the process.
 	next := e.plan(asked, size)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +143,7 @@ func (e *editor) state() (made *plan, asked request) {
 	return e.made, e.asked
 }
 
-// Plans reports whether the picture's size needs a new plan, as [engine.LivePlanner] says.
+// Plans reports whether the picture's size needs a new plan, as [engine.LivePlanner] specifies.
 func (e *editor) Plans(picture *engine.Picture) bool {
 	made, _ := e.state()
 	return made == nil || made.program.size != fitted(picture)
@@ -175,7 +175,7 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit returns the edited picture, as [engine.LiveEditor] says.
+// Edit returns the edited picture, as [engine.LiveEditor] specifies.
 //
 // Errors: fault.Invalid if it is empty or too large; the context's.
 func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
@@ -236,8 +236,7 @@ func (p *plan) idle() bool {
 	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
 }
 
-// run edits the picture in the workspace. It is called by one edit of the
-// session at a time.
+// run edits the picture in the workspace. Only one edit of the session calls it at a time.
 func (p *plan) run(w *workspace, at time.Duration) {
 	p.program.run(w, at)
 	if p.settle != nil {
@@ -251,8 +250,8 @@ func (p *plan) run(w *workspace, at time.Duration) {
 // Close releases the editor's memory.
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load sets the picture from a decoded one, scaled to a size. Its planes, if it has
-// luma and chroma, mean these colours.
+// load sets the picture from a decoded one, scaled to a size. If it has luma and chroma, by defines
+// their colours.
 func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.sized(size)
 	planes, ok := from.(*image.YCbCr)
@@ -268,8 +267,8 @@ func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.join(planes, by)
 }
 
-// begin sets the picture for a program from a decoded one, or the planes of luma and chroma,
-// if the program begins with those.
+// begin sets the picture for a program from a decoded one, or only luma and chroma if the program
+// starts with those.
 func (w *workspace) begin(p *program, from image.Image, by *colors) {
 	planes, ok := from.(*image.YCbCr)
 	switch {
@@ -313,7 +312,7 @@ func chromaSize(p *image.YCbCr) catalog.Size {
 	return catalog.Size{Width: (size.X + across - 1) / across, Height: (size.Y + down - 1) / down}
 }
 
-// loadAny sets the picture from one of any kind, such as a grey one.
+// loadAny sets the picture from one of any type, such as a gray one.
 func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	bounds := from.Bounds()
 	whole := newRaster(catalog.Size{Width: bounds.Dx(), Height: bounds.Dy()})

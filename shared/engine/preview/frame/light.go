@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// The operations that lay light and textures over the picture, and that move it.
+// These operations lay light and textures over the picture, or move it.
 
 func (p *program) bloom(op look.Bloom) step {
 	sigma := p.length(op.Radius)
@@ -41,11 +41,11 @@ func (p *program) bloom(op look.Bloom) step {
 	}
 }
 
-// glowFrom is the standard deviation in pixels from which light is blurred at half the size, then at a
-// quarter, and so on: the blur hides the loss.
+// glowFrom is the standard deviation in pixels from which light is blurred at half size, then at a
+// quarter, and so on. The blur hides the loss.
 const glowFrom = 3
 
-// fringe shifts red to the left and blue to the right; the border smears.
+// fringe shifts red to the left and blue to the right. The border pixels repeat.
 func fringe(w *workspace, shift int) {
 	width := w.picture.size.Width
 	shift = min(shift, width-1)
@@ -63,7 +63,7 @@ func fringe(w *workspace, shift int) {
 	}
 }
 
-// sheet is a drawn texture in planes; a gray one has one plane for all.
+// sheet is a drawn texture in planes. A gray sheet has one plane for all channels.
 type sheet struct {
 	width, height int
 	planes        [3][]uint8
@@ -86,7 +86,7 @@ func newSheet(drawn image.Image) sheet {
 	return s
 }
 
-// place returns the place of the picture's corner in a moving sheet.
+// place returns the position of the picture's corner in a moving sheet.
 func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int) {
 	seconds := at.Seconds()
 	if motion.Hold > 0 {
@@ -105,8 +105,8 @@ func (p *program) place(motion look.Motion, s sheet, at time.Duration) (x, y int
 	return around(motion.Right, s.width), around(motion.Down, s.height)
 }
 
-// rows calls do with each stretch of the picture and of the moved sheet that lie
-// side by side: one a row, or two where the sheet comes round.
+// rows calls do with each stretch where the picture and the moved sheet overlap: one per row, or
+// two where the sheet wraps around.
 func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	for row := range p.size.Height {
 		line := (row + y) % s.height * s.width
@@ -119,7 +119,7 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-// shades returns the first operations that darken like static layers: coloured or not, they are
+// shades returns the first operations that darken like static layers. Coloured or not, they are
 // combined into one sheet.
 func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
@@ -133,7 +133,7 @@ func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
 	return more
 }
 
-// layer lays a layer over the picture, with more that are shades of it.
+// layer lays a layer over the picture, combined with more, which holds other shades.
 func (p *program) layer(op look.Layer, more []look.Layer, seed uint32) step {
 	s := newSheet(op.Draw(p.size.Width, p.size.Height, seed))
 	for _, other := range more {
@@ -169,7 +169,7 @@ func multiply(to, from []uint8) {
 	}
 }
 
-// screen lightens, and skips groups of eight dark pixels, which are most of a sheet of rain.
+// screen lightens. It skips groups of eight dark pixels, which make up most of a sheet of rain.
 func screen(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -188,8 +188,8 @@ func screen(to, from []uint8) {
 
 const allBytes = 1<<64 - 1
 
-// add lightens and darkens, four pixels at a time: in each lane the sum is shifted so that its highest
-// bit shows whether it is at least 0, and then bit 8 whether it is above 255.
+// add lightens and darkens four pixels at a time. In each lane the sum is shifted so that its
+// highest bit shows whether it is at least 0, and then bit 8 whether it is above 255.
 func add(to, from []uint8) {
 	from = from[:len(to)]
 	for len(to) >= 8 {
@@ -210,9 +210,9 @@ func added(sums uint64) uint64 {
 	return (sums | most*255) & (least * 255)
 }
 
-// warp moves points by maps whose levels are pixels; see look.WarpZero. At the borders the last pixels
-// repeat. The maps are drawn for the program's size, which is the picture's or twice as large, because
-// brushes would draw different strokes on a smaller one.
+// warp moves points by maps whose levels are pixels; see look.WarpZero. At the borders the last
+// pixels repeat. The maps are drawn for the program's size, which is the picture's size or twice
+// that, because brushes would draw different strokes on a smaller one.
 func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
 	drawn := across
@@ -230,7 +230,7 @@ func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	return now.moved(op.Motion, s)
 }
 
-// mapOf returns the levels of a warp's map of a sheet's size. One that is nil moves nothing.
+// mapOf returns the levels of a warp's map in a sheet's size. A nil map moves nothing.
 func mapOf(drawn *image.Gray, s sheet) []uint8 {
 	if drawn != nil {
 		return drawn.Pix

@@ -1,8 +1,7 @@
 package frame
 
-// median replaces each pixel by the median of the square of a radius around it
-// (Huang's sliding histogram, 1979); at the borders the last pixels repeat. The
-// planes do not overlap.
+// median replaces each pixel by the median of the square with the given radius (Huang's sliding
+// histogram, 1979). At the borders the last pixels repeat. The planes must not overlap.
 func median(to, from []uint8, width, height, radius int) {
 	rows := make([][]uint8, 2*radius+1)
 	half := int32((2*radius + 1) * (2*radius + 1) / 2)

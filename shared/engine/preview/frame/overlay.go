@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// overlay is a gray layer on the planes of an edited picture in these colours: equal changes to red,
-// green and blue cost half as much there.
+// overlay is a gray layer on the planes of an edited picture in these colours. There it costs half
+// as much as changing red, green and blue equally.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
 // overlays reports whether an operation can be an overlay. A moving layer cannot, because half its
@@ -35,7 +35,7 @@ func (p *program) overlay(op look.Layer, seed uint32) overlay {
 	if op.Mode == look.Add {
 		return p.added(s, op.Motion)
 	}
-	// The remaining share of the distance to black, or to white.
+	// The remaining fraction of the distance to black or to white.
 	shares := s.planes[0]
 	if op.Mode == look.Screen {
 		for i, v := range shares {
@@ -78,7 +78,7 @@ func (p *program) added(s sheet, motion look.Motion) overlay {
 	}
 }
 
-// approach moves levels towards one, to which a share of the distance is left.
+// approach moves levels towards end. The shares are the fractions of the distance that remain.
 func approach(plane, shares []uint8, end uint8) {
 	shares = shares[:len(plane)]
 	whole := int32(end)*255 + 127

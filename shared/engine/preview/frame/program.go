@@ -8,15 +8,15 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// program is a look prepared for frames of one size: its tables are computed and its textures drawn. It
-// is immutable and may be shared.
+// program is a look prepared for frames of one size, with computed tables and drawn textures. It is
+// immutable and may be shared.
 type program struct {
 	size  catalog.Size
 	steps []step
-	// planar is the size of luma and chroma with which the first step begins; without one it
-	// begins with the picture.
+	// planar is the size of luma and chroma with which the first step starts. If it is zero, the
+	// first step starts with the picture.
 	planar catalog.Size
-	// over are the overlays on the edited picture's planes.
+	// over lists the overlays on the edited picture's planes.
 	over []overlay
 }
 
@@ -24,13 +24,12 @@ type program struct {
 // the session's first frame.
 type step func(w *workspace, at time.Duration)
 
-// workspace is the memory of an editor: the picture and the operations' buffers. The next frame reuses
-// them.
+// workspace is an editor's memory: the picture and the buffers of the operations. Frames reuse it.
 type workspace struct {
 	picture raster
 	// other is a second picture of the same size.
 	other raster
-	// small is a picture of a fraction of the size.
+	// small is a picture at a fraction of the size.
 	small     raster
 	colors    chroma
 	blur      blurrer
@@ -44,8 +43,8 @@ type workspace struct {
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }
 
-// maxScalers limits the stored pairs of sizes: a session has a few, and its memory must not grow if the
-// size changes with each frame.
+// maxScalers limits the stored pairs of sizes. A session has a few, and its memory must not grow if
+// the size changes with each frame.
 const maxScalers = 16
 
 func (w *workspace) scaler(from, to catalog.Size) *resampler {
@@ -63,9 +62,9 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 
 // compile prepares a look for a size.
 //
-// Operations that leave no detail are rendered at half size, and so are following ones that make none.
-// Operations that change only shapes work on luma and chroma, the format of incoming pictures. So do
-// the last layers, if the look is the whole edit.
+// Operations that leave no detail are rendered at half size, and so are later ones that add none.
+// Operations that change only shapes work on luma and chroma, the format of incoming pictures. So
+// do the last layers if the look is the entire edit.
 func compile(l look.Look, size catalog.Size, all bool) *program {
 	p := &program{size: size}
 	if all {
@@ -153,8 +152,8 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 	return p
 }
 
-// tones returns the change of colours at the start of the operations, nil if it is missing or not worth
-// its cost at this size.
+// tones returns the change of colours at the start of the operations, or nil if there is none or it
+// is not worth its cost at this size.
 func (p *program) tones(ops []look.Op, whole bool) *tones {
 	if len(ops) > 0 {
 		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
@@ -164,9 +163,10 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 	return nil
 }
 
-// regraded returns the steps of the first operations, layers and clarity, that work on luma and chroma
-// before a change of colours converts to red, green and blue: having half the planes saves more than
-// the conversion costs. If the change makes borders, chroma at half size would show in them.
+// regraded returns the steps of the first operations, layers and clarity, that work on luma and
+// chroma before a change of colours converts to red, green and blue. With half the planes, this
+// saves more than the conversion costs. If the change creates borders, half-size chroma would be
+// visible in them.
 func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
 	layers := 0
 	for layers < len(ops) && overlays(ops[layers]) {
@@ -192,8 +192,8 @@ func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) 
 	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
-// step returns the rendering of one operation. The renderings follow package preview's, so that the
-// live picture looks like the finished video; they are cheaper if the difference is hard to see.
+// step returns the renderer of one operation. The renderers follow package preview, so that the
+// live picture looks like the finished video. They are cheaper where the difference is hard to see.
 func (p *program) step(op look.Op) step {
 	switch op := op.(type) {
 	case look.Clarity:
@@ -216,14 +216,14 @@ func (p *program) run(w *workspace, at time.Duration) {
 	}
 }
 
-// length turns units into pixels, pixels into whole ones.
+// length converts units to pixels; pixels rounds them.
 func (p *program) length(units float64) float64 {
 	return units * float64(min(p.size.Width, p.size.Height))
 }
 
 func (p *program) pixels(units float64) int { return look.Pixels(units, p.size.Width, p.size.Height) }
 
-// part is the size divided by a factor.
+// part returns the size divided by a factor.
 func (p *program) part(factor int) catalog.Size {
 	return catalog.Size{Width: max(1, p.size.Width/factor), Height: max(1, p.size.Height/factor)}
 }

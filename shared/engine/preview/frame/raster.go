@@ -42,12 +42,13 @@ func (r raster) copyFrom(from raster) {
 	}
 }
 
-// colors are how red, green and blue become luma and chroma (BT.601) and back, in 16.16 fixed point.
+// colors defines how red, green and blue become luma and chroma (BT.601) and back, in 16.16 fixed
+// point.
 type colors struct {
 	black int32
-	// luma are the weights of red, green and blue in it.
+	// luma holds the weights of red, green and blue in luma.
 	luma [3]uint32
-	// cb and cr are their weights in chroma, light is luma's weight in each of them. The rest are
+	// cb and cr hold their weights in chroma; light is luma's weight in each of them. The rest are
 	// chroma's weights: Cr in red, Cb and Cr in green, Cb in blue.
 	cb, cr                                         [3]int32
 	light, crInRed, cbInGreen, crInGreen, cbInBlue int32

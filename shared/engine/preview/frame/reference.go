@@ -17,7 +17,7 @@ type reference struct {
 	pixels []byte
 }
 
-// newReference puts an image on white, like finished edits; it returns nil for nil.
+// newReference puts an image on white, like finished edits. It returns nil for nil.
 func newReference(sent *engine.ReferenceImage) *reference {
 	if sent == nil {
 		return nil
@@ -50,8 +50,8 @@ func interleaved(r raster) []byte {
 	return pixels
 }
 
-// transfer returns a step that gives pictures the colours of the image: the picture in the workspace
-// represents all that follow, so that the colours are stable.
+// transfer returns a step that gives pictures the colours of the image. The picture in the
+// workspace represents all later ones, so that the colours are stable.
 func (r *reference) transfer(w *workspace) step {
 	small := w.shrunk(within(w.picture.size, sampleSide))
 	t := newTable(look.Transfer(look.Measure(interleaved(*small)), look.Measure(r.pixels)))

@@ -6,15 +6,14 @@ import (
 	"math/bits"
 )
 
-// resampler scales planes from one size to another: with a triangle over the
-// pixels around each place, which widens where the picture shrinks so that
-// nothing is skipped. It is made once for a pair of sizes and keeps its scratch
-// memory, so it serves one goroutine at a time.
+// resampler scales planes from one size to another. It uses a triangle filter over the pixels
+// around each position, which widens when the picture shrinks so that no pixel is skipped. It is
+// made for a pair of sizes and keeps its scratch memory, so it is not safe for concurrent use.
 type resampler struct {
 	width, height int
 	fromWidth     int
-	// factor is the shrinking factor of both sides if it is whole: the mean of the pixels in each place
-	// then suffices. Otherwise it is 0.
+	// factor is the shrinking factor of both sides if it is an integer, otherwise 0. The mean of
+	// the covered pixels then suffices.
 	factor int
 	// grows is the growth factor of both sides if it is 2, 4 or 8, otherwise 0.
 	grows        int
@@ -97,7 +96,7 @@ func (s *resampler) scale(to, from []uint8, stride int) {
 	}
 }
 
-// begin prepares line for a plane, which does not shrink by a factor.
+// begin prepares line for a plane that does not shrink by an integer factor.
 func (s *resampler) begin(from []uint8, stride int) {
 	if s.grows > 0 {
 		return
@@ -114,7 +113,7 @@ func (s *resampler) begin(from []uint8, stride int) {
 	}
 }
 
-// line computes a line of the second size, for callers that do not need the whole plane at once.
+// line computes a line of the second size, for callers that do not need the entire plane.
 func (s *resampler) line(out, from []uint8, stride, y int) {
 	if s.grows > 0 {
 		s.grow(out, from, stride, y)
@@ -169,14 +168,14 @@ func (s *resampler) mix(out []uint8, t *taps) {
 	}
 }
 
-// Several pixels are computed in one number: the lanes of every other byte can hold sums.
+// Several pixels are computed in one number: every other byte forms a lane that can hold sums.
 const (
 	evenBytes = 0x00ff00ff00ff00ff
 	lanesOf1  = 0x0001000100010001
 	evenPairs = 0x0000ffff0000ffff
 )
 
-// average makes each pixel the mean of the square of pixels in its place.
+// average makes each pixel the mean of the square of pixels that it covers.
 func (s *resampler) average(to, from []uint8, stride int) {
 	s.sums = grown(s.sums, s.width)
 	sums, factor := s.sums, s.factor
@@ -207,7 +206,8 @@ func (s *resampler) average(to, from []uint8, stride int) {
 	}
 }
 
-// halved makes pixels the mean of two by two, four pixels at a time, and returns how many it has made.
+// halved computes means of two by two pixels, four at a time, and returns the number of computed
+// pixels.
 func halved(out, top, bottom []uint8) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
@@ -217,7 +217,8 @@ func halved(out, top, bottom []uint8) int {
 	return x
 }
 
-// quartered makes pixels the mean of four by four, four pixels at a time, and returns how many it has made.
+// quartered computes means of four by four pixels, four at a time, and returns the number of
+// computed pixels.
 func quartered(out, from []uint8, stride int) int {
 	width := 4 * len(out)
 	first, second := from[:width], from[stride:][:width]

@@ -12,7 +12,7 @@ import (
 // sampleQuality is the quality of the JPEGs of samples, of 100.
 const sampleQuality = 82
 
-// Sample edits a JPEG as a session's first frame is, and returns it scaled to a size.
+// Sample edits a JPEG like a session's first frame, and returns it scaled to a size.
 func Sample(photograph []byte, prompt string, size catalog.Size) ([]byte, error) {
 	picture, err := jpeg.Decode(bytes.NewReader(photograph))
 	if err != nil {

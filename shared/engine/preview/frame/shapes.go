@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// The operations that change shapes: smoothing, patches, blocks, lines.
+// These operations change shapes: smoothing, patches, blocks, lines.
 
 // chroma is a picture in luma and chroma at half size (4:2:0), the form in which smoothing is cheap.
 type chroma struct{ image.YCbCr }
@@ -30,7 +30,7 @@ func (c *chroma) planes(do func(plane []uint8, width, height int, chroma bool)) 
 	do(c.Cr, c.CStride, len(c.Cr)/c.CStride, true)
 }
 
-// shrunk sets the small picture from the whole one.
+// shrunk sets the small picture from the full one.
 func (w *workspace) shrunk(size catalog.Size) *raster {
 	w.small.sized(size)
 	if size == w.picture.size {
@@ -44,16 +44,16 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 	return &w.small
 }
 
-// shaping is an operation on a plane of luma or chroma. It changes only shapes, and does not need red,
-// green and blue: chroma has half the sides.
+// shaping is an operation on a plane of luma or chroma. It changes only shapes and does not need
+// red, green and blue. Chroma has half the sides.
 type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 
-// halvedFrom is the radius in pixels from which a picture is smoothed at half size, which
-// leaves no detail that would need more.
+// halvedFrom is the radius in pixels from which a picture is smoothed at half size, because
+// smoothing leaves no detail that needs more.
 const halvedFrom = 2
 
-// halves reports whether the first operation leaves no detail that needs the whole size. Moves of
-// points or colours before it do not need it either.
+// halves reports whether the first operation leaves no detail that needs the full size. Warps or
+// color changes before it do not need it either.
 func (p *program) halves(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
@@ -81,8 +81,8 @@ func coarse(op look.Op) bool {
 	return false
 }
 
-// shapings returns the first operations that work on luma and chroma. Sharpening there pays only if the
-// picture is in luma and chroma anyhow.
+// shapings returns the first operations that work on luma and chroma. Sharpening there is
+// worthwhile only if the picture is in luma and chroma anyway.
 func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	for i, op := range ops {
 		if i > 0 && whole && p.halves(ops[i:]) {
@@ -108,11 +108,12 @@ func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	return all
 }
 
-// chromaRange is how different two colours may be and still become one in a patch, as [look.Smooth] says.
+// chromaRange limits the difference of two colours that become one in a patch, as [look.Smooth]
+// specifies.
 const chromaRange = 0.1
 
-// flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no
-// median, which takes long.
+// flatten makes patches of luma. Chroma has few pixels and soft borders, so it needs no median,
+// which is slow.
 func (p *program) flatten(op look.Flatten) shaping {
 	radius, even := p.pixels(op.Radius), p.length(op.Radius)/2
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -154,13 +155,13 @@ func (p *program) divide(w *workspace, _ time.Duration) {
 	from.split(&w.colors.YCbCr, fullRange)
 }
 
-// reduce makes the picture smaller, of the size of the program.
+// reduce scales the picture down to the size of the program.
 func (p *program) reduce(w *workspace, _ time.Duration) {
 	w.shrunk(p.size)
 	w.picture, w.small = w.small, w.picture
 }
 
-// restore enlarges the picture to the size of the program.
+// restore scales the picture up to the size of the program.
 func (p *program) restore(w *workspace, _ time.Duration) {
 	w.other.sized(p.size)
 	s := w.scaler(w.picture.size, p.size)
@@ -213,7 +214,7 @@ func (p *program) pixelate(op look.Pixelate, grade *table) step {
 	}
 }
 
-// clarity strengthens the difference to the surroundings.
+// clarity increases the difference to the surroundings.
 func (p *program) clarity(op look.Clarity) shaping {
 	sharpen := newSharpener(op.Amount).apply
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
@@ -239,9 +240,10 @@ func (p *program) clarity(op look.Clarity) shaping {
 	}
 }
 
-// sharpener strengthens the difference to a blurred plane.
+// sharpener increases the difference to a blurred plane.
 type sharpener struct {
-	// sharp and wide are the weights of the plane and of the blurred one, of 1<<sharpBits.
+	// sharp and wide are the weights of the plane and of the blurred plane, as fractions of
+	// 1<<sharpBits.
 	sharp, wide uint64
 	// ground is added to a weighted sum that contains the negated blurred plane, so that the sum is
 	// never negative; zero is the resulting offset of the sum, without its bits below the level.
@@ -250,7 +252,7 @@ type sharpener struct {
 
 const (
 	sharpBits = 6
-	// maxWide is the weight with which the sums fit into lanes.
+	// maxWide is the largest weight with which the sums fit into lanes.
 	maxWide = 96
 )
 
@@ -311,16 +313,16 @@ func (p *program) sharpened(op look.Clarity) step {
 	}
 }
 
-// lines draws lines on a picture of the program's size. It finds them at the picture's size when the step
-// starts, which is the size of the program found: a picture smoothed at half size has no finer lines.
+// lines draws lines on a picture of the program's size. It finds them when the step starts, at the
+// size of the program found: a picture smoothed at half size has no finer lines.
 func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// Inks give the factor of a channel by the ratio to the surroundings; from clear on no ink changes
-	// anything.
+	// inks holds the factor of each channel by the ratio to the surroundings. From clear on, ink
+	// changes nothing.
 	var inks [3][256]uint8
 	clear := 0
 	for v := range 256 {
@@ -391,7 +393,7 @@ func (p *program) lines(op look.Lines, found *program) step {
 // multiplied is a x b of 255, rounded down.
 func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
 
-// blurFactor returns the factor by which a picture may shrink before a blur over a number of pixels,
+// blurFactor returns the factor by which a picture may shrink before a blur over the given pixels,
 // which hides the loss.
 func blurFactor(pixels float64) int {
 	switch {

@@ -10,11 +10,11 @@ import (
 // table is a look.LUT in whole numbers.
 type table struct {
 	nearest bool
-	// points are red, green and blue in one number each, in lanes of laneBits, with levelBits below the
-	// level: weighing a point weighs all three. The array is larger than needed, so that a 16-bit index
-	// needs no bounds check.
+	// points holds red, green and blue in one number each, in lanes of laneBits, with levelBits
+	// below the level, so that one multiplication weights all three. The array is larger than
+	// needed, so that a 16-bit index needs no bounds check.
 	points *[1 << 16]uint64
-	// step is how far a point is from its neighbours in red, green and blue.
+	// step is the distance from a point to its neighbours in red, green and blue.
 	step [channelMask + 1]uint32
 	// places holds for each level of red, green and blue the index of the point below it, above placeBits,
 	// and its fraction of the way to the next point, of 1<<fractionBits, with the channel below.
@@ -101,11 +101,11 @@ func levels(lanes uint64) (red, green, blue uint8) {
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))
 }
 
-// tones is a table for colours that are given as luma and chroma: pictures get their colours
-// on the way to red, green and blue.
+// tones is a table for colours in luma and chroma: pictures change their colours while they are
+// converted to red, green and blue.
 type tones struct {
-	// points are the colours by Cr and Cb in steps of toneStep, and by every luma, like a table's.
-	// Values between two steps are interpolated.
+	// points holds the colours by Cr and Cb in steps of toneStep, and by every luma, in a table's
+	// format. Values between two steps are interpolated.
 	points []uint64
 }
 

@@ -28,23 +28,23 @@ var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 })
 
 const (
-	// FaceSide is the longer side of the pictures in which faces are searched for, in
-	// pixels: a face in them has at least minFace.
+	// FaceSide is the longer side of the pictures that are searched for faces, in pixels. A face in
+	// them has at least minFace.
 	FaceSide = 400
 	minFace  = 22
-	// minQuality is the lowest score of a detection that counts as a face. Frontal faces score 20 and
-	// more, other detections below 5.
+	// minQuality is the lowest score that counts as a face. Frontal faces score 20 and more, other
+	// detections below 5.
 	minQuality = 9
 )
 
-// Face is the place of a face. All lengths are shares of the picture's width.
+// Face is the position of a face. All lengths are fractions of the picture's width.
 type Face struct {
-	// X and Y are its middle, Size is its width and height without the hair.
+	// X and Y are its center. Size is its width and height without the hair.
 	X, Y, Size float64
 }
 
-// FindFace returns the largest face in a picture of three bytes a pixel. It reports
-// false if no face shows from the front.
+// FindFace returns the largest face in a picture with three bytes a pixel. found is false if there
+// is no frontal face.
 func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err error) {
 	if min(size.Width, size.Height) < minFace {
 		return face, false, nil
@@ -73,8 +73,8 @@ func FindFace(pixels []byte, size catalog.Size) (face Face, found bool, err erro
 	return face, largest > 0, nil
 }
 
-// Torso returns how likely the upper part of the clothes is at a place, 0 to 1: below
-// the chin, as wide as the shoulders. The place is in shares of the picture's width.
+// Torso returns how likely the upper part of the clothes is at a position, 0 to 1: below the chin,
+// as wide as the shoulders. The position is in fractions of the picture's width.
 func (f Face) Torso(x, y float64) float64 {
 	u, v := math.Abs(x-f.X)/f.Size, (y-f.Y)/f.Size
 	// The neck of the clothes lies in the middle, the shoulders fall to the sides.
@@ -86,7 +86,7 @@ func (f Face) Torso(x, y float64) float64 {
 	return step(top-0.06, top+0.10, v) * step(half+0.12, half-0.25, u) * step(4.6, 3.9, v)
 }
 
-// isHead reports whether a place shows the face or the hair around it.
+// isHead reports whether a position shows the face or the hair around it.
 func (f Face) isHead(x, y float64) bool {
 	u, v := (x-f.X)/f.Size, (y-f.Y)/f.Size
 	return math.Hypot(u/0.62, (v+0.15)/0.85) < 1

@@ -1,5 +1,5 @@
-// Package garment finds a person's clothes in a picture, and draws new ones: the preview of try-on. It
-// finds a face (see FindFace). The clothes are below it, in colours that occur there and not in the
+// Package garment finds a person's clothes in a picture and draws new ones, for the preview of
+// try-on. The clothes are below the face (see FindFace), in colours that occur there but not in the
 // face or next to the body.
 package garment
 
@@ -14,7 +14,7 @@ import (
 )
 
 type Clothes struct {
-	// Table maps each colour to its likelihood of being the clothes', as a gray.
+	// Table maps each colour to the likelihood that it belongs to the clothes, as a gray.
 	Table *look.LUT
 	// luma is the mean of the found pixels, 0 to 1.
 	luma float64
@@ -33,8 +33,8 @@ func (h *histogram) add(pixel []byte, weight float64) {
 	h.total += weight
 }
 
-// density returns how often a colour occurs, against evenly spread colours,
-// smoothed over its neighbours.
+// density returns how often a colour occurs compared with evenly distributed colours, smoothed over
+// its neighbours.
 func (h *histogram) density(r, g, b float64) float64 {
 	at := [3]float64{r*bins - 0.5, g*bins - 0.5, b*bins - 0.5}
 	var low [3]int
@@ -63,14 +63,14 @@ func (h *histogram) density(r, g, b float64) float64 {
 	return sum / (h.total + 1e-9)
 }
 
-// Shot is a small picture of a person: three bytes a pixel, and where the face is.
+// Shot is a small picture of a person, with three bytes a pixel and the position of the face.
 type Shot struct {
 	Pixels []byte
 	Face   Face
 }
 
-// Find learns the clothes' colours from shots of one size: colours that are frequent below the face,
-// and rare in the face, in the hair and next to the body.
+// Find learns the clothes' colours from shots of one size. They are frequent below the face, and
+// rare in the face, in the hair and next to the body.
 func Find(shots []Shot, size catalog.Size) Clothes {
 	var inside, outside histogram
 	visit(shots, size, func(f Face, x, y float64, pixel []byte) {
@@ -110,8 +110,8 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
 	})
 	found.luma = luma / (covered + 1e-9)
-	// Clothes that look like everything else cannot be identified by colour:
-	// then only the position decides.
+	// Clothes that look like everything else cannot be identified by colour. Then only the position
+	// counts.
 	if covered < 0.2*all || all == 0 {
 		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
@@ -119,7 +119,7 @@ func Find(shots []Shot, size catalog.Size) Clothes {
 	return found
 }
 
-// visit calls do with every pixel of the shots, and its place in shares of their width.
+// visit calls do with every pixel of the shots and its position in fractions of their width.
 func visit(shots []Shot, size catalog.Size, do func(f Face, x, y float64, pixel []byte)) {
 	width := float64(size.Width)
 	for _, shot := range shots {
@@ -137,19 +137,19 @@ func (c Clothes) Shade() *look.LUT {
 	})
 }
 
-// worded is the share of the prompt's cloth if a reference image and a prompt are combined: the garment
-// stays recognizable, and the words show.
+// worded is the fraction of the prompt's cloth if a reference image and a prompt are combined: the
+// garment stays recognizable and the words are visible.
 const worded = 0.4
 
 // Reference is a small copy of the image that a request refers to.
 type Reference struct {
 	Size catalog.Size
-	// Pixels are four bytes each, the last one alpha, which is not multiplied into the others.
+	// Pixels has four bytes per pixel. The last is alpha, which is not premultiplied.
 	Pixels []byte
 }
 
-// Cloth draws the subject's new clothes, of a size: the garment of the reference image, a cloth from
-// the prompt's words, or a mix of both.
+// Cloth draws the subject's new clothes: the garment of the reference image, a cloth from the
+// prompt's words, or a mix of both.
 func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) image.Image {
 	if reference == nil || reference.Size.Width < 1 || reference.Size.Height < 1 {
 		return look.Cloth(prompt, seed, size.Width, size.Height)
@@ -161,15 +161,15 @@ func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) 
 	return garment
 }
 
-// dye mixes a share of the cloth into a garment of the same size.
+// dye mixes a fraction of the cloth into a garment of the same size.
 func dye(garment, cloth *image.RGBA) {
 	for i, from := range cloth.Pix {
 		garment.Pix[i] = uint8(float64(garment.Pix[i])*(1-worded) + float64(from)*worded + 0.5)
 	}
 }
 
-// bounds finds the garment by its background, the colour of the picture's border, and returns a
-// rectangle well inside the garment.
+// bounds separates the garment from the background, which has the colour of the picture's border,
+// and returns a rectangle well inside the garment.
 func bounds(pixels []byte, size catalog.Size) image.Rectangle {
 	at := func(x, y int) []byte { return pixels[4*(y*size.Width+x):][:4] }
 	var mean [3]float64

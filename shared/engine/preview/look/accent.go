@@ -24,8 +24,8 @@ func enhance() []Op {
 	}
 }
 
-// Reference returns the look of a request with a reference image and no words: the picture is painted,
-// and the engine applies the image's colours.
+// Reference returns the look of a request with a reference image and no words. The picture is
+// painted, and the engine applies the image's colours.
 func Reference(seed uint32) Look {
 	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{

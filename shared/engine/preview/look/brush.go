@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// brush is how paint is put on: in strokes that follow swirling lines. The
-// textures of one brush and seed belong together.
+// brush defines how paint is applied: in strokes that follow swirling lines. The textures of one
+// brush and seed belong together.
 type brush struct {
 	// bristle and length are a stroke's finest line and its length, in units.
 	bristle, length float64
@@ -21,8 +21,8 @@ type brush struct {
 	laid strokes
 }
 
-// strokes are noise that is smeared along lines, of mean 0 and standard deviation 1, and the direction
-// of the stroke at every point. They are read-only.
+// strokes is noise smeared along lines, with mean 0 and standard deviation 1, and the direction of
+// the stroke at every point. It is read-only.
 type strokes struct {
 	*Sheet
 	directions [][2]float32
@@ -76,7 +76,7 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 	return strokes{laid, directions}
 }
 
-// ridges are the relief of the paint, lit from the upper left, around 1/2.
+// ridges draws the relief of the paint, lit from the upper left, around 1/2.
 func (b *brush) ridges(depth float64) Texture {
 	return func(s *Sheet) {
 		strokes := b.lay(s)
@@ -88,7 +88,7 @@ func (b *brush) ridges(depth float64) Texture {
 	}
 }
 
-// drag is how far the strokes pull the colours along, for a Warp: its part across or down.
+// drag returns how far the strokes pull the colours along, for a Warp: the part across or down.
 func (b *brush) drag(down bool) Texture {
 	axis := 0
 	if down {

@@ -92,8 +92,8 @@ func (d diagram) nearest(x, y float64) (dx, dy, first, second float64) {
 	return dx, dy, math.Sqrt(first), math.Sqrt(second)
 }
 
-// piece returns two numbers from 0 to 1 that the piece has for itself, whose point
-// is the steps away from (x, y): its point's place within its cell.
+// piece returns two random numbers from 0 to 1 for a piece, whose point is the given steps away
+// from (x, y).
 func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 	u, v := x/d.width*float64(d.columns)+dx, y/d.height*float64(d.rows)+dy
 	return d.points[wrap(int(math.Floor(v)), d.rows)*d.columns+wrap(int(math.Floor(u)), d.columns)]
@@ -117,7 +117,7 @@ func (c *cells) gathered() Warp {
 	return Warp{Across: axis(false), Down: axis(true), Reach: reach}
 }
 
-// leading is the strips between the pieces, for Multiply layers. Width is in cells.
+// leading draws the strips between the pieces, for Multiply layers. Width is in cells.
 func (c *cells) leading(width float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)
@@ -128,7 +128,7 @@ func (c *cells) leading(width float64) Texture {
 	}
 }
 
-// facets light every piece differently, around 1/2.
+// facets lights every piece differently, around 1/2.
 func (c *cells) facets(depth float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)
@@ -140,7 +140,7 @@ func (c *cells) facets(depth float64) Texture {
 	}
 }
 
-// dabs are round touches of paint with shade between them, around 1/2.
+// dabs draws round touches of paint with shade between them, around 1/2.
 func (c *cells) dabs(depth float64) Texture {
 	return func(s *Sheet) {
 		d := c.pieces(s)
@@ -152,7 +152,7 @@ func (c *cells) dabs(depth float64) Texture {
 	}
 }
 
-// caustics is the net of light that waves throw, for Screen layers.
+// caustics draws the net of light that waves cast, for Screen layers.
 func (c *cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {
 		d := c.on(s)

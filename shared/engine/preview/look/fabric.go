@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// weave is a pattern of cloth: at a position in units it returns the share of the second colour, 0 to
-// 1, and the lighting of the surface, around 0.
+// weave is a pattern of cloth. At a position in units it returns the fraction of the second colour,
+// 0 to 1, and the lighting of the surface, around 0.
 type weave func(x, y float64, uneven *noise.Field) (second, relief float64)
 
 // pattern is a weave that prompts can ask for.
@@ -81,8 +81,8 @@ func patterns() []pattern {
 	}
 }
 
-// Cloth draws a cloth from words, for a picture of the size in pixels: the colours and patterns that
-// they name. If they name none the seed chooses.
+// Cloth draws a cloth in the colours and patterns that the prompt names, in pixels. If it names
+// none, the seed chooses.
 func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	tokens := words(prompt)
 	source := noise.NewSource(uint64(seed), 2)
@@ -137,7 +137,7 @@ func dyesIn(tokens []string) []dye {
 	return found
 }
 
-// garments are words for clothes. They do not change the cut of the worn clothes.
+// garments lists words for clothes. They do not change the cut of the clothes.
 var garments = sync.OnceValue(func() map[string]bool {
 	return set(`wear wearing wears dress dressed put on in with him her them he she they person man woman girl boy
 	model subject somebody someone replace swap change clothe clothes clothing cloth fabric garment outfit top tee shirt

@@ -2,10 +2,10 @@ package look
 
 import "math"
 
-// The textures of lenses, film and light.
+// These are the textures of lenses, film and light.
 
-// vignette darkens the corners, for Multiply layers. from is the distance from the middle at which it
-// starts; 1 means the corners.
+// vignette darkens the corners, for Multiply layers. It starts at the distance from from the
+// center; 1 means the corners.
 func vignette(amount, from float64) Texture {
 	return func(s *Sheet) {
 		width, height := s.aspect()
@@ -33,7 +33,7 @@ func frame(amount, width float64) Texture {
 	}
 }
 
-// scratches are the dust and the scratches of a film that was shown often, for Screen layers.
+// scratches draws the dust and scratches of a worn film, for Screen layers.
 func scratches(amount float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(31)
@@ -58,7 +58,7 @@ func scratches(amount float64) Texture {
 	}
 }
 
-// leak is light that fell into the camera from one side, for Screen layers.
+// leak draws light that enters the camera from one side, for Screen layers.
 func leak(amount float64) Texture {
 	return func(s *Sheet) {
 		source, haze := s.source(32), s.field(33)
@@ -76,7 +76,7 @@ func leak(amount float64) Texture {
 	}
 }
 
-// blinds are the shadows of a window's slats, for Multiply layers.
+// blinds draws the shadows of window blinds, for Multiply layers.
 func blinds(depth float64) Texture {
 	return func(s *Sheet) {
 		source := s.source(34)
@@ -92,7 +92,7 @@ func blinds(depth float64) Texture {
 	}
 }
 
-// stain is the uneven yellowing of old paper, for Multiply layers.
+// stain draws the uneven yellowing of old paper, for Multiply layers.
 func stain(depth float64) Texture {
 	return func(s *Sheet) {
 		age := s.field(35)

@@ -6,11 +6,11 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// Adjust is one step of a grade. Colours are in Oklab, whose lightness and chroma can be changed
+// Adjust is one step of a grade. Colours are in Oklab, where lightness and chroma can be changed
 // separately.
 type Adjust func(oklab.Color) oklab.Color
 
-// light lifts lightness by the amount; black and white are changed less.
+// light raises lightness by the amount. Black and white change less.
 func light(amount float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		l := clamp(c.L)
@@ -23,12 +23,12 @@ func light(amount float64) Adjust {
 	}
 }
 
-// contrast steepens (over 1) or flattens (below 1) lightness around a pivot.
+// contrast increases (above 1) or reduces (below 1) the contrast of lightness around a pivot.
 func contrast(slope, pivot float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		l := pivot + (c.L-pivot)*slope
 		if slope > 1 {
-			// A soft shoulder and toe instead of clipping.
+			// Use a soft shoulder and toe instead of clipping.
 			curve := func(room, over float64) float64 { return room * math.Tanh(over/room) }
 			if l > pivot {
 				l = pivot + curve(1-pivot, l-pivot)
@@ -41,7 +41,7 @@ func contrast(slope, pivot float64) Adjust {
 	}
 }
 
-// fade squeezes lightness into low to high, like old prints.
+// fade compresses lightness to the range from low to high, like old prints.
 func fade(low, high float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.L = low + clamp(c.L)*(high-low)
@@ -57,7 +57,7 @@ func saturate(by float64) Adjust {
 	}
 }
 
-// vibrance multiplies the chroma of dull colours and leaves vivid ones.
+// vibrance multiplies the chroma of dull colours and spares vivid ones.
 func vibrance(by float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		k := 1 + (by-1)*math.Exp(-c.Chroma()*7)
@@ -69,7 +69,7 @@ func vibrance(by float64) Adjust {
 // warm moves colours towards amber, or with a negative amount towards blue.
 func warm(amount float64) Adjust { return tint(68, amount) }
 
-// tint moves all colours by a chroma towards a hue in degrees; black and white move least.
+// tint moves all colours by a chroma towards a hue in degrees. Black and white move least.
 func tint(hue, chroma float64) Adjust {
 	to := oklab.FromHue(0, chroma, hue)
 	return func(c oklab.Color) oklab.Color {
@@ -79,7 +79,7 @@ func tint(hue, chroma float64) Adjust {
 	}
 }
 
-// splitTone moves shadows towards one hue and lights towards another.
+// splitTone moves shadows towards one hue and highlights towards another.
 func splitTone(shadowHue, shadowChroma, lightHue, lightChroma float64) Adjust {
 	shadow, lights := oklab.FromHue(0, shadowChroma, shadowHue), oklab.FromHue(0, lightChroma, lightHue)
 	return func(c oklab.Color) oklab.Color {
@@ -118,7 +118,7 @@ func shift(hue, width, degrees, chroma float64) Adjust {
 	}
 }
 
-// mono takes the colour away.
+// mono removes the colour.
 func mono(c oklab.Color) oklab.Color { return oklab.Color{L: c.L} }
 
 // invert swaps dark and light.
@@ -135,7 +135,7 @@ func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }
 
-// gradientMap replaces colours by a gradient over lightness, by a share of 0 to 1.
+// gradientMap replaces colours by a gradient over lightness, by a fraction of 0 to 1.
 func gradientMap(share float64, stops ...colorStop) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		return c.Lerp(along(stops, c.L), share)
@@ -152,8 +152,8 @@ func along(stops []colorStop, at float64) oklab.Color {
 	return stops[len(stops)-1].color
 }
 
-// palette replaces each colour by the nearest of a few. Lightness counts by
-// the given weight, chroma by 1.
+// palette replaces each colour by the nearest of a few. The weight applies to lightness; chroma has
+// weight 1.
 func palette(weight float64, colors ...oklab.Color) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		best, nearest := colors[0], math.Inf(1)
@@ -167,8 +167,8 @@ func palette(weight float64, colors ...oklab.Color) Adjust {
 	}
 }
 
-// levels gathers lightness in n steps. Softness, 0 to 1, is the share of a step
-// that leads over to the next.
+// levels groups lightness in n steps. Softness, 0 to 1, is the fraction of a step that blends into
+// the next.
 func levels(n int, softness float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		v := clamp(c.L) * float64(n)

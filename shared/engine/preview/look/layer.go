@@ -18,11 +18,11 @@ type Layer struct {
 	// Multiply layer. An Add layer ignores it.
 	Tint   [3]float64
 	Motion Motion
-	// Soft means that the texture has no detail that is lost at half size.
+	// Soft means that the texture has no detail that would be lost at half size.
 	Soft bool
 }
 
-// Mode is how a texture is combined with the picture. All values are 0 to 1.
+// Mode is the way in which a texture is combined with the picture. All values are 0 to 1.
 type Mode int
 
 const (
@@ -36,11 +36,10 @@ const (
 
 // Motion moves a texture. The zero Motion keeps it still.
 type Motion struct {
-	// Hold is for how many seconds the texture stays in a place before it jumps
-	// to another; 0 means for ever.
+	// Hold is the time in seconds that the texture stays before it jumps elsewhere. 0 means
+	// forever.
 	Hold float64
-	// Right and Down are speeds in units per second. A texture that leaves the picture on one side
-	// comes back on the other.
+	// Right and Down are speeds in units per second. A texture wraps around at the borders.
 	Right, Down float64
 }
 
@@ -117,8 +116,8 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
-// with returns one layer for both layers' textures, or nil if they cannot be combined: their modes or
-// motions differ, or they have colours.
+// with returns one layer for the textures of both layers, or nil if they cannot be combined: their
+// modes or motions differ, or they have colours.
 func (l Layer) with(other Layer) Op {
 	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
@@ -157,8 +156,8 @@ func (l Layer) Gray() bool {
 
 func level(v float64) uint8 { return uint8(max(0, min(255, v*255+0.5))) }
 
-// fill sets every value from its place, in units from the sheet's corner. The
-// function is called from several goroutines.
+// fill sets every value from its position, in units from the sheet's corner. It calls the function
+// from several goroutines.
 func (s *Sheet) fill(value func(x, y float64) float64) {
 	s.fillRows(func(y float64) func(x float64) float64 {
 		return func(x float64) float64 { return value(x, y) }
@@ -176,9 +175,9 @@ func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 	})
 }
 
-// rows calls do for every row, a band of rows to a goroutine. It uses half as many goroutines as
-// processors, at least two: the scheduler of a server in the same process polls the network only when a
-// processor is idle.
+// rows calls do for every row, with a band of rows in each goroutine. It uses half as many
+// goroutines as processors, but at least two: the scheduler of a server in the same process polls
+// the network only when a processor is idle.
 func (s *Sheet) rows(do func(row int)) {
 	bands := max(2, runtime.GOMAXPROCS(0)/2)
 	var done contain.Group
@@ -202,7 +201,7 @@ func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }
 
-// soft is a smooth function that is known only at places of a distance.
+// soft is a smooth function that is known only at regular distances.
 type soft struct{ *Sheet }
 
 // line returns the function's values at a y in units, as a function of x.
@@ -226,8 +225,8 @@ func (c soft) line(y float64) func(x float64) float64 {
 	}
 }
 
-// smooth returns the values of a smooth function, which it computes only at places of a distance in
-// units. Use it for functions that change little over several pixels, such as octaves of noise.
+// smooth returns the values of a smooth function, which it computes only at a distance in units.
+// Use it for functions that change little over several pixels, such as octaves of noise.
 func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) soft {
 	c := s.coarse(distance)
 	c.rows(func(row int) {
@@ -238,15 +237,15 @@ func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) soft 
 	return soft{c}
 }
 
-// fractal is [noise.Field.Fractal] of waves in a unit, drawn coarsely.
+// fractal is [noise.Field.Fractal] with the given waves in a unit, drawn coarsely.
 func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) soft {
 	// An eighth of the finest wave.
 	distance := 1 / (waves * float64(int(1)<<(octaves-1)) * 8)
 	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
 }
 
-// stamp calls draw with every pixel within the reach of a place, all in units; a stamp that crosses a
-// border continues at the opposite one. The value returned replaces the sheet's if it is greater.
+// stamp calls draw with every pixel within reach of a position, all in units. A stamp that crosses
+// a border continues at the opposite one. The returned value replaces the sheet's if it is greater.
 func (s *Sheet) stamp(cx, cy, reachX, reachY float64, draw func(dx, dy float64) float64) {
 	x0, x1 := int(math.Floor((cx-reachX)*s.Unit)), int(math.Ceil((cx+reachX)*s.Unit))
 	y0, y1 := int(math.Floor((cy-reachY)*s.Unit)), int(math.Ceil((cy+reachY)*s.Unit))
@@ -280,8 +279,8 @@ func (s *Sheet) between(x, y float64) float64 {
 	return float64(a + (b-a)*v)
 }
 
-// coarse makes a sheet whose pixels are of a size in units, at least one of
-// this sheet's, and that covers it.
+// coarse returns a sheet that covers this one, with pixels of the given size in units, but at least
+// one pixel of this sheet.
 func (s *Sheet) coarse(size float64) *Sheet {
 	step := max(1, size*s.Unit)
 	c := &Sheet{

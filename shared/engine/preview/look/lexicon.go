@@ -2,11 +2,11 @@ package look
 
 type entry struct {
 	name string
-	// phrases are the words that ask for it, of words (see words).
+	// phrases lists the words that ask for the look, in the form of words.
 	phrases []string
-	// generic words ask for it if the prompt names no other look.
+	// generic lists words that ask for the look if the prompt names no other.
 	generic []string
-	// medium is true if the look is a medium, such as paint; moods, such as a weather, are applied
+	// medium is true if the look is a medium, such as paint. Moods, such as weather, are applied
 	// before it.
 	medium bool
 	ops    func() []Op
@@ -49,7 +49,8 @@ func inverse(t Texture) Texture {
 	}
 }
 
-// lexicon is every look by name, moods first. If two phrases start at the same word, the longer one counts.
+// lexicon returns every look by name, moods first. If two phrases start with the same word, the
+// longer one wins.
 func lexicon() []entry {
 	return append(moods(), mediums()...)
 }

@@ -5,10 +5,10 @@ import "slices"
 // Entry is a look in the list for people.
 type Entry struct {
 	Name string
-	// Words ask for it in English, Names in other languages.
+	// Words lists English phrases for the look, Names those in other languages.
 	Words, Names []string
-	// Medium is true of a look that is a medium, such as paint: a prompt has at most one medium, and a
-	// few others.
+	// Medium is true if the look is a medium, such as paint. A prompt has at most one medium and a
+	// few other looks.
 	Medium bool
 }
 

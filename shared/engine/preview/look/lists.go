@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// Words that change a prompt's meaning. They are in the languages of names.txt.
+// These words change a prompt's meaning. They are in the languages of names.txt.
 
 // fillersFile has the words that say nothing about a picture's appearance.
 //
@@ -23,13 +23,13 @@ var negations = sync.OnceValue(func() map[string]bool {
 	не без нет ничего لا بدون غير ليس 不 别 別 没 沒 无 無 勿 बिना مت بلا`)
 })
 
-// refusals cancel their whole clause: in some languages they come at its end.
+// refusals cancel their entire clause, because in some languages they are at its end.
 var refusals = sync.OnceValue(func() map[string]bool {
 	return set(`नहीं मत ना না নয় ছাড়া নেই نہیں نہ بغیر`)
 })
 
-// things start instructions that no look follows: removing objects, and a person's clothes and held
-// objects.
+// things start instructions that no look follows, such as removing objects, and mention clothes and
+// held objects.
 var things = sync.OnceValue(func() map[string]bool {
 	return set(`remove removing removed delete deleting erase erasing eliminate hide blur unblur crop cut trim
 	mask strip clean wipe rid wear wearing wears hold holding holds carry carrying ride riding
@@ -37,7 +37,7 @@ var things = sync.OnceValue(func() map[string]bool {
 	entferne entfernen losche убери убрать удали удалить احذف ازل হটাও মুছে हटाओ हटाएं हटा ہٹا ہٹائیں 删 刪 去 移 消 除`)
 })
 
-// placings begin an instruction about a thing in the picture.
+// placings start an instruction about a thing in the picture.
 var placings = sync.OnceValue(func() map[string]bool {
 	return set(`add adding added insert put putting place placing replace replacing replaced swap swapping switch
 	dress have having attach grow move zoom
@@ -52,7 +52,7 @@ var turnings = sync.OnceValue(func() map[string]bool {
 	drawing paint render`)
 })
 
-// wholes name the picture as a whole, so that the instruction applies to all of it.
+// wholes refer to the entire picture, so that the instruction applies to all of it.
 var wholes = sync.OnceValue(func() map[string]bool {
 	return set(`it this that everything all whole entire video clip image picture photo photograph footage scene shot
 	frame color colour tone tint hue palette light lighting mood style look atmosphere weather season time day
@@ -68,8 +68,8 @@ var scopes = sync.OnceValue(func() map[string]bool {
 	lighting mood wash cast overlay filter grade grading atmosphere`)
 })
 
-// objectlike are phrases of looks that usually name a thing in the picture. They ask for a look only if
-// nothing else is named, or if a style is asked for.
+// objectlike lists phrases of looks that usually name a thing in the picture. They ask for a look
+// only if nothing else is named, or if a style is asked for.
 var objectlike = sync.OnceValue(func() map[string]bool {
 	members := map[string]bool{}
 	for phrase := range strings.SplitSeq(`fall, october, icy, ice, frozen, christmas, aquarium, golden, dawn, fire, flames,
@@ -90,8 +90,8 @@ var styleCues = sync.OnceValue(func() map[string]bool {
 	return set(`of style styled look effect aesthetic vibe art artwork version as into like estilo stil stile`)
 })
 
-// articles may come between a cue and its look.
+// articles may stand between a cue and its look.
 var articles = sync.OnceValue(func() map[string]bool { return set("a an the un una une ein eine um uma") })
 
-// afterNo are words before which "no" is the Portuguese "in the".
+// afterNo lists words before which "no" is the Portuguese "in the".
 var afterNo = sync.OnceValue(func() map[string]bool { return set("estilo inverno outono formato entardecer") })

@@ -1,17 +1,17 @@
 // Package look describes edits as data. [Parse] converts a prompt to a [Look]: a list of simple
 // operations such as "smooth the areas between edges", "change colours by this table" or "lay this
-// paper over it". It uses no program and no file; each engine renders the operations in its own way, so
-// that the same look drives every engine.
+// paper over it". It uses no program and no file. Each engine renders the operations in its own
+// way.
 //
-// Everything is a function of the prompt and the seed; nothing else is random.
+// The look depends only on the prompt and the seed.
 //
-// Lengths are in units: fractions of the picture's shorter side, so that a look
-// is the same at every size. Colours between operations are sRGB as stored.
+// Lengths are in units: fractions of the picture's shorter side, so that a look is the same at
+// every size. Colours between operations are sRGB as stored.
 package look
 
 type Look struct {
-	// Names are the entries of the lexicon that the prompt asks for, in the order of application,
-	// possibly empty.
+	// Names lists the lexicon entries that the prompt asks for, in the order of application. It may
+	// be empty.
 	Names []string
 	Ops   []Op
 	// Seed places random details, such as grain.
@@ -26,8 +26,8 @@ type Op interface{ isOp() }
 type Smooth struct {
 	// Radius is the standard deviation over the picture, in units.
 	Radius float64
-	// Range is the largest difference of two points that still mix, as a share of the range from black
-	// to white (a standard deviation too).
+	// Range is the largest difference of two points that still mix, as a fraction of the range from
+	// black to white (also a standard deviation).
 	Range float64
 }
 
@@ -47,17 +47,18 @@ type Pixelate struct {
 type Clarity struct {
 	// Radius is half the side of the square of the surroundings, in units.
 	Radius float64
-	// Amount is the share of the difference that is added.
+	// Amount is the fraction of the difference that is added.
 	Amount float64
 }
 
 // Grade replaces each colour by another.
 type Grade struct{ LUT *LUT }
 
-// Lines draws the places that are darker than their surroundings.
+// Lines draws places that are darker than their surroundings.
 //
-// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To the place has no
-// ink, and if it is at most From the ink is full. The picture is multiplied by the ink's colour there.
+// With luma from 0 to 1, r = (luma + bias) / (blurred luma + bias). If r is at least To there is no
+// ink, and if it is at most From the ink is full. There the picture is multiplied by the ink's
+// colour.
 type Lines struct {
 	// Width is half the side of the square over which luma is blurred, in
 	// units: about the width of a line.

@@ -14,16 +14,15 @@ type request struct {
 	moods     []entry
 	medium    *entry
 	modifiers []modifier
-	// ignored are the parts of the prompt that are not followed.
+	// ignored lists the parts of the prompt that are not followed.
 	ignored []string
 	// empty is true if the prompt has no word, declined if it only asks to keep things unchanged.
 	empty, declined bool
 }
 
-// Parse converts a prompt to a look. Words of the lexicon choose one medium and
-// up to two moods; words such as "brighter" or "blue" modify. Other words change
-// nothing, and neither does a prompt without any word of the lexicon: its look has
-// no operations. The seed varies the look.
+// Parse converts a prompt to a look. Words of the lexicon choose one medium and up to two moods;
+// words such as "brighter" or "blue" modify it. Other words change nothing. Without any word of the
+// lexicon, the look has no operations. The seed varies the look.
 func Parse(prompt string, seed uint32) Look {
 	asked := request{maxMoods: maxMoods}.read(prompt, nil)
 	if !asked.follows() {
@@ -84,8 +83,8 @@ func (asked request) look(seed uint32) Look {
 }
 
 // begin puts a change of colours before the look's first own one, so that both become one table.
-// Earlier operations work on shapes, which a small change of colours does not affect. If no table is
-// near, it comes after smoothing, which may leave a smaller picture to change.
+// Earlier operations work on shapes, which a small change of colours does not affect. If there is
+// no table nearby, begin puts it after smoothing, which may leave a smaller picture.
 func begin(start *LUT, ops []Op) []Op {
 	first := 0
 	for i, op := range ops {

@@ -6,16 +6,16 @@ import (
 )
 
 type Reading struct {
-	// Understood names the followed looks and changes, in the order of application.
+	// Understood lists the followed looks and changes, in the order of application.
 	Understood []string
-	// Ignored are the ignored parts of the prompt, verbatim, in their order.
+	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
-	// Empty is true if the prompt has no word; Declined if it only asks to keep things unchanged.
+	// Empty is true if the prompt has no word, Declined if it only asks to keep things unchanged.
 	Empty, Declined bool
 }
 
-// Read returns the meaning of a prompt. The caller understands the words of known, which may be nil:
-// they are not among the ignored ones.
+// Read returns the meaning of a prompt. The caller handles words for which known, which may be nil,
+// returns true: they are not listed as ignored.
 func Read(prompt string, known func(word string) bool) Reading {
 	asked := request{maxMoods: maxMoods}.read(prompt, known)
 	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
@@ -49,8 +49,8 @@ type part struct {
 	means meaning
 	// alone is true if the phrase may name a thing in the picture.
 	alone bool
-	// whole is true if it names the picture as a whole; scope if it applies an adjacent colour to the
-	// whole picture.
+	// whole is true if it refers to the entire picture, scope if it applies an adjacent colour to
+	// the entire picture.
 	whole, scope bool
 }
 
@@ -187,7 +187,7 @@ func isBare(instruction []part) bool {
 	return modifiers > 0
 }
 
-// read adds a prompt's wishes to the request.
+// read adds the wishes in a prompt to the request.
 func (asked request) read(prompt string, known func(word string) bool) request {
 	all := parts(prompt, known)
 	asked.empty = len(all) == 0
@@ -228,7 +228,8 @@ func blocked(instruction []part) []part {
 	})
 }
 
-// follow adds an instruction's wishes, and returns the ignored parts. A generic look is kept for the end.
+// follow adds the wishes in an instruction and returns the ignored parts. It stores a generic look
+// for the end.
 func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
 	unknown := count(instruction, content) > 0
 	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })

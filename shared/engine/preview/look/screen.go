@@ -2,7 +2,7 @@ package look
 
 import "math"
 
-// The textures of screens, presses and toys.
+// These are the textures of screens, presses and toys.
 
 // dots is a halftone screen around 1/2, for Add layers. Cell is the distance
 // of dots in units, angle is in degrees.
@@ -141,7 +141,7 @@ func code(amount float64) Texture {
 		}
 		glyphs := make([]uint32, columns*rows)
 		for i := range glyphs {
-			// Five rows of four dots; signs with many dots look like writing.
+			// Use five rows of four dots. Signs with many dots look like writing.
 			glyphs[i] = uint32(source.Uint64() | source.Uint64()) //nolint:staticcheck // each call draws new numbers
 		}
 		s.fill(func(x, y float64) float64 {

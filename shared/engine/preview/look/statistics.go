@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-// Statistics describes a picture's colours: the mean of Oklab's L, A and B and
-// how they vary together.
+// Statistics describes a picture's colours: the mean of Oklab's L, A and B and their covariance.
 type Statistics struct {
 	Mean       [3]float64
 	Covariance [3][3]float64
@@ -68,9 +67,9 @@ func Transfer(from, to Statistics) *LUT {
 				out[i] += change[i][j] * d[j]
 			}
 		}
-		// Half of the picture's own light and dark stays: it carries the scene.
+		// Keep half of the picture's own light and dark, which carry the scene.
 		l := 0.5*out[0] + 0.5*(c.L+0.5*(to.Mean[0]-from.Mean[0]))
-		// Black and white stay free of colour casts that no light would cause.
+		// Keep black and white free of colour casts that no light would cause.
 		k := smoothstep(-0.02, 0.16, l) * smoothstep(1.04, 0.90, l)
 		k = 0.35 + 0.65*k
 		return oklab.Color{L: l, A: out[1] * k, B: out[2] * k}

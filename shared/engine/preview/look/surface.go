@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// The textures of painting grounds and tools. They are drawn around 1/2, for Add layers.
+// These are the textures of painting grounds and tools, drawn around 1/2, for Add layers.
 
 // paper is the tooth of rough paper, lit from the upper left.
 func paper(depth float64) Texture {

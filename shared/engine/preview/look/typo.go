@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// minTypo is the length, in code points, from which a word is recognized with
-	// a wrong letter; with two from minTypos on.
+	// minTypo is the number of code points from which a word is recognized with one wrong letter,
+	// minTypos with two.
 	minTypo  = 5
 	minTypos = 8
 	// maxMended limits how many words of a prompt are compared with the vocabulary.
 	maxMended = 100
 )
 
-// mend replaces misspelled words by words of the vocabulary. It leaves words with another meaning, in
-// the vocabulary or in English, unchanged, and assumes that the first letter is right.
+// mend replaces misspelled words with words of the vocabulary. It does not change words with
+// another meaning, in the vocabulary or in English, and assumes that the first letter is right.
 func (v *vocabulary) mend(tokens []token) {
 	left := maxMended
 	for i, t := range tokens {
@@ -31,8 +31,8 @@ func (v *vocabulary) mend(tokens []token) {
 	}
 }
 
-// nearest returns the word of the vocabulary that a text may be a misspelling of. It returns nothing if
-// two words of different looks are equally near.
+// nearest returns the word of the vocabulary of which a text may be a misspelling. found is false
+// if words of two looks are equally near.
 func (v *vocabulary) nearest(text string) (word string, found bool) {
 	first, _ := utf8.DecodeRuneInString(text)
 	typed := []rune(text)
@@ -56,9 +56,9 @@ func (v *vocabulary) nearest(text string) (word string, found bool) {
 	return word, len(owners) > 0
 }
 
-// editDistance returns how many letters are missing, too many, wrong, or exchanged with
-// their neighbour between two words (optimal string alignment), and more than most
-// if it is more than most.
+// editDistance returns the number of letters that are missing, added, wrong, or swapped with their
+// neighbour between two words (optimal string alignment). It returns more than most if the distance
+// is greater.
 func editDistance(a, b []rune, most int) int {
 	if len(a)-len(b) > most || len(b)-len(a) > most {
 		return most + 1

@@ -12,8 +12,8 @@ import (
 //go:embed names.txt
 var namesFile string
 
-// friendsFile has the words that are spelled like one of the vocabulary and mean
-// something else, such as "dessert"; see typo.go.
+// friendsFile lists words that are spelled like a word of the vocabulary but mean something else,
+// such as "dessert"; see typo.go.
 //
 //go:embed friends.txt
 var friendsFile string
@@ -35,14 +35,14 @@ func (m meaning) name() string {
 
 // vocabulary is every phrase that prompts may use.
 type vocabulary struct {
-	// meanings are by the first word of their phrases.
+	// meanings is keyed by the first word of a phrase.
 	meanings map[string][]meaning
-	// words are the words of all phrases, known these and all correct words with a similar spelling:
-	// only other words can be misspelled.
+	// words contains the words of all phrases; known also contains all correct words with a similar
+	// spelling. Only other words can be misspelled.
 	words, known map[string]bool
-	// long are the words that may be recognized in a misspelled one, by their first letter.
+	// long maps first letters to the words that may be recognized in a misspelled one.
 	long map[rune][]string
-	// owners are the looks and modifiers that have a word in one of their phrases.
+	// owners maps words to the looks and modifiers that have them in a phrase.
 	owners map[string][]string
 }
 

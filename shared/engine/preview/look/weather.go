@@ -2,8 +2,8 @@ package look
 
 import "math"
 
-// The textures of weather, water and sky, for Screen layers. Moving textures continue at the opposite
-// border.
+// These are the textures of weather, water and sky, for Screen layers. Moving textures wrap around
+// at the borders.
 
 // snow is flakes of about the size in units, count of them in a square unit.
 func snow(amount, size float64, count int) Texture {

@@ -12,14 +12,14 @@ import (
 type token struct {
 	// text is the word as phrases are written: see normal.
 	text string
-	// from and to are its place in the prompt, in bytes.
+	// from and to are its position in the prompt, in bytes.
 	from, to int
-	// clause counts the clauses before it, which end at punctuation.
+	// clause is the number of clauses before it. Punctuation ends a clause.
 	clause int
 }
 
-// tokenize splits a text into words. Scripts that put no spaces between words have one for each character,
-// so that a phrase of them is found within a sentence.
+// tokenize splits a text into words. In scripts without spaces, each character is a word, so that a
+// phrase is found within a sentence.
 func tokenize(text string) []token {
 	var found []token
 	clause, from := 0, -1
@@ -67,8 +67,8 @@ func words(text string) []string {
 	return list
 }
 
-// normal returns a word without spelling variants: capitals, accents, apostrophes, the ending of a
-// plural, and in Arabic letters the article, the signs of vowels and the forms of a letter.
+// normal returns a word without spelling variants: capitals, accents, apostrophes and plural
+// endings, and in Arabic the article, vowel signs and letter forms.
 func normal(word string) string {
 	word = norm.NFC.String(strings.Map(func(r rune) rune {
 		switch {

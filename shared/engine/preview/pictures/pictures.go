@@ -1,6 +1,6 @@
-// Package pictures has a small picture of every look, which the preview engine drew of
-// a photograph: NASA's portrait of the astronaut Eileen Collins, in the public domain.
-// They are kept, as drawing all of them takes seconds.
+// Package pictures has a small picture of every look, drawn by the preview engine from a
+// photograph: NASA's portrait of the astronaut Eileen Collins, in the public domain. They are
+// stored, because drawing all of them takes seconds.
 package pictures
 
 import (

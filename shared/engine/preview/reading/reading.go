@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// Engine is how the preview engine calls itself.
+// Engine is the name of the preview engine.
 const Engine = "preview"
 
 type Request struct {
@@ -23,11 +23,11 @@ type Request struct {
 }
 
 type Reading struct {
-	// Understood names the followed parts, in the order of application; it is never nil.
+	// Understood lists the followed parts in the order of application. It is never nil.
 	Understood []string
-	// Ignored are the parts of the prompt that are not followed, as written.
+	// Ignored lists the parts of the prompt that are not followed, as written.
 	Ignored []string
-	// Notice is for the person who asked; empty if all is followed.
+	// Notice is for the user. It is empty if everything was followed.
 	Notice string
 	// ByReference is true if only the reference image determines the edit.
 	ByReference bool
@@ -38,9 +38,9 @@ const (
 	ReferenceColors  = "colors of the reference image"
 	ReferenceGarment = "cloth of the reference image"
 
-	// how explains how to get the rest.
+	// how explains how to get other edits.
 	how = "That needs a generative model, which the server's setting CUTROOM_ENGINE connects."
-	// unchanged begins the notices of results that are as their input was.
+	// unchanged starts the notices of unchanged results.
 	unchanged = "Nothing was changed: "
 	asAsked   = "Nothing was changed, as the prompt asks."
 )

@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/engine/preview/look/noise"
 )
 
-// air is the light of a landscape: its sky from the horizon up, and the
-// colours that go with it.
+// air is the light of a landscape: its sky from the horizon up, and the matching colours.
 type air struct {
 	sky []stop
 	// glow is the light around the sun, haze the colour of distance, cloud the clouds' lit side and
@@ -70,14 +69,14 @@ func airs() map[string]air {
 type heaven struct {
 	air
 	clouds, stars *noise.Field
-	// horizon, and the sun's place and radius, are in heights.
+	// The horizon and the sun's position and radius are in fractions of the height.
 	horizon, sunX, sunY, sun float64
-	// cover is how cloudy it is, about -0.2 to 0.3; drift the clouds' way.
+	// cover is the cloudiness, about -0.2 to 0.3; drift is the path of the clouds.
 	cover, drift float64
 }
 
-// color returns the sky's colour at a place above the horizon; disc, 0 or 1, says whether the sun
-// itself is visible.
+// color returns the sky's colour at a position above the horizon. disc, 0 or 1, determines whether
+// the sun itself is visible.
 func (h heaven) color(x, y, disc float64) rgb {
 	up := (h.horizon - y) / h.horizon
 	c := h.at(up)

@@ -17,12 +17,12 @@ type coast struct {
 	sea                 rgb
 	// slopes are the colours of the hills, the farthest first.
 	slopes [3]rgb
-	// If it is set, a person looks on.
+	// If somebody is set, a person watches.
 	somebody bool
 }
 
-// Bay is the sea before layered hills: a sailing boat that crosses, gulls, and water that mirrors all
-// of it. With the flag a person looks on from a jetty.
+// Bay is the sea in front of layered hills, with a sailing boat that crosses, gulls, and water that
+// mirrors everything. If somebody is true, a person watches from a jetty.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{

@@ -50,10 +50,10 @@ func wordsOf(prompt string) []string {
 	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// meanings are words by their meaning, separated by spaces.
+// meanings maps meanings to their words, separated by spaces.
 type meanings map[string]string
 
-// lights are the times of day and the weathers.
+// lights lists the times of day and the weather.
 var lights = meanings{
 	"sunset": "sunset dusk evening golden autumn fire",
 	"dawn":   "sunrise dawn morning spring pastel soft",
@@ -82,7 +82,7 @@ var (
 	snow   = meanings{"yes": "winter snow snowy ice"}
 )
 
-// first returns the meaning of the first word that has one, else nothing.
+// first returns the meaning of the first word that has one, or "".
 func (m meanings) first(words []string) string {
 	for _, word := range words {
 		for meaning, list := range m {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reading holds a scene's choices from a text.
+// Reading holds the choices of a scene for a text.
 type Reading struct {
 	// Understood names the requested place and light, or is empty.
 	Understood []string
@@ -15,7 +15,7 @@ type Reading struct {
 	people       bool
 }
 
-// unseen are words that choose a scene but do not appear in it.
+// unseen lists words that choose a scene but do not appear in it.
 var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic camel camels astronaut spaceship rocket " +
 	"alien lighthouse ship harbor harbour egypt mars tokyo york iceland fire smoke")
 

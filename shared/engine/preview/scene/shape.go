@@ -2,8 +2,7 @@ package scene
 
 import "math"
 
-// A shape is given by its distance: negative inside, positive outside, in the
-// unit of the picture's height.
+// A shape is given by its distance: negative inside, positive outside, in picture heights.
 
 // cover turns a distance into how much of a point the shape covers, 0 to 1,
 // with an edge that is soft over the given width.

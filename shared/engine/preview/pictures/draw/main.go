@@ -1,4 +1,4 @@
-// Program draw draws the pictures of package pictures, into the current folder.
+// Program draw draws the pictures of package pictures into the current folder.
 package main
 
 import (
