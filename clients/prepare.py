@@ -1,8 +1,7 @@
-"""Prepares an OpenAPI document of the service for generators of clients.
+"""Prepares an OpenAPI document of the service for client generators.
 
 prepare.py DOCUMENT reads a file or a URL and prints the document without the parts that a client
-does not need: pages for people, deprecated routes, and the aliases of models, which have the same
-forms.
+does not need: HTML pages, deprecated routes, and model aliases, which have the same forms.
 """
 
 import json

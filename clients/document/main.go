@@ -1,5 +1,5 @@
 // Command document prints the OpenAPI document for the client packages. It covers the models of
-// CUTROOM_CATALOG in the family CUTROOM_FAMILY, by default the built-in models.
+// CUTROOM_CATALOG in the family CUTROOM_FAMILY, or the built-in models.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	}
 }
 
-// write asks an in-process service with the catalog for its document.
+// write writes the OpenAPI document that a service with the catalog serves.
 func write(to io.Writer, family, file string) error {
 	known, err := setting.Catalog(cmp.Or(family, catalog.DefaultFamily), file)
 	if err != nil {
@@ -38,7 +38,7 @@ func write(to io.Writer, family, file string) error {
 	answer := httptest.NewRecorder()
 	service.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
 	if answer.Code != http.StatusOK {
-		return fmt.Errorf("the service answers %d: %s", answer.Code, answer.Body)
+		return fmt.Errorf("the service responded with status %d: %s", answer.Code, answer.Body)
 	}
 	_, err = answer.Body.WriteTo(to)
 	return err

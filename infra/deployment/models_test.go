@@ -42,7 +42,7 @@ func testOwnModel(t *testing.T, client *servertest.Client) {
 	if job.Status != "completed" || job.Model != "studio-draw-1" {
 		t.Errorf("the job of the deployer's model ended as %+v %+v", job, job.Error)
 	}
-	if _, err := submit("gen-2.1"); err == nil || !strings.Contains(err.Error(), `There is no model \"gen-2.1\"`) {
+	if _, err := submit("gen-2.1"); err == nil || !strings.Contains(err.Error(), `The model \"gen-2.1\" does not exist`) {
 		t.Errorf("a model that the catalog lacks: %v", err)
 	}
 	quota, err := client.Get(bounded(t), "/v1/realtime/quota")

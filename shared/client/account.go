@@ -9,8 +9,7 @@ import (
 	"time"
 )
 
-// Quota counts realtime sessions: how many the account may have open at once, has
-// open, and may still open.
+// Quota counts the realtime sessions that the account may have open, has open, and may still open.
 type Quota struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
@@ -23,11 +22,11 @@ func (c *Client) Quota(ctx context.Context) (Quota, error) {
 	return quota, err
 }
 
-// TokenRequest describes the rights of a client token (docs/contract/auth.md#client-tokens).
+// TokenRequest describes the permissions of a client token (docs/contract/auth.md#client-tokens).
 type TokenRequest struct {
-	// ExpiresIn is the token's lifetime in seconds; 0 is the service's default.
+	// ExpiresIn is the token's lifetime in seconds. 0 means the service's default.
 	ExpiresIn int `json:"expiresIn,omitempty"`
-	// AllowedModels and AllowedOrigins restrict the token if they are not empty.
+	// AllowedModels and AllowedOrigins restrict the token. Empty means no restriction.
 	AllowedModels  []string `json:"allowedModels,omitempty"`
 	AllowedOrigins []string `json:"allowedOrigins,omitempty"`
 }
@@ -53,7 +52,7 @@ func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, e
 	return token, err
 }
 
-// Usage is an account's usage in a group, such as a model on a day.
+// Usage is an account's usage in one group, such as one model on one day.
 type Usage struct {
 	Day     string `json:"day,omitempty"`
 	Model   string `json:"model,omitempty"`
@@ -65,28 +64,27 @@ type Usage struct {
 	CompletionTokens int64 `json:"completion_tokens"`
 	CachedTokens     int64 `json:"cached_tokens"`
 	ReasoningTokens  int64 `json:"reasoning_tokens"`
-	// Estimated counts the requests whose tokens were estimated because the model
-	// server did not report them.
+	// Estimated is the number of requests whose tokens were estimated, because the model server did
+	// not report them.
 	Estimated int64 `json:"estimated"`
-	// SessionSeconds is the total length of realtime sessions.
+	// SessionSeconds is the total duration of realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
-	// Jobs is how many jobs and image edits were accepted.
+	// Jobs is the number of accepted jobs and image edits.
 	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted is how many ended with a result.
+	// JobsCompleted is the number of jobs and image edits that ended with a result.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
-	// Cost is the cost by the service's prices, in the currency.
+	// Cost is the cost in Currency, according to the service's prices.
 	Cost     float64 `json:"cost,omitempty"`
 	Currency string  `json:"currency,omitempty"`
-	// BatchRequests is how many of the requests were calls of batches, and BatchCost their part of the
-	// cost.
+	// BatchRequests and BatchCost are the amounts of Requests and Cost that belong to batches.
 	BatchRequests int64   `json:"batch_requests,omitempty"`
 	BatchCost     float64 `json:"batch_cost,omitempty"`
 }
 
 type UsageQuery struct {
-	// From and To are days, both included and written like 2026-01-31; "" is the service's default.
+	// From and To are days in the form 2006-01-02, both inclusive. "" means the service's default.
 	From, To string
-	// GroupBy are the fields of a row, in their order: day, model, key and account. The default is day
+	// GroupBy lists the grouping fields of a row: day, model, key or account. The default is day
 	// and model.
 	GroupBy []string
 }
@@ -111,7 +109,8 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	return page.Data, err
 }
 
-// UsageTable returns the account's usage as CSV (RFC 4180), whose first row names the columns.
+// UsageTable returns the account's usage as CSV (RFC 4180). The first row contains the column
+// names.
 func (c *Client) UsageTable(ctx context.Context, q UsageQuery) (string, error) {
 	table, err := c.fetch(ctx, c.inference(http.MethodGet, q.path("csv"), nil))
 	return string(table), err

@@ -13,23 +13,23 @@ type Message struct {
 	Content string `json:"content"`
 }
 
-// Chat is a request for an answer in a chat (docs/contract/gateway.md).
+// Chat is a request for a reply in a chat (docs/contract/gateway.md).
 type Chat struct {
 	Model    string    `json:"model"`
 	Messages []Message `json:"messages"`
-	// MaxTokens limits the answer if it is not 0. A nil Temperature means the model's default.
+	// MaxTokens limits the reply unless it is 0. A nil Temperature means the model's default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// ChatUsage counts the tokens of an answer.
+// ChatUsage counts the tokens of a completion.
 type ChatUsage struct {
 	PromptTokens     int `json:"prompt_tokens"`
 	CompletionTokens int `json:"completion_tokens"`
 	TotalTokens      int `json:"total_tokens"`
 }
 
-// Complete returns the whole answer as the gateway sent it.
+// Complete returns the complete response unchanged.
 func (c *Client) Complete(ctx context.Context, chat Chat) (json.RawMessage, error) {
 	encoded, err := jsonBody(chat)
 	if err != nil {
@@ -48,8 +48,8 @@ type streamedChat struct {
 	} `json:"stream_options"`
 }
 
-// Stream calls said with each piece of the answer and returns the tokens used, which are zero if the
-// gateway does not report them. It also returns the errors of said.
+// Stream calls said with each piece of the reply. It returns the used tokens, which are zero if the
+// gateway does not report them, or an error of said.
 func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) error) (ChatUsage, error) {
 	wanted := streamedChat{Chat: chat, Stream: true}
 	wanted.Options.IncludeUsage = true
@@ -105,7 +105,7 @@ func (c *Client) Stream(ctx context.Context, chat Chat, said func(text string) e
 	return usage, connectionError(ctx, request.url, io.ErrUnexpectedEOF)
 }
 
-// brokenOff returns the error of a stream that failed after its start.
+// brokenOff returns the error of a stream that failed after it started.
 func brokenOff(response *http.Response, message, kind string, code *string) error {
 	refusal := &Error{Status: http.StatusBadGateway, Message: message, Type: kind,
 		RequestID: response.Header.Get("x-request-id")}

@@ -1,9 +1,9 @@
-// Package client calls the media editing service and the inference gateway over
-// HTTP, for the command line and for programs in Go.
+// Package client calls the media service and the inference gateway over HTTP, for the command line
+// and other Go programs.
 //
-// Uploads and downloads are streamed and never held in memory. A call is retried
-// if the service asks for it or the connection breaks, provided that it changes
-// nothing or that the service recognises a retry by its idempotency key.
+// Uploads and downloads are streamed and never held in memory. A call is retried if the service
+// asks for it or the connection breaks, but only if the call changes nothing or has an idempotency
+// key.
 package client
 
 import (
@@ -22,38 +22,40 @@ import (
 )
 
 const (
-	// silence is how long a connection may be without a byte in either direction: the services send
-	// keep-alives on their streams more often, and answer other calls sooner.
+	// silence is the time that a connection may be idle in both directions. The services send
+	// keep-alives on streams more often and respond to other calls sooner.
 	silence = 2 * time.Minute
-	// longSilence is the same for a completion that is not streamed.
+	// longSilence replaces silence for a completion that is not streamed.
 	longSilence = 15 * time.Minute
-	// maxAnswer limits an answer that is read into memory, in bytes. A page of 1,000 jobs is far smaller.
+	// maxAnswer limits a response that is read into memory, in bytes. A page of 1,000 jobs is far
+	// smaller.
 	maxAnswer = 32 << 20
-	// expectAbove is the size of a body, in bytes, above which the client waits for
-	// the service to accept it (Expect: 100-continue).
+	// expectAbove is the size of a body, in bytes, above which the client waits until the service
+	// accepts it (Expect: 100-continue).
 	expectAbove = 1 << 20
 )
 
-// Config configures a Client. All fields but Repeating are required.
+// Config configures a Client. All fields except Repeating are required.
 type Config struct {
 	// URL and InferenceURL are the base URLs of the two services, without /v1.
 	URL, InferenceURL string
-	// Key is a permanent key or a client token. It is sent only to these two services; "" sends none.
+	// Key is a permanent key or a client token. It is sent only to these two services. "" means no
+	// key.
 	Key string
-	// UserAgent names the calling program.
+	// UserAgent identifies the calling program.
 	UserAgent string
-	// NewID makes the idempotency keys of calls that create something.
+	// NewID returns a new idempotency key for a call that creates something.
 	NewID func() string
-	// Backoff is the pause before the first retry; it doubles with each.
+	// Backoff is the pause before the first retry. It doubles with each retry.
 	Backoff time.Duration
-	// Repeating is called before each retry, with the pause that precedes it. It may be nil.
+	// Repeating is called before each retry, with the pause before it. It may be nil.
 	Repeating func(err error, pause time.Duration)
 }
 
-// Client calls both services. Its methods are safe for concurrent use.
+// Client calls both services. It is safe for concurrent use.
 //
-// Errors of all methods: [*Error] if the service refuses the call; [*ConnectionError] if it cannot be
-// reached or the connection breaks; the context's.
+// Errors of all methods: [*Error] if the service rejects the call; [*ConnectionError] if it cannot
+// be reached or the connection breaks; the context's error.
 type Client struct {
 	config   Config
 	http     *http.Client
@@ -66,7 +68,7 @@ func New(c Config) (*Client, error) {
 		*base = strings.TrimRight(*base, "/")
 		parsed, err := url.Parse(*base)
 		if err != nil || (parsed.Scheme != "http" && parsed.Scheme != "https") || parsed.Host == "" {
-			return nil, fmt.Errorf("%q is no URL of a server, such as https://media.example.com", *base)
+			return nil, fmt.Errorf("%q is not a server URL such as https://media.example.com", *base)
 		}
 	}
 	return &Client{config: c, http: &http.Client{
@@ -85,8 +87,8 @@ func New(c Config) (*Client, error) {
 
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// keepKey removes the key from a redirect to another host: a result may be fetched from the bucket by a
-// signed URL. net/http itself removes only the headers that it knows.
+// keepKey removes the key from a redirect to another host, such as a signed URL of the bucket.
+// net/http removes only the headers that it knows.
 func keepKey(request *http.Request, via []*http.Request) error {
 	if len(via) >= 5 {
 		return errors.New("more than 5 redirects")
@@ -98,20 +100,21 @@ func keepKey(request *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// keyHeader carries the key to the media service (docs/contract/auth.md#keys).
+// keyHeader contains the key for the media service (docs/contract/auth.md#keys).
 const keyHeader = "x-api-key"
 
-// idempotencyHeader names a call that creates something, so that the service recognises a retry.
+// idempotencyHeader identifies a call that creates something, so that the service recognises a
+// retry.
 const idempotencyHeader = "Idempotency-Key"
 
 type call struct {
 	method, url string
 	header      http.Header
-	// body opens the body, once for each try; it may be nil.
+	// body may be nil. It is opened once per attempt.
 	body *body
-	// repeatable reports whether the call may reach the service twice without harm.
+	// repeatable means that the call may reach the service twice without harm.
 	repeatable bool
-	// silence replaces the usual limit of that name, if it is not 0.
+	// silence replaces the default of the same name unless it is 0.
 	silence time.Duration
 }
 
@@ -124,7 +127,7 @@ func (c *Client) media(method, path string, b *body) call {
 	return request
 }
 
-// creating gives a call an idempotency key, so that it may be retried.
+// creating adds an idempotency key, so that the call may be retried.
 func (c *Client) creating(request call) call {
 	request.header.Set(idempotencyHeader, c.config.NewID())
 	request.repeatable = true
@@ -142,15 +145,13 @@ func (c *Client) inference(method, path string, b *body) call {
 
 type body struct {
 	contentType string
-	// size is its length in bytes.
-	size int64
-	open func() (io.ReadCloser, error)
+	size        int64
+	open        func() (io.ReadCloser, error)
 	// sent is called as bytes are sent. It may be nil.
 	sent Progress
 }
 
-// Progress is called with the number of bytes that have been transferred so far.
-// Total is -1 if it is not known.
+// Progress is called with the number of bytes transferred so far. total is -1 if unknown.
 type Progress func(done, total int64)
 
 func jsonBody(value any) (*body, error) {
@@ -163,7 +164,7 @@ func jsonBody(value any) (*body, error) {
 	}}, nil
 }
 
-// fetch sends a call and returns the whole answer unchanged.
+// fetch sends a call and returns the complete response unchanged.
 func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, error) {
 	var answer []byte
 	err := c.repeat(ctx, request, func() error {
@@ -180,7 +181,7 @@ func (c *Client) fetch(ctx context.Context, request call) (json.RawMessage, erro
 	return answer, err
 }
 
-// get sends a call and decodes the answer into value.
+// get sends a call and decodes the response into value.
 func (c *Client) get(ctx context.Context, request call, value any) error {
 	answer, err := c.fetch(ctx, request)
 	if err != nil {
@@ -191,7 +192,7 @@ func (c *Client) get(ctx context.Context, request call, value any) error {
 
 func decode(answer json.RawMessage, value any) error {
 	if err := json.Unmarshal(answer, value); err != nil {
-		return fmt.Errorf("the answer is not the service's, is the URL right? %w", err)
+		return fmt.Errorf("unexpected response; check the URL of the service: %w", err)
 	}
 	return nil
 }

@@ -9,12 +9,13 @@ import (
 type Completion struct {
 	Model  string `json:"model"`
 	Prompt string `json:"prompt"`
-	// MaxTokens limits the continuation if it is not 0. A nil Temperature means the model's default.
+	// MaxTokens limits the continuation unless it is 0. A nil Temperature means the model's
+	// default.
 	MaxTokens   int      `json:"max_tokens,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
 }
 
-// CompleteText returns the continuation of a text, and the tokens used.
+// CompleteText returns the continuation of a text and the used tokens.
 func (c *Client) CompleteText(ctx context.Context, wanted Completion) (string, ChatUsage, error) {
 	encoded, err := jsonBody(wanted)
 	if err != nil {

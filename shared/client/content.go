@@ -12,17 +12,17 @@ import (
 	"strings"
 )
 
-// breaks is how often in a row a download may break without progress.
+// breaks limits consecutive connection failures of a download without progress.
 const breaks = 4
 
-// Download writes a job's result to a path. An incomplete result is kept in the same folder under the
-// name of [Partial]. A later call resumes a broken download from there, because the result of a job
-// never changes. Errors include disk errors.
+// Download writes a job's result to a path. An incomplete result is kept in the same folder with
+// the name returned by [Partial]. A later call resumes the download from there, because the result
+// of a job never changes. Errors include disk errors.
 func (c *Client) Download(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, resultPath(id), Partial(path, id), path, progress)
 }
 
-// DownloadFile writes a stored file to a path as Download does with a result.
+// DownloadFile writes a stored file to a path in the same way as Download.
 func (c *Client) DownloadFile(ctx context.Context, id, path string, progress Progress) error {
 	return c.download(ctx, bytesPath(id), Partial(path, id), path, progress)
 }
@@ -40,7 +40,7 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 	if err := c.copyContent(ctx, resource, file, offset, progress); err != nil {
 		var refusal *Error
 		if info, statErr := file.Stat(); statErr == nil && (info.Size() == 0 || errors.As(err, &refusal)) {
-			_ = os.Remove(partial) // nothing can be resumed from it
+			_ = os.Remove(partial) // it cannot be resumed
 		}
 		return err
 	}
@@ -50,26 +50,25 @@ func (c *Client) download(ctx context.Context, resource, partial, path string, p
 	return os.Rename(partial, path)
 }
 
-// resultPath and bytesPath are the paths of a job's result and a stored file's bytes.
 func resultPath(id string) string { return jobPath(id) + "/content" }
 func bytesPath(id string) string  { return "/v1/uploads/" + url.PathEscape(id) }
 
-// Partial returns the path of an incomplete download. The id comes from the server;
-// it is escaped so that it cannot name another folder.
+// Partial returns the path of an incomplete download. It escapes the id, which comes from the
+// server, so that the id cannot refer to another folder.
 func Partial(path, id string) string { return path + "." + url.PathEscape(id) + ".part" }
 
-// CopyContent writes a job's result to a writer, and resumes if the connection
-// breaks. It also returns errors of the writer.
+// CopyContent writes a job's result to a writer. It resumes if the connection breaks. Errors
+// include those of the writer.
 func (c *Client) CopyContent(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, resultPath(id), to, 0, progress)
 }
 
-// CopyFile writes a stored file to a writer as CopyContent does with a result.
+// CopyFile writes a stored file to a writer in the same way as CopyContent.
 func (c *Client) CopyFile(ctx context.Context, id string, to io.Writer, progress Progress) error {
 	return c.copyContent(ctx, bytesPath(id), to, 0, progress)
 }
 
-// copyContent writes the content of a job or a file from an offset on.
+// copyContent writes the content of a job or a file, starting at an offset.
 func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer, offset int64,
 	progress Progress) error {
 	if progress == nil {
@@ -97,10 +96,9 @@ func (c *Client) copyContent(ctx context.Context, resource string, to io.Writer,
 
 type download struct {
 	client *Client
-	// path is the resource's path at the service.
-	path string
-	to   io.Writer
-	// offset is how many bytes have been written.
+	path   string
+	to     io.Writer
+	// offset is the number of bytes written.
 	offset   int64
 	progress Progress
 }
@@ -126,7 +124,7 @@ func (d *download) rest(ctx context.Context) error {
 	if response.StatusCode == http.StatusOK {
 		skip = d.offset
 	} else if start, ok := rangeStart(response.Header.Get("Content-Range")); !ok || start != d.offset {
-		return fmt.Errorf("the server sent the range %q instead of one from %d on", response.Header.Get("Content-Range"),
+		return fmt.Errorf("the server sent the range %q instead of one that starts at %d", response.Header.Get("Content-Range"),
 			d.offset)
 	}
 	total := response.ContentLength
@@ -140,7 +138,7 @@ func (d *download) rest(ctx context.Context) error {
 	return d.copy(ctx, request.url, response.Body, total)
 }
 
-// copy writes the body, and distinguishes errors of the connection from errors of the writer.
+// copy writes the body. Only connection errors become a *ConnectionError.
 func (d *download) copy(ctx context.Context, address string, body io.Reader, total int64) error {
 	buffer := make([]byte, 64<<10)
 	for {
@@ -162,7 +160,7 @@ func (d *download) copy(ctx context.Context, address string, body io.Reader, tot
 	}
 }
 
-// complete checks, when the service has no bytes past the offset, that everything has been downloaded.
+// complete checks that everything has been downloaded if the service has no bytes after the offset.
 func (d *download) complete(ctx context.Context) error {
 	request := d.client.media(http.MethodHead, d.path, nil)
 	response, err := d.client.send(ctx, request)
@@ -171,7 +169,7 @@ func (d *download) complete(ctx context.Context) error {
 	}
 	defer response.Body.Close()
 	if response.ContentLength != d.offset {
-		return fmt.Errorf("the part that is kept has %d bytes and the whole %d; delete the part and try again", d.offset,
+		return fmt.Errorf("the incomplete download has %d bytes, but the complete content has %d; delete it and try again", d.offset,
 			response.ContentLength)
 	}
 	d.progress(d.offset, d.offset)

@@ -13,30 +13,30 @@ import (
 	"time"
 )
 
-// Error is the answer of a service that refuses a call.
+// Error is the response of a service that rejects a call.
 type Error struct {
 	Status int
-	// Code is the gateway's error code, such as "model_not_found", and Type its error
-	// type; both are "" for the media service.
+	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both are
+	// "" for the media service.
 	Code, Type string
-	// Message is for people.
+	// Message is a message for people.
 	Message string
-	// Fields lists the request's invalid fields (status 422).
+	// Fields lists the invalid fields of the request (status 422).
 	Fields []FieldError
-	// RequestID identifies the call in the service's log.
+	// RequestID identifies the call in the log of the service.
 	RequestID string
-	// RetryAfter is how long the service asks callers to wait; 0 if it does not.
+	// RetryAfter is the pause that the service asks for, or 0.
 	RetryAfter time.Duration
 }
 
-// FieldError is one item of a validation error body (docs/contract/errors.md#validation-errors).
+// FieldError is one entry of a validation error (docs/contract/errors.md#validation-errors).
 type FieldError struct {
 	Loc  []string `json:"loc"`
 	Msg  string   `json:"msg"`
 	Type string   `json:"type"`
 }
 
-// Error returns the service's message, or the status if it sent no message.
+// Error returns the message of the service, or the status without one.
 func (e *Error) Error() string {
 	if len(e.Fields) > 0 {
 		said := make([]string, len(e.Fields))
@@ -52,7 +52,7 @@ func (e *Error) Error() string {
 }
 
 func (f FieldError) String() string {
-	// The prefix that pydantic puts before a rule's message says nothing to people.
+	// pydantic's prefix has no meaning for people.
 	message := strings.TrimPrefix(f.Msg, "Value error, ")
 	if len(f.Loc) < 2 {
 		return message
@@ -65,8 +65,8 @@ func IsStatus(err error, status int) bool {
 	return errors.As(err, &refusal) && refusal.Status == status
 }
 
-// refusalOf reads a refusal: {"detail": …} of the media service, or {"error": {…}} of the gateway. A
-// proxy may answer with anything else; then only the status counts.
+// refusalOf parses an error response: {"detail": …} of the media service, or {"error": {…}} of the
+// gateway. A proxy may send any other body. Then only the status is used.
 func refusalOf(response *http.Response) *Error {
 	const most = 64 << 10
 	refusal := &Error{
@@ -74,8 +74,8 @@ func refusalOf(response *http.Response) *Error {
 		RetryAfter: retryAfter(response.Header.Get("Retry-After")),
 	}
 	if response.StatusCode < http.StatusBadRequest {
-		// The body of an answer that switches protocols is a connection, whose end no
-		// context brings about. No other one says why.
+		// The body of a protocol switch is a connection, which a context does not close. The bodies
+		// of other responses below 400 do not explain the error.
 		return refusal
 	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, most))
@@ -98,12 +98,12 @@ func refusalOf(response *http.Response) *Error {
 		refusal.Code = *shape.Error.Code
 	}
 	if json.Unmarshal(shape.Detail, &refusal.Message) != nil {
-		_ = json.Unmarshal(shape.Detail, &refusal.Fields) // any other shape is ignored
+		_ = json.Unmarshal(shape.Detail, &refusal.Fields) // other formats are ignored
 	}
 	return refusal
 }
 
-// retryAfter reads the Retry-After header in seconds; 0 if it has another form.
+// retryAfter parses a Retry-After in seconds. It returns 0 for other formats.
 func retryAfter(value string) time.Duration {
 	seconds, err := strconv.Atoi(value)
 	if err != nil || seconds < 0 {
@@ -112,18 +112,17 @@ func retryAfter(value string) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// ConnectionError means that the service could not be reached, or that the
-// connection broke before the end of the answer.
+// ConnectionError means that the service could not be reached, or that the connection broke before
+// the end of the response.
 type ConnectionError struct {
-	// URL is the service's scheme and host.
+	// URL is the scheme and host of the service.
 	URL string
 	Err error
 }
 
-// Error names the service and the cause.
 func (e *ConnectionError) Error() string {
 	cause := e.Err
-	// net/http adds the whole URL of the call, which is left out.
+	// Omit the complete URL of the call, which net/http adds.
 	var call *url.Error
 	if errors.As(cause, &call) {
 		cause = call.Err
@@ -138,7 +137,7 @@ type sourceError struct{ error }
 
 func (e *sourceError) Unwrap() error { return e.error }
 
-// connectionError makes a *ConnectionError of errors that are the connection's, and returns all others
+// connectionError converts connection errors to a *ConnectionError and returns all others
 // unchanged.
 func connectionError(ctx context.Context, address string, err error) error {
 	var refusal *Error

@@ -13,12 +13,12 @@ import (
 	"time"
 )
 
-// maxEvent limits an event of a stream and each of its lines, in bytes.
+// maxEvent limits an event of a stream, and each of its lines, in bytes.
 const maxEvent = 1 << 20
 
 type event struct{ name, data string }
 
-// readEvents returns the events of a stream. It ends after an error.
+// readEvents iterates over the events of a stream. It stops after an error.
 func readEvents(stream io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		lines := bufio.NewScanner(stream)
@@ -52,19 +52,19 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 }
 
 const (
-	// followings is how often in a row an event stream may break without an event
-	// before the job is polled instead.
+	// followings limits consecutive failures of an event stream without an event. Then the job is
+	// polled.
 	followings = 3
 	// reconnect is the pause before an event stream is opened again.
 	reconnect = time.Second
 	// shortestPoll and longestPoll limit the pause between polls.
 	shortestPoll, longestPoll = 500 * time.Millisecond, 3 * time.Second
-	// outage is how long the service may be unreachable while a job is awaited.
+	// outage is the time that the service may be unreachable while a job is awaited.
 	outage = time.Minute
 )
 
-// AwaitJob waits until a job has ended and calls seen with each change. It follows the job's events,
-// reconnecting as needed. It polls if events are not available.
+// AwaitJob waits until a job has ended and calls seen with each change. It follows the job's events
+// and reconnects as needed. If events are not available, it polls.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
 		told := false
@@ -79,7 +79,7 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 		case ctx.Err() != nil:
 			return job, context.Cause(ctx)
 		case err != nil && !errors.As(err, &broken):
-			// The service has no events, or the job does not exist: polling finds out.
+			// The service has no events, or the job does not exist. Polling shows which.
 			return c.poll(ctx, id, seen)
 		case told:
 			left = followings + 1
@@ -101,7 +101,7 @@ func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, er
 	}
 	defer response.Body.Close()
 	if kind := response.Header.Get("Content-Type"); !strings.HasPrefix(kind, "text/event-stream") {
-		return Job{}, fmt.Errorf("the answer is %q, not an event stream", kind)
+		return Job{}, fmt.Errorf("the response has the type %q, not text/event-stream", kind)
 	}
 	var job Job
 	for event, err := range readEvents(response.Body) {
@@ -122,7 +122,7 @@ func (c *Client) follow(ctx context.Context, id string, seen func(Job)) (Job, er
 	return job, nil
 }
 
-// poll reads a job at intervals until it has ended.
+// poll requests a job at intervals until it has ended.
 func (c *Client) poll(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	pause, heard := shortestPoll, time.Now()
 	for {

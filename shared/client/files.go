@@ -34,9 +34,9 @@ func parseFile(raw json.RawMessage) (StoredFile, error) {
 	return file, err
 }
 
-// PutFile stores a file for ttl, in seconds or "persistent"; "" is the service's
-// default. A file that is too large for a request is uploaded by a signed URL.
-// Sent is called as the upload proceeds; it may be nil.
+// PutFile stores a file for ttl, which is a number of seconds, "persistent", or "" for the
+// service's default. It uploads a file that is too large for a request to a signed URL. sent is
+// called as the upload proceeds. It may be nil.
 func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	var parts []part
 	if ttl != "" {
@@ -56,7 +56,7 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 	return parseFile(answer)
 }
 
-// PutLargeFile is PutFile by a signed URL, whatever the size (docs/contract/media.md#large-uploads).
+// PutLargeFile is like PutFile but always uses a signed URL (docs/contract/media.md#large-uploads).
 func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	digest, err := digestOf(ctx, source)
 	if err != nil {
@@ -99,8 +99,8 @@ func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, se
 	return c.File(ctx, promised.ID)
 }
 
-// digestOf returns the MD5 of a source in hex. It ends with the context, because a large file takes
-// minutes to read.
+// digestOf returns the MD5 of a source in hex. It stops when the context ends, because a large file
+// takes minutes to read.
 func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {
@@ -142,8 +142,8 @@ func (c *Client) DeleteFile(ctx context.Context, id string) error {
 	return err
 }
 
-// Files returns the account's files, newest first, at most limit of them. It reads pages when needed,
-// and ends after the first error.
+// Files iterates over the account's files, newest first, up to limit. It requests pages as needed
+// and stops after an error.
 func (c *Client) Files(ctx context.Context, limit int) iter.Seq2[StoredFile, error] {
 	return func(yield func(StoredFile, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/files", "files", url.Values{}, limit) {

@@ -12,19 +12,17 @@ import (
 	"strings"
 )
 
-// Source is a file to send: bytes that can be read more than once, or the reference
-// of a file that the service has stored.
+// Source is a file to send: bytes that can be read more than once, or a reference to a stored file.
 type Source struct {
 	Name string
-	// Size is its length in bytes.
 	Size int64
-	// Open opens it for reading from its start.
+	// Open opens the file for reading from its start.
 	Open func() (io.ReadCloser, error)
-	// Reference is the id of a stored file; the other fields are then empty.
+	// Reference is the id of a stored file. Then the other fields are empty.
 	Reference string
 }
 
-// File returns a source that is a file on disk. It fails if path is not a regular file.
+// File returns a source for a file on disk. It fails if path is not a regular file.
 func File(path string) (Source, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -38,8 +36,8 @@ func File(path string) (Source, error) {
 		if err != nil {
 			return nil, err
 		}
-		// The announced length is fixed: a file that grows during the upload is cut there, and a file
-		// that shrinks makes the request fail.
+		// The announced length is fixed. A file that grows during the upload is truncated, and a
+		// file that shrinks makes the request fail.
 		return struct {
 			io.Reader
 			io.Closer
@@ -47,16 +45,16 @@ func File(path string) (Source, error) {
 	}}, nil
 }
 
-// part is one part of a form: a text, or a file if there is a source.
+// part is one part of a form: a text, or a file if source is set.
 type part struct {
 	name, text string
 	source     *Source
 }
 
-// formBody returns a multipart/form-data body that reads its files while it is sent. Every reading
+// formBody returns a multipart/form-data body that reads its files while it is sent. Every read
 // yields the same bytes, so that the service recognises a retry.
 func formBody(parts []part, sent Progress) (*body, error) {
-	// The writer produces the text between the files. The files' bytes are separate pieces.
+	// The writer produces the text between the files. The files are separate pieces.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []func() (io.ReadCloser, error)
@@ -95,7 +93,8 @@ func formBody(parts []part, sent Progress) (*body, error) {
 	return &body{contentType: writer.FormDataContentType(), size: size, open: open, sent: sent}, nil
 }
 
-// writeReference writes a stored file's id in place of its bytes (docs/contract/media.md#forms).
+// writeReference writes the id of a stored file instead of its bytes
+// (docs/contract/media.md#forms).
 func writeReference(writer *multipart.Writer, part part) error {
 	header := textproto.MIMEHeader{}
 	header.Set("Content-Disposition", multipart.FileContentDisposition(part.name, "reference"))
@@ -107,7 +106,7 @@ func writeReference(writer *multipart.Writer, part part) error {
 	return err
 }
 
-// chain reads its pieces one after the other and opens each when it is reached.
+// chain reads its pieces one after another and opens each when it is reached.
 type chain struct {
 	pieces  []func() (io.ReadCloser, error)
 	current io.ReadCloser
@@ -135,7 +134,7 @@ func (c *chain) Read(p []byte) (int, error) {
 	}
 }
 
-// Close closes the piece that is being read.
+// Close closes the current piece.
 func (c *chain) Close() error {
 	if c.current == nil {
 		return nil

@@ -19,14 +19,13 @@ const (
 	Failed     = "failed"
 )
 
-// Span is when something is expected (docs/contract/jobs.md#outlook).
+// Span is an expected time range (docs/contract/jobs.md#outlook).
 type Span struct {
 	Earliest time.Time `json:"earliest"`
 	Latest   time.Time `json:"latest"`
 }
 
-// Job is a job as the service shows it (docs/contract/media.md#job-record). A time
-// is nil until the job has got there.
+// Job is a job record (docs/contract/media.md#job-record). A time is nil until the job reaches it.
 type Job struct {
 	ID          string     `json:"job_id"`
 	Status      string     `json:"status"`
@@ -34,36 +33,36 @@ type Job struct {
 	CreatedAt   *time.Time `json:"created_at"`
 	StartedAt   *time.Time `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`
-	// Progress goes from 0 to 1.
+	// Progress is a number from 0 to 1.
 	Progress float64 `json:"progress"`
-	// QueuePosition is the place of a pending job in the queue, 1 for the next, 0 if unknown.
+	// QueuePosition is the position of a pending job in the queue, counted from 1, or 0 if unknown.
 	// EstimatedStart and EstimatedCompletion are nil if unknown.
 	QueuePosition       int   `json:"queue_position"`
 	EstimatedStart      *Span `json:"estimated_start_at"`
 	EstimatedCompletion *Span `json:"estimated_completion_at"`
-	// EstimatedSeconds is how long the engine was expected to work on it; nil if that was not known.
+	// EstimatedSeconds is the time that the engine was expected to take, or nil if unknown.
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
 	SecondsLeft      *int64 `json:"seconds_left"`
 	Seed             uint32 `json:"seed"`
-	// Prompt, Options and Inputs are copied from the request. A list has the beginning of a long prompt.
+	// Prompt, Options and Inputs are copied from the request. Lists truncate a long prompt.
 	Prompt  string              `json:"prompt"`
 	Options map[string]any      `json:"options"`
 	Inputs  map[string]JobInput `json:"inputs"`
 	// Planned is the size and frame rate of the result, or nil if unknown.
 	Planned *Planned `json:"planned"`
-	// Engine made the result. Understood holds the parts of the prompt that it followed (nil if
-	// unknown), and Notice its remarks on the result.
+	// Engine is the engine that made the result. Understood lists the parts of the prompt that it
+	// followed, or nil if unknown. Notice contains its remarks on the result.
 	Engine     string     `json:"engine"`
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	// Cost is an estimate, nil if unknown. Bill is the actual cost of a completed job, nil if its model
-	// had no price.
+	// Cost is an estimate, or nil if unknown. Bill is the actual cost of a completed job, or nil if
+	// its model had no price.
 	Cost  *Cost    `json:"estimated_cost"`
 	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
 
-	// Raw is the whole record as the service sent it.
+	// Raw is the complete record as sent by the service.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -82,7 +81,6 @@ func (p Planned) String() string {
 }
 
 type JobInput struct {
-	// Name may be "".
 	Name string `json:"name"`
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`
@@ -91,7 +89,7 @@ type JobInput struct {
 // Cost is the cost of an edit (docs/contract/jobs.md#prices).
 type Cost struct {
 	Amount float64 `json:"amount"`
-	// Currency is a code of ISO 4217.
+	// Currency is an ISO 4217 code.
 	Currency string `json:"currency"`
 }
 
@@ -103,12 +101,12 @@ type JobResult struct {
 	Height    int        `json:"height"`
 	Duration  float64    `json:"duration"`
 	ExpiresAt *time.Time `json:"expires_at"`
-	// Credentials are the Content Credentials in the result, or nil.
+	// Credentials describes the Content Credentials in the result. It may be nil.
 	Credentials *ContentCredentials `json:"content_credentials"`
 }
 
-// ContentCredentials describe how a result was made, by a word of IPTC's vocabulary of digital sources,
-// with the signer and the time.
+// ContentCredentials describes how a result was made, with a term of IPTC's digital source type
+// vocabulary, the signer and the time.
 type ContentCredentials struct {
 	SourceType string     `json:"source_type"`
 	SignedBy   string     `json:"signed_by"`
@@ -117,7 +115,7 @@ type ContentCredentials struct {
 
 const Cancelled = "cancelled"
 
-// Cancelled reports whether the job was cancelled, which the service shows as a failure.
+// Cancelled reports whether the job was cancelled, which the service reports as a failure.
 func (j Job) Cancelled() bool { return j.Error != nil && j.Error.Code == Cancelled }
 
 type Failure struct {
@@ -125,7 +123,7 @@ type Failure struct {
 	Message string `json:"message"`
 }
 
-// Ended reports whether the job has reached its final state.
+// Ended reports whether the job has reached a final state.
 func (j Job) Ended() bool { return j.Status == Completed || j.Status == Failed }
 
 func parseJob(raw json.RawMessage) (Job, error) {
@@ -137,15 +135,15 @@ func parseJob(raw json.RawMessage) (Job, error) {
 type Edit struct {
 	// Model is an id or an alias.
 	Model string
-	// Data is the video or image to edit; nil for a model without input. Reference is a reference
-	// image; it may be nil.
+	// Data is the video or image to edit, or nil for a model without input. Reference is a
+	// reference image. It may be nil.
 	Data, Reference *Source
-	// Fields are the other fields of the model's form, such as "prompt".
+	// Fields contains the other fields of the model's form, such as "prompt".
 	Fields map[string]string
 }
 
-// fieldOrder is the order in which fields are sent. They precede the files, so that
-// the service can refuse a bad request early.
+// fieldOrder is the order of the fields. They precede the files, so that the service can reject an
+// invalid request early.
 var fieldOrder = []string{"prompt", "seed", "resolution", "orientation", "enhance_prompt", "self_anchor", "webhook_url"}
 
 func (e Edit) parts() []part {
@@ -164,8 +162,8 @@ func (e Edit) parts() []part {
 	return parts
 }
 
-// CreateJob submits an edit as a job. Inputs that are too large for a request are
-// stored as files first. Sent is called as the upload proceeds; it may be nil.
+// CreateJob submits an edit as a job. Inputs that are too large for a request are stored as files
+// first. sent is called as the upload proceeds. It may be nil.
 func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
 	job, err := c.createJob(ctx, edit, sent)
 	if !IsStatus(err, http.StatusRequestEntityTooLarge) {
@@ -184,8 +182,8 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 	return c.createJob(ctx, edit, nil)
 }
 
-// inputAge is the lifetime, in seconds, of a file that is stored for one job: from
-// its acceptance on the job has the bytes for itself.
+// inputAge is the lifetime of a file that is stored for one job, in seconds. An accepted job has
+// its own copy of the bytes.
 const inputAge = "3600"
 
 func (c *Client) createJob(ctx context.Context, edit Edit, sent Progress) (Job, error) {
@@ -211,7 +209,7 @@ func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 
 func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
-// CancelJob cancels a job that has not ended, and returns the job.
+// CancelJob cancels a job that has not ended and returns it.
 func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	answer, err := c.fetch(ctx, c.media(http.MethodDelete, jobPath(id), nil))
 	if err != nil {
@@ -225,7 +223,7 @@ func (c *Client) DeleteJob(ctx context.Context, id string) error {
 	return err
 }
 
-// Share is a link by which anyone can read a result.
+// Share is a link through which anyone can read a result.
 type Share struct {
 	URL       string     `json:"url"`
 	ExpiresAt *time.Time `json:"expires_at"`
@@ -233,7 +231,7 @@ type Share struct {
 	Raw json.RawMessage `json:"-"`
 }
 
-// ShareJob makes a link to a job's result with a maximum lifetime; 0 means the result's lifetime.
+// ShareJob creates a link to a job's result. lifetime limits it; 0 means the result's lifetime.
 func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration) (Share, error) {
 	wanted := map[string]int64{}
 	if lifetime > 0 {
@@ -255,13 +253,14 @@ func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration
 type Delivery struct {
 	Attempt int        `json:"attempt"`
 	At      *time.Time `json:"at"`
-	// Status is the HTTP status of the receiver's answer; nil without an answer, and Error says why.
+	// Status is the HTTP status of the receiver's response. It is nil without a response. Then
+	// Error explains why.
 	Status *int    `json:"status"`
 	Error  *string `json:"error"`
 	// NextAttemptAt is nil after the last attempt.
 	NextAttemptAt *time.Time `json:"next_attempt_at"`
 
-	// Raw is the whole record, unchanged.
+	// Raw is the complete record, unchanged.
 	Raw json.RawMessage `json:"-"`
 }
 
@@ -290,11 +289,11 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	return answer.Secret, err
 }
 
-// JobFilter selects jobs by status, model and words that they mention; "" selects all.
+// JobFilter selects jobs by status, model and search words. "" selects all.
 type JobFilter struct{ Status, Model, Search string }
 
-// Jobs returns the account's jobs, newest first, at most limit of them. It reads pages when needed, and
-// ends after the first error.
+// Jobs iterates over the account's jobs, newest first, up to limit. It requests pages as needed and
+// stops after an error.
 func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq2[Job, error] {
 	query := url.Values{}
 	if filter.Status != "" {
@@ -322,7 +321,7 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 // maxPage is the largest page of a list (docs/contract/limits.md#lists).
 const maxPage = 1000
 
-// list returns the items of a paged list, at most limit of them.
+// list iterates over the items of a paged list, up to limit.
 func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 	limit int) iter.Seq2[json.RawMessage, error] {
 	return func(yield func(json.RawMessage, error) bool) {
@@ -347,8 +346,8 @@ func (c *Client) list(ctx context.Context, path, items string, query url.Values,
 					return
 				}
 			}
-			// A page may be empty before the last: the service limits how long it searches for items
-			// that match a filter.
+			// A page may be empty although others follow, because the service limits the time of a
+			// search.
 			if left -= len(found); next == nil {
 				return
 			}

@@ -10,24 +10,23 @@ import (
 
 type MediaModel struct {
 	ID string `json:"id"`
-	// Aliases are its other names, without deprecated ones.
+	// Aliases lists the other names of the model, except deprecated ones.
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
-	// Kind is the sort of edit, such as "edit" or "text-to-video". Title is a short name and Examples
-	// are prompts to try. All may be empty.
+	// Kind is the kind of edit, such as "edit" or "text-to-video". Title is a short name. Examples
+	// contains prompts to try. All may be empty.
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
 	Price    *Price   `json:"price,omitempty"`
 }
 
-// Price is a model's price: an amount for each "second" of the result or for each "edit", in a currency
-// by its code (docs/contract/jobs.md#prices).
+// Price is a model's price per "second" of the result or per "edit" (docs/contract/jobs.md#prices).
 type Price struct {
 	Amount   float64 `json:"amount"`
 	Per      string  `json:"per"`
 	Currency string  `json:"currency"`
-	// Sizes are the amounts for other sizes, by their resolutions.
+	// Sizes contains the amounts for other sizes, by resolution.
 	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
@@ -82,14 +81,14 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 	return sorted, nil
 }
 
-// ResolveModel returns the canonical id of a media model's id or alias.
+// ResolveModel returns the canonical id of a media model, given its id or an alias.
 func (c *Client) ResolveModel(ctx context.Context, name string) (string, error) {
 	encoded, err := jsonBody(map[string]string{"model": name})
 	if err != nil {
 		return "", err
 	}
 	request := c.media(http.MethodPost, "/v1/models/resolve", encoded)
-	request.repeatable = true // it changes nothing
+	request.repeatable = true // the call changes nothing
 	var resolved struct {
 		ID string `json:"model_id"`
 	}
@@ -107,7 +106,7 @@ type InferenceModel struct {
 
 func (m InferenceModel) Chats() bool { return slices.Contains(m.Capabilities, "chat") }
 
-// InferenceModels returns the models of the gateway in the catalog's order.
+// InferenceModels returns the models of the gateway in catalog order.
 func (c *Client) InferenceModels(ctx context.Context) ([]InferenceModel, error) {
 	var page struct {
 		Data []InferenceModel `json:"data"`

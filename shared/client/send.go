@@ -12,15 +12,14 @@ import (
 )
 
 const (
-	// tries is the most often that a call is sent.
+	// tries limits the attempts of a call.
 	tries = 4
-	// longestPause is the longest wait before a retry. If the service asks for a
-	// longer one, its refusal is returned instead.
+	// longestPause is the longest wait before a retry. If the service asks for more, its error is
+	// returned instead.
 	longestPause = 30 * time.Second
 )
 
-// send sends a call, with retries, and returns the answer if it is a success. The
-// caller closes its body.
+// send sends a call with retries and returns a successful response. The caller must close its body.
 func (c *Client) send(ctx context.Context, request call) (response *http.Response, err error) {
 	err = c.repeat(ctx, request, func() error {
 		response, err = c.once(ctx, request)
@@ -29,7 +28,7 @@ func (c *Client) send(ctx context.Context, request call) (response *http.Respons
 	return response, err
 }
 
-// repeat tries a call until it succeeds or a retry would not help.
+// repeat attempts a call until it succeeds or a retry would not help.
 func (c *Client) repeat(ctx context.Context, request call, once func() error) error {
 	for try := 1; ; try++ {
 		err := once()
@@ -49,8 +48,7 @@ func (c *Client) repeat(ctx context.Context, request call, once func() error) er
 	}
 }
 
-// pause returns how long to wait before a retry of a call that failed, and reports
-// whether a retry is worthwhile.
+// pause returns the wait before a retry of a failed call, and whether a retry is worthwhile.
 func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	pause := min(c.config.Backoff<<(try-1), longestPause)
 	var refusal *Error
@@ -59,7 +57,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 		case http.StatusTooManyRequests:
 			// The call had no effect, so any call may be retried.
 		case http.StatusConflict:
-			// An earlier try of this call is still running.
+			// An earlier attempt of this call is still running.
 			if request.header.Get(idempotencyHeader) == "" || refusal.RetryAfter == 0 {
 				return 0, false
 			}
@@ -76,7 +74,7 @@ func (c *Client) pause(request call, err error, try int) (time.Duration, bool) {
 	if !errors.As(err, &broken) {
 		return 0, false
 	}
-	// Nothing was sent. If no earlier call succeeded, probably no service runs at this address.
+	// Nothing was sent. If no earlier call succeeded, there is probably no service at this address.
 	var dialing *net.OpError
 	if errors.As(err, &dialing) && dialing.Op == "dial" {
 		return pause, c.answered.Load()
@@ -146,9 +144,9 @@ func sleep(ctx context.Context, pause time.Duration) error {
 }
 
 // errSilent ends a call whose connection has transferred nothing for too long.
-var errSilent = errors.New("the server has said nothing for too long")
+var errSilent = errors.New("the server sent nothing for too long")
 
-// guard ends a call when its connection has been silent for too long.
+// guard ends a call if its connection is idle for too long.
 type guard struct {
 	limit  time.Duration
 	timer  *time.Timer
@@ -167,7 +165,7 @@ func (g *guard) end() {
 	g.cancel(nil)
 }
 
-// guardedBody is an answer's body. Closing it ends the guard.
+// guardedBody is a response body. Close ends the guard.
 type guardedBody struct {
 	io.ReadCloser
 	guard *guard
@@ -184,7 +182,7 @@ func (b *guardedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// sentBody is a request's body that reports its progress.
+// sentBody is a request body that reports its progress.
 type sentBody struct {
 	io.ReadCloser
 	guard       *guard

@@ -9,16 +9,17 @@ import (
 	"net/url"
 )
 
-// maxThumbnail is how many bytes of a thumbnail are read, far more than one has.
+// maxThumbnail limits the bytes of a thumbnail. Real ones are far smaller.
 const maxThumbnail = 1 << 20
 
-// JobThumbnail returns a small JPEG of a completed job: of its "result" or its "input"
+// JobThumbnail returns a small JPEG of a completed job's "result" or "input"
 // (docs/contract/jobs.md#thumbnails).
 func (c *Client) JobThumbnail(ctx context.Context, id, of string) ([]byte, error) {
 	return c.picture(ctx, jobPath(id)+"/thumbnail?of="+url.QueryEscape(of))
 }
 
-// JobPreview returns a small JPEG preview of the running job's result (docs/contract/jobs.md#previews).
+// JobPreview returns a small JPEG preview of a running job's result
+// (docs/contract/jobs.md#previews).
 func (c *Client) JobPreview(ctx context.Context, id string) ([]byte, error) {
 	return c.picture(ctx, jobPath(id)+"/preview")
 }
@@ -40,7 +41,7 @@ func (c *Client) picture(ctx context.Context, path string) ([]byte, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read the thumbnail: %w", err)
 	case len(picture) > maxThumbnail:
-		return nil, errors.New("the server sent a thumbnail that is too large for one")
+		return nil, errors.New("the server sent a thumbnail larger than 1 MiB")
 	}
 	return picture, nil
 }

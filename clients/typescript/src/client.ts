@@ -5,9 +5,9 @@ import { Jobs } from "./jobs.js";
 import type { components, paths } from "./schema.js";
 import { Service } from "./transport.js";
 
-/** What is not given comes from the environment, where there is one, by the names that the command line goes by. */
+/** Missing options are read from the environment variables of the command line, if the environment has any. */
 export interface CutroomOptions {
-  /** CUTROOM_URL; by default `cutroom dev` on this machine. */
+  /** CUTROOM_URL. The default is `cutroom dev` on this machine. */
   url?: string;
   /** CUTROOM_INFERENCE_URL. */
   inferenceURL?: string;
@@ -17,16 +17,16 @@ export interface CutroomOptions {
 }
 
 export interface TokenOptions {
-  /** How long it works, in seconds; 60 if it is not given. */
+  /** The lifetime in seconds. The default is 60. */
   expiresIn?: number;
-  /** The models that it reaches, and the origins that it may be used from; all if they are not given. */
+  /** The models and the origins for which the token is valid. The default is all. */
   models?: string[];
   origins?: string[];
 }
 
 const local = "http://127.0.0.1:8080";
 
-/** A client of the media service and of the inference gateway. */
+/** A client for the media service and the inference gateway. */
 export class Cutroom {
   readonly url: string;
   readonly inferenceURL: string;
@@ -45,7 +45,7 @@ export class Cutroom {
     this.inferenceURL = trimmed(options.inferenceURL ?? environment["CUTROOM_INFERENCE_URL"] ??
       (this.url === local ? local.replace(":8080", ":8081") : this.url));
     const key = options.apiKey ?? environment["CUTROOM_API_KEY"];
-    if (!key) throw new TypeError("there is no key: pass apiKey, or set CUTROOM_API_KEY");
+    if (!key) throw new TypeError("missing API key: pass apiKey or set CUTROOM_API_KEY");
     this.#service = new Service(this.url, ["x-api-key", key], fetch, true);
     const gateway = new Service(this.inferenceURL, ["Authorization", `Bearer ${key}`], fetch, false);
     this.files = new Files(this.#service, fetch);
@@ -54,7 +54,7 @@ export class Cutroom {
     this.inference = createClient<paths>({ baseUrl: this.inferenceURL, fetch: gateway.fetch });
   }
 
-  /** Mints a client token for a browser or an app. */
+  /** Creates a client token for a browser or an app. */
   async createToken(options: TokenOptions = {}): Promise<components["schemas"]["Token"]> {
     const wanted = { expiresIn: options.expiresIn, allowedModels: options.models, allowedOrigins: options.origins };
     const answer = await check(await this.#service.send("/v1/client/tokens", {

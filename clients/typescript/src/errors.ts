@@ -5,14 +5,14 @@ export class CutroomError extends Error {
   override name = "CutroomError";
 }
 
-/** What is wrong with one field of a request. */
+/** An error in one field of a request. */
 export interface FieldError {
   loc: string[];
   msg: string;
   type: string;
 }
 
-/** The answer of a service that refuses a call. */
+/** The response of a service that rejects a call. */
 export class APIError extends CutroomError {
   override name = "APIError";
   constructor(
@@ -20,9 +20,9 @@ export class APIError extends CutroomError {
     readonly status: number,
     /** Identifies the call in the service's log. */
     readonly requestID: string,
-    /** How long the service asks callers to wait, in seconds; 0 if it does not. */
+    /** The pause that the service asks for, in seconds, or 0. */
     readonly retryAfter: number,
-    /** What is wrong with the request, field by field (status 422). */
+    /** The errors of the request's fields (status 422). */
     readonly fields: FieldError[] = [],
     /** The gateway's error code, such as "model_not_found". */
     readonly code: string = "",
@@ -30,7 +30,7 @@ export class APIError extends CutroomError {
     super(message);
   }
 
-  /** Reads a refusal. A proxy in between may answer with anything; the status alone counts then. */
+  /** Reads an error response. A proxy may send any body. Then only the status is used. */
   static async of(response: Response): Promise<APIError> {
     const body: unknown = await response.json().catch(() => null);
     const { detail, error } = (typeof body === "object" && body !== null ? body : {}) as Refusal;
@@ -54,21 +54,21 @@ export class ConnectionError extends CutroomError {
   override name = "ConnectionError";
 }
 
-/** A job that was awaited has failed; `job.error` says why. */
+/** An awaited job failed. `job.error` contains the reason. */
 export class JobFailed extends CutroomError {
   override name = "JobFailed";
   constructor(readonly job: components["schemas"]["Job"]) {
-    super(`the job ${job.job_id} has failed (${job.error?.code}): ${job.error?.message}`);
+    super(`the job ${job.job_id} failed (${job.error?.code}): ${job.error?.message}`);
   }
 }
 
-/** The seconds of Retry-After; 0 if it is absent or has another form. */
+/** Returns Retry-After in seconds, or 0 if it is absent or has another form. */
 export function retryAfter(response: Response): number {
   const seconds = Number(response.headers.get("retry-after") ?? 0);
   return seconds > 0 ? seconds : 0;
 }
 
-/** The answer, if it is a success. */
+/** Returns a successful response and throws an APIError for any other. */
 export async function check(response: Response): Promise<Response> {
   if (response.ok) return response;
   throw await APIError.of(response);

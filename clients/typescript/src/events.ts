@@ -4,7 +4,7 @@ export interface ServerSentEvent {
   data: string;
 }
 
-/** The events of a stream. */
+/** Yields the events of a stream. */
 export async function* read(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<ServerSentEvent, void> {
   let name = "", data: string[] = [];
   for await (const line of lines(stream)) {
@@ -30,6 +30,6 @@ async function* lines(stream: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGen
       for (const part of parts) yield part.replace(/\r$/, "");
     }
   } finally {
-    await reader.cancel().catch(() => undefined); // the reader that stops closes the connection
+    await reader.cancel().catch(() => undefined); // stopping the reader closes the connection
   }
 }

@@ -3,11 +3,11 @@ import type { components } from "./schema.js";
 import { contentOf, type CredentialsReport, digestOf, nameOf, type Source, type StoredFile } from "./sources.js";
 import type { Service } from "./transport.js";
 
-/** The size in bytes above which a file goes to a signed URL at once, past the limits of forms. */
+/** The size in bytes above which a file is uploaded directly to a signed URL. */
 export const large = 64 * 2 ** 20;
 
 export interface UploadOptions {
-  /** How long the file is kept: seconds, or until it is deleted. */
+  /** The lifetime of the file: a number of seconds, or until it is deleted. */
   ttl?: number | "persistent";
   filename?: string;
   signal?: AbortSignal;
@@ -18,8 +18,8 @@ export class Files {
   constructor(private readonly service: Service, private readonly fetch: typeof globalThis.fetch) {}
 
   /**
-   * Stores a file and returns its reference. A large file, and one that is too large for a form of this service, goes
-   * to a signed URL.
+   * Stores a file and returns its reference. A file that is large, or too large for a form of this service, is
+   * uploaded to a signed URL.
    */
   async upload(source: Source, options: UploadOptions = {}): Promise<StoredFile> {
     const content = contentOf(source);
@@ -34,7 +34,7 @@ export class Files {
     return (await check(response)).json() as Promise<StoredFile>;
   }
 
-  /** Stores a file by a signed URL. */
+  /** Stores a file through a signed URL. */
   async announce(content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
     const signal = options.signal ?? null;
     const wanted = {
@@ -48,7 +48,7 @@ export class Files {
       method: "POST", body: JSON.stringify(wanted), headers: { "Content-Type": "application/json" }, signal,
     }));
     const { id, upload } = (await answer.json()) as components["schemas"]["Announced"];
-    // The URL is signed: the key is not sent.
+    // The URL is signed, so the key is not sent.
     const { method, headers } = upload;
     await check(await this.fetch(upload.url, { method, headers, body: content, signal }));
     return this.get(id);
@@ -63,36 +63,36 @@ export class Files {
   }
 
   /**
-   * A small JPEG of an image or a video. A file that has none is an `APIError` with the status
-   * 404, in AWS also until a job was made from it.
+   * Returns a small JPEG of an image or a video. Throws an `APIError` with status 404 if the file has none. In AWS it
+   * has none until a job has used it.
    */
   async thumbnail(id: string, options: { signal?: AbortSignal } = {}): Promise<Blob> {
     return (await check(await this.service.send(`/v1/uploads/${encodeURIComponent(id)}/thumbnail`, options))).blob();
   }
 
   /**
-   * Verifies the Content Credentials of an image or a video. A file that was changed is no error; where the service
-   * cannot verify, as in AWS, it is an `APIError` with the status 404.
+   * Verifies the Content Credentials of an image or a video. A changed file is not an error. Throws an `APIError` with
+   * status 404 if the service cannot verify, as in AWS.
    */
   async credentials(id: string, options: { signal?: AbortSignal } = {}): Promise<CredentialsReport> {
     const answer = await check(await this.service.send(`/v1/uploads/${encodeURIComponent(id)}/credentials`, options));
     return answer.json() as Promise<CredentialsReport>;
   }
 
-  /** The files, newest first. Pages are read as they are needed. */
+  /** Yields the files, newest first. It requests pages as needed. */
   list(): AsyncGenerator<StoredFile, void> {
     return pages<StoredFile>(this.service, "/v1/files", "files", new URLSearchParams());
   }
 }
 
-/** The items of a paged list. */
+/** Yields the items of a paged list. */
 export async function* pages<T>(service: Service, path: string, items: string,
   query: URLSearchParams): AsyncGenerator<T, void> {
   for (;;) {
     const answer = await check(await service.send(`${path}?${query}`));
     const page = (await answer.json()) as Record<string, T[]> & { next_cursor: string | null };
     yield* page[items] ?? [];
-    // A page may be empty though others follow.
+    // A page may be empty although others follow.
     if (page.next_cursor === null) return;
     query.set("cursor", page.next_cursor);
   }

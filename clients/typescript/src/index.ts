@@ -1,9 +1,8 @@
 /**
- * A client of Cutroom: edit videos and images, make videos from text, and follow the jobs.
+ * A client for Cutroom: edit videos and images, make videos from text, and follow jobs.
  *
- * `schema.ts` is written by a generator from the service's OpenAPI document; the modules beside it are written by hand
- * and add what a generator cannot know: waiting, retries, large uploads. This module runs wherever `fetch` does;
- * `cutroom/node` adds paths of files.
+ * `schema.ts` is generated from the service's OpenAPI document. The other modules are written by hand. They add
+ * waiting, retries and large uploads. This module runs wherever `fetch` exists. `cutroom/node` adds file paths.
  */
 export { Cutroom, type CutroomOptions, type TokenOptions } from "./client.js";
 export { APIError, ConnectionError, CutroomError, JobFailed, type FieldError } from "./errors.js";

@@ -8,12 +8,12 @@ import { sleep, type Service } from "./transport.js";
 export type Job = components["schemas"]["Job"];
 export type Share = components["schemas"]["Share"];
 export type JobCreated = components["schemas"]["JobCreated"];
-/** How large a picture of a result is: small, or as a player shows it before it plays. */
+/** The size of a picture of a result: a small one, or one for a player to show before it plays. */
 export type PictureSize = "thumbnail" | "poster";
 
-/** What a model is asked to do. Which of these a model takes is in docs/contract/media.md#forms. */
+/** The fields of an edit. docs/contract/media.md#forms lists the fields of each model. */
 export interface Edit {
-  /** The video or image to edit; text to video takes none. */
+  /** The video or image to edit; absent for text to video. */
   data?: Source;
   prompt?: string;
   reference_image?: Source;
@@ -25,11 +25,11 @@ export interface Edit {
   webhook_url?: string;
 }
 
-/** How often in a row an event stream may break before the job is polled instead. */
+/** The limit of consecutive failures of an event stream, after which the job is polled. */
 const breaks = 3;
-/** The pause before a stream is opened again, and the bounds of the pause between polls, in seconds. */
+/** The pause before a stream is opened again, and the limits of the pause between polls, in seconds. */
 const reconnect = 1, shortest = 0.5, longestPoll = 3;
-/** How long a file lives that is stored for one job, in seconds. */
+/** The lifetime of a file that is stored for one job, in seconds. */
 const inputTTL = 3600;
 
 interface Cancellable {
@@ -41,13 +41,13 @@ export class Jobs {
   constructor(private readonly service: Service, private readonly files: Files) {}
 
   /**
-   * Submits an edit as a job. Large inputs are stored first. A retry after a broken connection makes no second job, and
-   * neither does a call of your own with the same `idempotencyKey`.
+   * Submits an edit as a job. Large inputs are stored first. A retry after a broken connection creates no second job,
+   * and neither does a repeated call with the same `idempotencyKey`.
    */
   async submit(model: string, edit: Edit,
     options: Cancellable & { idempotencyKey?: string } = {}): Promise<JobCreated> {
     const fields = new Map<string, string | Blob>();
-    // Small parts go first, so that the service can refuse a bad request early.
+    // Small parts precede the files, so that the service can reject an invalid request early.
     const { data, reference_image, ...texts } = edit;
     for (const [name, value] of Object.entries(texts)) if (value !== undefined) fields.set(name, String(value));
     for (const [name, source] of Object.entries({ reference_image, data })) {
@@ -62,7 +62,7 @@ export class Jobs {
     return (await check(response)).json() as Promise<JobCreated>;
   }
 
-  /** Stores fields with bytes as files, in whose place their ids go. */
+  /** Stores fields with bytes as files and replaces them with the files' ids. */
   async #store(fields: Map<string, string | Blob>, options: Cancellable,
     wanted: (blob: Blob) => boolean): Promise<void> {
     for (const [name, value] of fields) {
@@ -93,14 +93,14 @@ export class Jobs {
     return (await check(await this.service.send(pathOf(id), { method: "DELETE" }))).json() as Promise<Job>;
   }
 
-  /** Deletes a job that has ended, with its result and its thumbnails. It takes a permanent key. */
+  /** Deletes a job that has ended, with its result and thumbnails. Requires a permanent key. */
   async delete(id: string): Promise<void> {
     await check(await this.service.send(`${pathOf(id)}?purge=true`, { method: "DELETE" }));
   }
 
   /**
-   * Makes a link to the result of a completed job, which needs no key. It ends after `expiresIn` seconds, or with the
-   * result. It takes a permanent key.
+   * Creates a link to the result of a completed job, usable without a key. It expires after `expiresIn` seconds, or
+   * with the result. Requires a permanent key.
    */
   async share(id: string, options: Cancellable & { expiresIn?: number } = {}): Promise<Share> {
     const body = JSON.stringify(options.expiresIn === undefined ? {} : { expires_in: options.expiresIn });
@@ -110,7 +110,7 @@ export class Jobs {
     return (await check(answer)).json() as Promise<Share>;
   }
 
-  /** A small JPEG of the result, or of the input, of a completed job; as a "poster" a larger one of a video. */
+  /** Returns a small JPEG of a completed job's result or input, or with the size "poster" a larger one of a video. */
   async thumbnail(
     id: string, options: Cancellable & { of?: "result" | "input"; size?: PictureSize } = {},
   ): Promise<Blob> {
@@ -118,14 +118,14 @@ export class Jobs {
     return (await check(await this.service.send(`${pathOf(id)}/thumbnail?of=${of}&size=${size}`, signal))).blob();
   }
 
-  /** A small JPEG of what a job that is being processed looks like so far. Not every engine has any. */
+  /** Returns a small JPEG preview of a running job's result. Some engines make no previews. */
   async preview(id: string, options: Cancellable = {}): Promise<Blob> {
     return (await check(await this.service.send(`${pathOf(id)}/preview`, options))).blob();
   }
 
   /**
-   * Verifies the Content Credentials of a completed job's result. A result that was changed is no error; where the
-   * service cannot verify, as in AWS, it is an `APIError` with the status 404.
+   * Verifies the Content Credentials of a completed job's result. A changed result is not an error. Throws an
+   * `APIError` with status 404 if the service cannot verify, as in AWS.
    */
   async credentials(id: string, options: Cancellable = {}): Promise<CredentialsReport> {
     const answer = await check(await this.service.send(`${pathOf(id)}/credentials`, options));
@@ -133,16 +133,16 @@ export class Jobs {
   }
 
   /**
-   * The address of a thumbnail for `<img src>`, or of a poster for `<video poster>`, with a client token (never a
-   * permanent key).
+   * Returns the URL of a thumbnail for `<img src>`, or of a poster for `<video poster>`. Pass a client token, never a
+   * permanent key.
    */
   thumbnailURL(id: string, token: string, of: "result" | "input" = "result", size: PictureSize = "thumbnail"): string {
     return `${this.service.url}${pathOf(id)}/thumbnail?of=${of}&size=${size}&api_key=${encodeURIComponent(token)}`;
   }
 
   /**
-   * The jobs of the last 7 days, newest first. Pages are read as they are needed. `search` are words of the prompt, of
-   * an input's name or of the job's id.
+   * Yields the jobs of the last 7 days, newest first. It requests pages as needed. `search` contains words of the
+   * prompt, of an input's name or of the job's id.
    */
   list(filter: { status?: Job["status"]; model?: string; search?: string } = {}): AsyncGenerator<Job, void> {
     const { search, ...query } = filter;
@@ -150,7 +150,7 @@ export class Jobs {
     return pages<Job>(this.service, "/v1/jobs", "jobs", new URLSearchParams({ ...query, ...words }));
   }
 
-  /** The job as it is, and again with each change, until it or the stream ends. */
+  /** Yields the job, and again after each change, until the job or the stream ends. */
   async *events(id: string, options: Cancellable = {}): AsyncGenerator<Job, void> {
     const headers = { Accept: "text/event-stream" };
     const response = await check(await this.service.send(`${pathOf(id)}/events`, { ...options, headers }));
@@ -161,13 +161,13 @@ export class Jobs {
       }
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new ConnectionError("the events of the job broke off", { cause: error });
+      throw new ConnectionError("the event stream of the job was interrupted", { cause: error });
     }
   }
 
   /**
-   * Waits for a job to complete and returns it. It follows the job's events, and polls where there are none. It throws
-   * `JobFailed` if the job fails.
+   * Waits for a job to complete and returns it. It follows the job's events, or polls if the service has no events.
+   * Throws `JobFailed` if the job fails.
    */
   async wait(id: string, options: Cancellable & { onChange?: (job: Job) => void } = {}): Promise<Job> {
     const { onChange, ...signal } = options;
@@ -187,7 +187,7 @@ export class Jobs {
           yield job;
         }
       } catch (error) {
-        if (error instanceof APIError) break; // no events or no such job: polling finds out
+        if (error instanceof APIError) break; // no events, or the job does not exist; polling shows which
         if (!(error instanceof ConnectionError)) throw error;
       }
       await sleep(reconnect, options.signal);
@@ -198,12 +198,12 @@ export class Jobs {
     }
   }
 
-  /** The result of a completed job, as an answer whose body streams. */
+  /** Returns the result of a completed job as a response with a streaming body. */
   async content(id: string, options: Cancellable & { headers?: HeadersInit } = {}): Promise<Response> {
     return check(await this.service.send(`${pathOf(id)}/content`, options));
   }
 
-  /** The address of a result for `<video src>` and `<img src>`, with a client token (never a permanent key). */
+  /** Returns the URL of a result for `<video src>` and `<img src>`. Pass a client token, never a permanent key. */
   contentURL(id: string, token: string): string {
     return `${this.service.url}${pathOf(id)}/content?api_key=${encodeURIComponent(token)}`;
   }

@@ -1,4 +1,4 @@
-/** What Node adds: files by their paths. */
+/** Functions for Node that take file paths. */
 import { createWriteStream, openAsBlob } from "node:fs";
 import { rename, rm, stat } from "node:fs/promises";
 import { basename } from "node:path";
@@ -7,17 +7,17 @@ import { pipeline } from "node:stream/promises";
 import type { ReadableStream } from "node:stream/web";
 import { APIError, type Cutroom, CutroomError, type Edit, type Job } from "./index.js";
 
-/** A file on disk as a source. Its bytes are read as they are sent. */
+/** Returns a file on disk as a source. Its bytes are read while they are sent. */
 export async function file(path: string): Promise<File> {
   return new File([await openAsBlob(path)], basename(path));
 }
 
-/** How often in a row a download may break without progress. */
+/** The limit of consecutive failures of a download without progress. */
 const breaks = 3;
 
 /**
- * Writes the result of a completed job to a path. Until it is complete it is kept beside that path. A download that
- * breaks is resumed from there, even by a later call: the result of a job never changes.
+ * Writes the result of a completed job to a path. An incomplete result is kept in the same folder. A later call resumes
+ * the download from there, because the result of a job never changes.
  */
 export async function download(cutroom: Cutroom, id: string, path: string): Promise<void> {
   const partial = `${path}.${encodeURIComponent(id)}.part`;
@@ -26,7 +26,7 @@ export async function download(cutroom: Cutroom, id: string, path: string): Prom
       await rest(cutroom, id, partial, before);
       break;
     } catch (error) {
-      if (error instanceof APIError) await rm(partial, { force: true }); // nothing can be resumed from it
+      if (error instanceof APIError) await rm(partial, { force: true }); // it cannot be resumed
       const now = await sizeOf(partial);
       broken = now > before ? 0 : broken + 1;
       before = now;
@@ -36,7 +36,7 @@ export async function download(cutroom: Cutroom, id: string, path: string): Prom
   await rename(partial, path);
 }
 
-/** Writes what is missing as it arrives. */
+/** Writes the missing bytes as they arrive. */
 async function rest(cutroom: Cutroom, id: string, partial: string, offset: number): Promise<void> {
   const headers = { "Accept-Encoding": "identity", ...(offset > 0 ? { Range: `bytes=${offset}-` } : {}) };
   const response = await cutroom.jobs.content(id, { headers }).catch((error: unknown) => {
@@ -46,7 +46,7 @@ async function rest(cutroom: Cutroom, id: string, partial: string, offset: numbe
   if (!response?.body) return;
   const resumed = response.status === 206;
   if (resumed && !response.headers.get("content-range")?.startsWith(`bytes ${offset}-`)) {
-    throw new CutroomError(`the server sent another range than the one from ${offset} on`);
+    throw new CutroomError(`the server did not send the range that starts at ${offset}`);
   }
   const out = createWriteStream(partial, { flags: resumed ? "a" : "w" });
   await pipeline(Readable.fromWeb(response.body as ReadableStream), out);
@@ -54,7 +54,7 @@ async function rest(cutroom: Cutroom, id: string, partial: string, offset: numbe
 
 const sizeOf = (path: string): Promise<number> => stat(path).then((found) => found.size, () => 0);
 
-/** Edits a file and writes the result to a path: submit, wait and download in one. */
+/** Edits a file and writes the result to a path: it submits, waits and downloads. */
 export async function edit(cutroom: Cutroom, model: string, input: string, output: string, fields: Omit<Edit, "data">,
   onChange: (job: Job) => void = () => undefined): Promise<Job> {
   const { job_id: id } = await cutroom.jobs.submit(model, { data: await file(input), ...fields });

@@ -5,21 +5,21 @@ import type { components } from "./schema.js";
 /** The reference of a stored file. */
 export type StoredFile = components["schemas"]["File"];
 
-/** What the Content Credentials of a file say, and whether that holds. */
+/** The Content Credentials of a file and whether they are valid. */
 export type CredentialsReport = components["schemas"]["CredentialsReport"];
 
-/** Bytes, a stored file or its id. `cutroom/node` makes a Blob of a path, whose bytes stay on the disk. */
+/** Bytes, or a stored file or its id. `file` of `cutroom/node` returns a Blob for a path, whose bytes stay on disk. */
 export type Source = Blob | StoredFile | string;
 
-/** The id of a stored file, or the bytes. */
+/** Returns the id of a stored file, or the bytes. */
 export function contentOf(source: Source): Blob | string {
   return typeof source === "object" && !(source instanceof Blob) ? source.id : source;
 }
 
-/** The name of a file, if it has one. */
+/** Returns the name of a file, or "data" without one. */
 export const nameOf = (blob: Blob): string => ("name" in blob && typeof blob.name === "string" ? blob.name : "data");
 
-/** The MD5 in hex. Browsers have none of their own. */
+/** Returns the MD5 in hex, which browsers do not provide. */
 export async function digestOf(blob: Blob): Promise<string> {
   const digest = md5.create();
   const reader = blob.stream().getReader();

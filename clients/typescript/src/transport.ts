@@ -1,8 +1,8 @@
 import { ConnectionError, CutroomError, retryAfter } from "./errors.js";
 
-/** The most often that a request is sent. */
+/** The limit of attempts for a request. */
 const tries = 4;
-/** The pause before the first retry, which doubles with each, and the longest, in seconds. */
+/** The pause before the first retry, which doubles with each retry, and the longest pause, in seconds. */
 const backoff = 0.5, longest = 30;
 
 const idempotencyKey = "Idempotency-Key";
@@ -21,7 +21,7 @@ export const sleep = (seconds: number, signal?: AbortSignal | null): Promise<voi
     signal?.addEventListener("abort", stop, { once: true });
   });
 
-/** One service: sends requests with the key, and again where that helps and does no harm. */
+/** Sends requests to one service with the key, and retries them if that helps and is safe. */
 export class Service {
   readonly #key: readonly [name: string, value: string] | undefined;
   readonly #fetch: typeof globalThis.fetch;
@@ -30,14 +30,14 @@ export class Service {
     readonly url: string,
     key: readonly [name: string, value: string] | undefined,
     fetch: typeof globalThis.fetch,
-    /** Whether requests that make something get an Idempotency-Key, so that a retry makes nothing twice. */
+    /** Adds an Idempotency-Key to requests that create something, so that a retry does not create it twice. */
     readonly idempotent: boolean,
   ) {
     this.#key = key;
     this.#fetch = fetch;
   }
 
-  /** Sends a request to a path of the service. The body can be sent more than once. */
+  /** Sends a request to a path of the service. The body must be reusable for retries. */
   send(path: string, init: RequestInit = {}): Promise<Response> {
     const headers = new Headers(init.headers);
     this.#prepare(init.method ?? "GET", headers);
@@ -72,16 +72,16 @@ export class Service {
         await response.body?.cancel();
       } catch (error) {
         if (signal?.aborted || error instanceof CutroomError) throw error;
-        if (left === 0 || !repeatable) throw new ConnectionError(`no connection to ${this.url}`, { cause: error });
+        if (left === 0 || !repeatable) throw new ConnectionError(`cannot connect to ${this.url}`, { cause: error });
       }
       await sleep(pause, signal);
     }
   }
 
-  /** Follows a redirect without the key: a result may be fetched from elsewhere, by a signed URL. */
+  /** Follows a redirect without the key, because it may lead to a signed URL elsewhere. */
   async #follow(response: Response, headers: Headers, signal?: AbortSignal | null): Promise<Response> {
     if (response.type === "opaqueredirect") {
-      throw new CutroomError("the result is at another address, which a browser does not tell: use jobs.contentURL");
+      throw new CutroomError("the result is at a URL that browsers hide from scripts: use jobs.contentURL");
     }
     const location = response.headers.get("location");
     if (response.status < 300 || response.status > 399 || response.status === 304 || !location) return response;
@@ -91,13 +91,13 @@ export class Service {
   }
 }
 
-/** Reports whether a request that got this answer should be sent again. */
+/** Reports whether a request that received this response should be retried. */
 function worthwhile(response: Response, headers: Headers, repeatable: boolean): boolean {
   const wait = retryAfter(response);
   if (wait > longest) return false;
   switch (response.status) {
-    case 429: return true; // nothing was done
-    case 409: return wait > 0 && headers.has(idempotencyKey); // an earlier try is still running
+    case 429: return true; // the request had no effect
+    case 409: return wait > 0 && headers.has(idempotencyKey); // an earlier attempt is still running
     case 502: case 503: case 504: return repeatable;
     default: return false;
   }

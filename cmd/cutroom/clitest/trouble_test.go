@@ -70,7 +70,7 @@ func TestErrorsHaveExitCodesAndAdvice(t *testing.T) {
 	}{
 		"works":                     {s, []string{"files", "rm", "file_gone"}, 0, ""},
 		"a server's bug":            {s, []string{"usage"}, 1, "req-7"},
-		"another program":           {s, []string{"models"}, 1, "is the URL right"},
+		"another program":           {s, []string{"models"}, 1, "check the URL"},
 		"a missing file":            {s, []string{"files", "put", "nothing.mp4"}, 1, ": the file or folder nothing.mp4 does not exist\n"},
 		"an invalid form":           {s, []string{"edit", "clip.mp4", "-p", "x"}, 1, "seed: Input should be less; the input cannot be edited: It is no video.\n"},
 		"a failed upstream":         {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},

@@ -1,6 +1,6 @@
-// Package access is the table of who may do what (docs/contract/auth.md#permissions):
-// a call of every route that requires a credential, with the status that each kind of
-// credential gets. The tests of the services and the check of a deploy share it.
+// Package access tests who may do what (docs/contract/auth.md#who-may-do-what): it has an example
+// call for every route that requires a credential, with the status for each kind of credential. The
+// tests of the services and the check of a deployment share it.
 package access
 
 import (
@@ -10,12 +10,12 @@ import (
 
 // Call is an example call of a route that requires a credential.
 type Call struct {
-	// Endpoint is the route's method and pattern, Path the path that is called.
+	// Endpoint is the method and pattern of the route. Path is the path to call.
 	Endpoint, Path, Body, ContentType string
 	Statuses
 }
 
-// groups are the groups of routes that a key may be limited to, by how paths begin
+// groups lists the groups of routes to which a key may be limited, by path prefix
 // (docs/contract/auth.md#limits-of-a-key).
 var groups = []struct{ prefix, name string }{
 	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
@@ -23,7 +23,7 @@ var groups = []struct{ prefix, name string }{
 	{"/v1/audit", "keys"}, {"/v1/budgets", "keys"}, {"/v1/usage", "usage"}, {"/", "inference"},
 }
 
-// Group returns the name of the group that the route is in.
+// Group returns the name of the route's group.
 func (c Call) Group() string {
 	_, path, _ := strings.Cut(c.Endpoint, " ")
 	for _, group := range groups {
@@ -34,27 +34,28 @@ func (c Call) Group() string {
 	return ""
 }
 
-// OfModel reports whether the call is about one model, or about a job of it.
+// OfModel reports whether the call concerns a single model or a job of one.
 func (c Call) OfModel() bool {
 	_, path, _ := strings.Cut(c.Endpoint, " ")
 	return strings.Contains(path, "/{id}")
 }
 
-// Fixtures are the records that the calls refer to. All belong to one account.
+// Fixtures are the records that the calls use. All belong to one account.
 type Fixtures struct {
-	// Video is the id of a model that needs only a prompt, Image the id of a model that edits images.
+	// Video is the id of a model that needs only a prompt. Image is the id of a model that edits
+	// images.
 	Video, Image string
-	// Ended and Cancelled are ended jobs of the model Video. Cancelled ended by cancellation or otherwise.
+	// Ended and Cancelled are ended jobs of the model Video. Cancelled may have been cancelled.
 	Ended, Cancelled string
 	// NoResult means that the job Ended has failed.
 	NoResult bool
 	// Verifies means that the service can verify Content Credentials.
 	Verifies bool
-	// Stored and Deleted are files. The calls delete the second one.
+	// Stored and Deleted are files. The calls delete Deleted.
 	Stored, Deleted string
 	// MD5 is the MD5 sum of Stored.
 	MD5 string
-	// KeyID is the id of a key, which the calls revoke.
+	// KeyID is the id of a key that the calls revoke.
 	KeyID string
 }
 
@@ -65,8 +66,9 @@ const (
 	jsonType = "application/json"
 )
 
-// Media returns a call of every route of the media service that requires a credential. Try each route with
-// a token first, then a key, then an admin key: the first credential that may delete something deletes it.
+// Media returns a call of every route of the media service that requires a credential. Try each
+// route with a token first, then a key, then an admin key, because the first credential that may
+// delete something deletes it.
 func Media(f Fixtures) []Call { return append(jobs(f), accounts(f)...) }
 
 func jobs(f Fixtures) []Call {
@@ -86,7 +88,7 @@ func jobs(f Fixtures) []Call {
 		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + f.Ended + "/events", "", "", ofModel(200, 404)},
 		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + f.Ended + "/content", "", "", ofModel(content, 404)},
 		{"GET /v1/jobs/{id}/thumbnail", "/v1/jobs/" + f.Ended + "/thumbnail", "", "", ofModel(content, 404)},
-		// The job has ended, and its previews with it.
+		// The previews are deleted when the job ends.
 		{"GET /v1/jobs/{id}/preview", "/v1/jobs/" + f.Ended + "/preview", "", "", ofModel(404, 404)},
 		{"GET /v1/jobs/{id}/credentials", "/v1/jobs/" + f.Ended + "/credentials", "", "", ofModel(report, 404)},
 		{"POST /v1/jobs/{id}/shares", "/v1/jobs/" + f.Ended + "/shares", "", jsonType, ofKeys(content, 404)},
@@ -96,7 +98,7 @@ func jobs(f Fixtures) []Call {
 }
 
 func accounts(f Fixtures) []Call {
-	// A key has deleted the file by the time that an admin key is tried.
+	// The key has already deleted the file when the admin key is tried.
 	deleted := ofKeys(http.StatusNoContent, http.StatusNotFound)
 	deleted.AdminKey = http.StatusNotFound
 	report := http.StatusNotFound
@@ -104,7 +106,7 @@ func accounts(f Fixtures) []Call {
 		report = http.StatusOK
 	}
 	return []Call{
-		// A form without the image is not valid.
+		// A form without an image is invalid.
 		{"POST /v1/generate/{id}", "/v1/generate/" + f.Image, form, formType, ofModel(422, 422)},
 		{"POST /v1/files", "/v1/files", file, formType, ofAny(200, 200)},
 		{"GET /v1/files", "/v1/files", "", "", ofKeys(200, 200)},
@@ -122,14 +124,14 @@ func accounts(f Fixtures) []Call {
 		{"GET /v1/audit", "/v1/audit", "", "", ofAdmins(200, 200)},
 		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + f.KeyID, "", "", ofAdmins(204, 404)},
 		{"GET /v1/budgets", "/v1/budgets", "", "", ofAdmins(200, 200)},
-		// A budget of the whole account, which only the operator may set.
+		// Only the operator may set a budget for the entire account.
 		{"PUT /v1/budgets", "/v1/budgets", `{"period": "day", "unit": "cost", "limit": 1}`, jsonType, ofAdmins(403, 403)},
 		{"DELETE /v1/budgets", "/v1/budgets?key=key_000000000000&period=day&unit=cost", "", "", ofAdmins(404, 404)},
 	}
 }
 
-// Gateway returns a call of every route of the gateway that requires a credential. No call reaches a
-// model server. Model is the id of a model.
+// Gateway returns a call of every route of the gateway that requires a credential. The calls do not
+// reach a model server. model is the id of a model.
 func Gateway(model string) []Call {
 	invalid := ofAny(400, 400)
 	all := ofAny(200, 200)
@@ -151,7 +153,7 @@ func Gateway(model string) []Call {
 }
 
 // Batches returns a call of every route of files and batches at the inference address
-// (docs/contract/batches.md#calls). It makes a file, and no batch.
+// (docs/contract/batches.md#calls). The calls create a file but no batch.
 func Batches() []Call {
 	form := "--cutroom\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" + file
 	of := func(status int) Statuses { return ofKeys(status, status) }

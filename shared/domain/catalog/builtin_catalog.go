@@ -411,7 +411,7 @@ func builtin(family string) catalogFile {
 		Inference: []inferenceEntry{
 			{
 				ID:              "cutroom-echo",
-				Description:     "A demonstration without a language model, which makes its answers from the request. Replace it by a model server.",
+				Description:     "A demonstration without a language model. It composes its replies from the request. Replace it with a model server.",
 				Routes:          []Route{"chat", "completions", "embeddings", "rerank", "score"},
 				ContextLength:   32768,
 				MaxOutputLength: 4096,
@@ -424,7 +424,7 @@ func builtin(family string) catalogFile {
 			},
 			{
 				ID:          "cutroom-chat",
-				Description: "A name kept for the first language model of this deployment.",
+				Description: "A name reserved for the first language model of this deployment.",
 				Placeholder: true,
 			},
 		},

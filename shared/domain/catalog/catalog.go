@@ -20,26 +20,27 @@ const (
 	maxName   = 128
 )
 
-// isFamily reports whether a text has the form of CUTROOM_FAMILY (docs/contract/README.md#the-family-name).
+// isFamily reports whether a text is valid as CUTROOM_FAMILY
+// (docs/contract/README.md#the-family-name).
 func isFamily(text string) bool { return len(text) <= maxFamily && ascii.Only(text, "-") }
 
-// isName reports whether a text has the form of a model's id or alias, which is a segment of a path.
+// isName reports whether a text is valid as a model's id or alias, which is a path segment.
 func isName(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._-") && ascii.IsAlphanumeric(text[0])
 }
 
 const (
 	seedField = "seed"
-	// defaultCurrency is the currency of token prices if the file names none.
+	// defaultCurrency is the currency of token prices if the file sets none.
 	defaultCurrency = "USD"
 	// maxSeed is the largest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
 )
 
-// Catalog is an immutable set of models, by name.
+// Catalog is an immutable set of models.
 type Catalog struct {
 	Limits Limits
-	// Currency is the currency of all prices, an ISO 4217 code.
+	// Currency is the ISO 4217 code for all prices.
 	Currency string
 	models   []*Model
 	byName   map[string]*Model
@@ -50,13 +51,13 @@ type Catalog struct {
 
 func (c *Catalog) Models() []*Model { return c.models }
 
-// Find returns the media model with the id or alias.
+// Find returns the media model with the given id or alias.
 func (c *Catalog) Find(name string) (*Model, bool) {
 	m, ok := c.byName[name]
 	return m, ok
 }
 
-// First returns the first media model of a kind, the default for requests without a model.
+// First returns the first media model of a kind, which is the default for requests without a model.
 func (c *Catalog) First(kind Kind) (*Model, bool) {
 	for _, m := range c.models {
 		if m.Kind == kind {
@@ -66,7 +67,7 @@ func (c *Catalog) First(kind Kind) (*Model, bool) {
 	return nil, false
 }
 
-// InferenceModels returns the inference models in the order of the file, placeholders included.
+// InferenceModels returns the inference models, including placeholders, in the order of the file.
 func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
 
 func (c *Catalog) Inference(slug string) (*Inference, bool) {
@@ -74,14 +75,15 @@ func (c *Catalog) Inference(slug string) (*Inference, bool) {
 	return m, ok
 }
 
-// Knows reports whether any model, of media or of inference, has the name.
+// Knows reports whether any media or inference model has the name.
 func (c *Catalog) Knows(name string) bool {
 	_, media := c.byName[name]
 	_, inference := c.bySlug[name]
 	return media || inference
 }
 
-// Parse reads a catalog file and replaces $family by the family. An error names the wrong line.
+// Parse parses a catalog file and replaces $family with the family. An error contains the number of
+// the invalid line.
 func Parse(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func Parse(source []byte, family string) (*Catalog, error) {
 	return catalog, err
 }
 
-// readFile reads a catalog file without validating its values.
+// readFile parses a catalog file without validating its values.
 func readFile(source []byte) (file catalogFile, err error) {
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&file); err != nil {
 		return file, errors.New(yaml.FormatError(err, false, false))
@@ -107,8 +109,8 @@ func readFile(source []byte) (file catalogFile, err error) {
 	return file, nil
 }
 
-// JSON converts a catalog file to the form that ParseJSON reads. Functions read that at each start,
-// because YAML takes ten times as long and its reader adds 0.6 MB to a program.
+// JSON converts a catalog file to the form that ParseJSON reads. Functions read it at each start,
+// because YAML takes ten times as long and its parser adds 0.6 MB to a program.
 func JSON(source []byte) ([]byte, error) {
 	file, err := readFile(source)
 	if err != nil {
@@ -117,13 +119,13 @@ func JSON(source []byte) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// ParseJSON reads the result of JSON. An error does not name the place in the file.
+// ParseJSON parses the result of JSON. Its errors contain no position.
 func ParseJSON(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(source, []byte(familyPlace), []byte(family))))
-	decoder.UseNumber() // a float might change a number
+	decoder.UseNumber() // a float could change a number
 	decoder.DisallowUnknownFields()
 	var file catalogFile
 	if err := decoder.Decode(&file); err != nil {
@@ -132,7 +134,7 @@ func ParseJSON(source []byte, family string) (*Catalog, error) {
 	return file.catalog()
 }
 
-// familyPlace is the placeholder of the family in a file.
+// familyPlace is the placeholder for the family in a file.
 const familyPlace = "$family"
 
 func checkFamily(family string) error {
@@ -142,7 +144,7 @@ func checkFamily(family string) error {
 	return nil
 }
 
-// The types of the file. Their tags, with the comments of catalog.yaml, document the format.
+// The types of the file. Their tags and the comments of catalog.yaml document the format.
 type (
 	catalogFile struct {
 		Limits struct {
@@ -192,7 +194,7 @@ type (
 	}
 )
 
-// pathError is an error at a place in the file, for lineOf.
+// pathError is an error with a position in the file, for lineOf.
 type pathError struct {
 	path string
 	err  error
@@ -205,7 +207,7 @@ func wrongAt(path, format string, args ...any) error {
 	return &pathError{path, fmt.Errorf(format, args...)}
 }
 
-// lineOf returns the line of a YAML path, or of its nearest parent that exists.
+// lineOf returns the line of a YAML path, or of its nearest existing parent.
 func lineOf(source []byte, path string) int {
 	for ; path != "$" && path != ""; path = parentPath(path) {
 		p, err := yaml.PathString(path)
@@ -233,10 +235,10 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 	}
 	c.Limits = Limits{duration, file.Limits.Video.Width, file.Limits.Video.Height, file.Limits.Image.Pixels}
 	if c.Limits.VideoWidth <= 0 || c.Limits.VideoHeight <= 0 || c.Limits.ImagePixels <= 0 {
-		return nil, wrongAt("$.limits", "limits: width, height and pixels are greater than 0")
+		return nil, wrongAt("$.limits", "limits: width, height and pixels must be greater than 0")
 	}
 	if file.Currency != "" && !currencyForm().MatchString(file.Currency) {
-		return nil, wrongAt("$.currency", "the currency %.32q is not a code such as EUR", file.Currency)
+		return nil, wrongAt("$.currency", "currency %.32q: must be an ISO 4217 code such as EUR", file.Currency)
 	}
 	c.Currency = cmp.Or(file.Currency, defaultCurrency)
 	forms := map[string]*Form{}
@@ -265,10 +267,10 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 		}
 		for _, name := range m.Names() {
 			if !isName(name) {
-				return nil, wrongAt(path, "model %q: the name %q is not of letters, digits, '.', '_' and '-'", m.ID, name)
+				return nil, wrongAt(path, "model %q: the name %q must consist of letters, digits, '.', '_' and '-'", m.ID, name)
 			}
 			if other, taken := c.byName[name]; taken {
-				return nil, wrongAt(path, "model %q: the name %q belongs to model %q already", m.ID, name, other.ID)
+				return nil, wrongAt(path, "model %q: the name %q already belongs to model %q", m.ID, name, other.ID)
 			}
 			c.byName[name] = m
 		}
@@ -295,7 +297,7 @@ func (entry formEntry) form(name string) (*Form, error) {
 			return nil, wrongAt(at, "form %s: field %q: %w", name, e.Name, err)
 		}
 		if entry.URLEncoded && field.Type.IsFile() {
-			return nil, wrongAt(at, "form %s: field %q: an urlencoded form takes no files", name, e.Name)
+			return nil, wrongAt(at, "form %s: field %q: a urlencoded form cannot have files", name, e.Name)
 		}
 		form.Fields = append(form.Fields, field)
 	}
@@ -320,13 +322,13 @@ func (e fieldEntry) field() (Field, error) {
 		Min: e.Min, Max: e.Max, Values: e.Values, Description: e.Description,
 	}
 	if e.Name == "" {
-		return field, errors.New("it has no name")
+		return field, errors.New("the field has no name")
 	}
 	wrongDefault := fmt.Errorf("the default %v is not of the type %s", e.Default, e.Type)
 	switch e.Type {
 	case VideoFile, ImageFile:
 		if e.Default != nil {
-			return field, errors.New("a file has no default")
+			return field, errors.New("a file cannot have a default")
 		}
 	case Text:
 		if _, ok := e.Default.(string); !ok && e.Default != nil {
@@ -346,7 +348,7 @@ func (e fieldEntry) field() (Field, error) {
 		}
 	case Choice:
 		if len(e.Values) == 0 {
-			return field, errors.New("a choice has values")
+			return field, errors.New("a choice must have values")
 		}
 		known := e.Default == nil
 		for _, value := range e.Values {
@@ -356,11 +358,11 @@ func (e fieldEntry) field() (Field, error) {
 			return field, fmt.Errorf("the default %v is not among the values", e.Default)
 		}
 	default:
-		return field, fmt.Errorf("the type %q is not one of video, image, text, integer, boolean or choice", e.Type)
+		return field, fmt.Errorf("the type %q must be video, image, text, integer, boolean or choice", e.Type)
 	}
 	seedRange := func(n *int64) bool { return n != nil && *n >= 0 && *n <= maxSeed }
 	if e.Name == seedField && (e.Type != Integer || !seedRange(e.Min) || !seedRange(e.Max)) {
-		return field, fmt.Errorf("it is an integer with a min and a max from 0 to %d", int64(maxSeed))
+		return field, fmt.Errorf("it must be an integer with a min and a max from 0 to %d", int64(maxSeed))
 	}
 	return field, nil
 }
@@ -377,15 +379,15 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 	switch e.Kind {
 	case Restyle, Edit, TryOn, Clip, TextToVideo:
 		if e.FPS < 1 || e.FPS > 120 {
-			return nil, wrongAt(path, "model %q: fps is 1 to 120", e.ID)
+			return nil, wrongAt(path, "model %q: fps must be from 1 to 120", e.ID)
 		}
 	case Image:
 		if e.FPS != 0 || e.Realtime {
-			return nil, wrongAt(path, "model %q: an image has no fps and no realtime", e.ID)
+			return nil, wrongAt(path, "model %q: an image model must not set fps or realtime", e.ID)
 		}
 	default:
 		return nil, wrongAt(path+".kind",
-			"model %q: the kind %q is not one of restyle, edit, try-on, clip, text-to-video or image", e.ID, e.Kind)
+			"model %q: the kind %q must be restyle, edit, try-on, clip, text-to-video or image", e.ID, e.Kind)
 	}
 	switch {
 	case e.Generate == NotGenerated,
@@ -393,7 +395,7 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 		e.Generate == GenerateImage && e.Kind == Image:
 	default:
 		return nil, wrongAt(path+".generate",
-			"model %q: generate is \"image\" for an image, \"deprecated\" or absent for a video", e.ID)
+			"model %q: generate must be \"image\" or absent for an image, and \"deprecated\" or absent for a video", e.ID)
 	}
 	if err := e.sizes(path, m); err != nil {
 		return nil, err
@@ -405,44 +407,43 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 		duration, err := time.ParseDuration(e.Duration)
 		if err != nil || duration <= 0 || duration > 5*time.Minute || e.Kind != TextToVideo {
 			return nil, wrongAt(path+".duration",
-				"model %q: duration must be more than 0s and at most 5m, and only text-to-video has it", e.ID)
+				"model %q: duration must be more than 0s and at most 5m, and is only for text-to-video", e.ID)
 		}
 		m.Duration = duration
 	}
 	return m, nil
 }
 
-// sizes reads the size of each resolution of the form.
 func (e modelEntry) sizes(path string, m *Model) error {
 	for resolution, text := range e.Sizes {
 		var size Size
 		if _, err := fmt.Sscanf(text, "%dx%d", &size.Width, &size.Height); err != nil || size.String() != text ||
 			size.Width < 16 || size.Height < 16 || size.Width > 8192 || size.Height > 8192 || size.Width%2+size.Height%2 != 0 {
 			return wrongAt(path+".sizes",
-				"model %q: the size %q is not two even numbers from 16 to 8192, such as 1280x720", e.ID, text)
+				"model %q: the size %q must be two even numbers from 16 to 8192, such as 1280x720", e.ID, text)
 		}
 		m.Sizes[resolution] = size
 	}
 	field, ok := m.Form.Field("resolution")
 	if !ok || field.Type != Choice || field.Default == nil {
-		return wrongAt(path+".form", "model %q: its form has no choice \"resolution\" with a default", e.ID)
+		return wrongAt(path+".form", "model %q: its form must have a choice \"resolution\" with a default", e.ID)
 	}
 	for _, resolution := range field.Values {
 		if _, ok := m.Sizes[resolution]; !ok {
-			return wrongAt(path+".sizes", "model %q: no size for the resolution %s of its form", e.ID, resolution)
+			return wrongAt(path+".sizes", "model %q: the resolution %s of its form has no size", e.ID, resolution)
 		}
 	}
 	return nil
 }
 
-// checkData checks that the form takes the file that the model edits.
+// checkData checks that the form has the file that the model edits.
 func (m *Model) checkData(path string) error {
 	data, takesData := m.Form.Field("data")
 	switch {
 	case (m.Kind == TextToVideo) == takesData:
-		return wrongAt(path+".form", "model %q: a form has the file \"data\" unless the kind is text-to-video", m.ID)
+		return wrongAt(path+".form", "model %q: its form must have the file \"data\" unless the kind is text-to-video", m.ID)
 	case takesData && data.Type != m.DataType():
-		return wrongAt(path+".form", "model %q: \"data\" is not of the kind that the model edits", m.ID)
+		return wrongAt(path+".form", "model %q: \"data\" must have the file type that the model edits", m.ID)
 	}
 	return nil
 }

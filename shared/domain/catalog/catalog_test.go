@@ -134,7 +134,7 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	for _, c := range []struct{ name, source, want string }{
 		{"unknown key", head + fields + models + "surprise: 1\n", "[11:1]"},
 		{"no such form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": unknown form "g"`},
-		{"name twice", head + fields + models + "  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n", `line 11: model "a": the name "a" belongs`},
+		{"name twice", head + fields + models + "  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n", `line 11: model "a": the name "a" already belongs`},
 		{"odd size", head + fields + strings.Replace(models, "1280x720", "1281x720", 1), "line 10:"},
 		{"bad field type", head + "      - {name: x, type: blob}\n" + fields + models, "line 7:"},
 		{"a seed that is no number", head + "      - {name: seed, type: text}\n" + fields + models, "line 7:"},
@@ -147,14 +147,14 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		{"no workflow", workflow("prompt: 6.text, data: 1.image, result: 9"), "line 10: model \"a\": comfyui: workflow is missing"},
 		{"no result", workflow("workflow: a.json, prompt: 6.text, data: 1.image"), "comfyui: result is missing"},
 		{"no prompt", workflow("workflow: a.json, data: 1.image, result: 9"), "comfyui: prompt is missing"},
-		{"no data", workflow("workflow: a.json, prompt: 6.text, result: 9"), "comfyui: data is where the input goes"},
-		{"no place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" is not the id`},
+		{"no data", workflow("workflow: a.json, prompt: 6.text, result: 9"), "comfyui: data must be the place for the input"},
+		{"no place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" must be the id`},
 		{"no such option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
 			`comfyui: options: the form f has no field "steps"`},
 		{"no size", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: much"), `comfyui: memory "much"`},
 		{"no unit", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: 12gg"), `comfyui: memory "12gg"`},
 		{"too large", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: 9e9TB"), `comfyui: memory "9e9TB"`},
-		{"an odd multiple", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, multiple: 15"), "comfyui: multiple is even"},
+		{"an odd multiple", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, multiple: 15"), "comfyui: multiple must be even"},
 		{"no such key", workflow("workflow: a.json, prmpt: 6.text"), "[10:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -241,18 +241,18 @@ func TestPrices(t *testing.T) {
 		t.Errorf("the currency is %q, a session of a clip costs %d", known.Currency, clip.SessionPrice)
 	}
 	for _, wrong := range []struct{ currency, clip, image, says string }{
-		{"currency: EUR", "    session_price: 1\n", "", "it has no realtime sessions"},
-		{"", "    price: {per_second: 0.05}\n", "", `model "gen-clip": a price needs the currency`},
-		{"currency: euro", "", "", `the currency "euro" is not a code`},
+		{"currency: EUR", "    session_price: 1\n", "", "only models with realtime sessions"},
+		{"", "    price: {per_second: 0.05}\n", "", `model "gen-clip": a price requires the currency`},
+		{"currency: euro", "", "", `currency "euro": must be`},
 		{"currency: EUR", "    price: {}\n", "", "either per_second or per_edit"},
 		{"currency: EUR", "    price: {per_second: 1, per_edit: 1}\n", "", "either per_second or per_edit"},
-		{"currency: EUR", "    price: {per_second: -1}\n", "", `the price "-1" is not a number`},
-		{"currency: EUR", "    price: {per_second: 1e3}\n", "", `is not a number`},
-		{"currency: EUR", "    price: {per_second: 0.0000001}\n", "", `is not a number`},
-		{"currency: EUR", "    price: {per_second: 10000000}\n", "", `is not a number`},
-		{"currency: EUR", "", "    price: {per_second: 1}\n", "an image has no length"},
-		{"currency: EUR", "", "    price: {per_edit: 1, sizes: {900p: 1}}\n", `a price for the size "900p", which it has not`},
-		{"currency: EUR", "", "    price: {per_edit: 1, sizes: {480p: x}}\n", `the price "x" is not a number`},
+		{"currency: EUR", "    price: {per_second: -1}\n", "", `the price "-1" must be a number`},
+		{"currency: EUR", "    price: {per_second: 1e3}\n", "", `must be a number`},
+		{"currency: EUR", "    price: {per_second: 0.0000001}\n", "", `must be a number`},
+		{"currency: EUR", "    price: {per_second: 10000000}\n", "", `must be a number`},
+		{"currency: EUR", "", "    price: {per_second: 1}\n", "must be per_edit"},
+		{"currency: EUR", "", "    price: {per_edit: 1, sizes: {900p: 1}}\n", `a price for the size "900p" but no such size`},
+		{"currency: EUR", "", "    price: {per_edit: 1, sizes: {480p: x}}\n", `the price "x" must be a number`},
 	} {
 		if _, err := priced(wrong.currency, wrong.clip, wrong.image); err == nil ||
 			!strings.Contains(err.Error(), wrong.says) || !strings.HasPrefix(err.Error(), "line ") {

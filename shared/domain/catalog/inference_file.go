@@ -12,41 +12,41 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// isSlug reports whether a text has the form of an inference model's id. Unlike a media model's id
-// it may have slashes, such as organisation/model.
+// isSlug reports whether a text is valid as an inference model's id. Unlike a media model's id it
+// may contain slashes, such as organisation/model.
 func isSlug(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._:/-") && ascii.IsAlphanumeric(text[0])
 }
 
-// isField reports whether a text has the form of a request field's name.
+// isField reports whether a text is valid as the name of a request field.
 func isField(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "_") && !ascii.IsDigit(text[0])
 }
 
-// isVersion reports whether a text has the form of an upstream's version.
 func isVersion(text string) bool { return len(text) <= 64 && ascii.Only(text, ".-") }
 
 // Servers with x-api-key also require a version.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
-// anyField means all fields in a row's list of fields.
+// anyField stands for all fields in a row's list of fields.
 const anyField = "*"
 
 const (
-	// maxTokens limits every number of tokens in the file. It is far above any model.
+	// maxTokens limits every number of tokens in the file. It is far above the limits of real
+	// models.
 	maxTokens      = 1 << 30
 	maxWeight      = 1000
 	maxConcurrency = 1 << 20
 	maxTimeout     = time.Hour
 	maxFallbacks   = 8
-	// maxQueue limits the calls that a row lets wait. maxWait limits their time: clients and
-	// proxies close a silent connection after a minute.
+	// maxQueue limits the calls that may wait for a row. maxWait limits their wait, because clients
+	// and proxies close a silent connection after a minute.
 	maxQueue = 10_000
 	maxWait  = time.Minute
 	maxMany  = 1 << 16
 )
 
-// The types of the file, as in catalog.go. A pointer is used if absence does not mean zero.
+// The types of the file, as in catalog.go. A pointer distinguishes absence from zero.
 type (
 	inferenceEntry struct {
 		ID               string
@@ -89,15 +89,14 @@ type (
 	}
 )
 
-// inference adds the inference rows to the catalog.
 func (c *Catalog) inference(entries []inferenceEntry) error {
 	for i, entry := range entries {
 		path := fmt.Sprintf("$.inference[%d]", i)
 		if !isSlug(entry.ID) {
-			return wrongAt(path, "inference model %q: an id has letters, digits, '.', '_', ':', '/' and '-'", entry.ID)
+			return wrongAt(path, "inference model %q: an id must consist of letters, digits, '.', '_', ':', '/' and '-'", entry.ID)
 		}
 		if c.Knows(entry.ID) {
-			return wrongAt(path, "inference model %q: the name belongs to another model already", entry.ID)
+			return wrongAt(path, "inference model %q: the name already belongs to another model", entry.ID)
 		}
 		m, err := entry.model(path)
 		if err != nil {
@@ -114,14 +113,14 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 	return nil
 }
 
-// fallbacks checks a row's fallbacks; an error comes with the wrong place. Two rows may name each
-// other: only the list of the requested model is used.
+// fallbacks checks a row's fallbacks. at is the position of an error. Two rows may name each other,
+// because only the list of the requested model is used.
 func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 	if m.Placeholder && len(m.Fallbacks) > 0 {
-		return "", errors.New("a placeholder has no fallbacks")
+		return "", errors.New("a placeholder must not have fallbacks")
 	}
 	if len(m.Fallbacks) > maxFallbacks {
-		return "", fmt.Errorf("there are at most %d fallbacks", maxFallbacks)
+		return "", fmt.Errorf("a model must not have more than %d fallbacks", maxFallbacks)
 	}
 	for i, id := range m.Fallbacks {
 		other, ok := c.bySlug[id]
@@ -130,13 +129,13 @@ func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 		case !ok:
 			return at, fmt.Errorf("the fallback %q is not an inference model", id)
 		case other == m:
-			return at, errors.New("it is its own fallback")
+			return at, errors.New("a model must not be its own fallback")
 		case other.Placeholder:
 			return at, fmt.Errorf("the fallback %q is a placeholder", id)
 		case slices.Index(m.Fallbacks, id) < i:
-			return at, fmt.Errorf("the fallback %q is named twice", id)
+			return at, fmt.Errorf("the fallback %q is listed twice", id)
 		case !slices.ContainsFunc(m.Capabilities(), other.Serves):
-			return at, fmt.Errorf("the fallback %q serves no route of the model", id)
+			return at, fmt.Errorf("the fallback %q supports no route of the model", id)
 		}
 	}
 	return "", nil
@@ -181,19 +180,19 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	if field, err := e.upstreams(m); err != nil {
 		return nil, wrong(field, err)
 	}
-	// A local model server accepts every field.
+	// A local model server may receive every field.
 	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
 		m.AnyField = true
 	}
 	return m, nil
 }
 
-// check checks values that need no conversion; an error comes with the wrong key.
+// check checks values that need no conversion. field is the key of an error.
 func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
 		if route.Path() == "" {
-			return ".routes", fmt.Errorf("the route %q is not one of chat, completions, responses, messages, "+
-				"count_tokens, embeddings, rerank and score", route)
+			return ".routes", fmt.Errorf("the route %q must be chat, completions, responses, messages, "+
+				"count_tokens, embeddings, rerank or score", route)
 		}
 	}
 	leastOutput := 0
@@ -203,30 +202,30 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	between := func(n, low int) bool { return low <= n && n <= maxTokens }
 	switch {
 	case e.Placeholder && len(e.Upstreams) > 0:
-		return ".upstreams", errors.New("a placeholder has no upstreams")
+		return ".upstreams", errors.New("a placeholder must not have upstreams")
 	case e.Placeholder:
 		return "", nil
 	case len(e.Routes) == 0:
-		return "", errors.New("routes names chat, completions or other routes")
+		return "", errors.New("routes must list at least one route, such as chat")
 	case !between(e.MaxOutputLength, leastOutput):
-		return ".max_output_length", errors.New("max_output_length is a number of tokens, at least 1")
+		return ".max_output_length", errors.New("max_output_length must be a number of tokens, at least 1")
 	case !between(e.ContextLength, max(e.MaxOutputLength, 1)):
-		return ".context_length", errors.New("context_length is a number of tokens, at least max_output_length")
+		return ".context_length", errors.New("context_length must be a number of tokens, at least max_output_length")
 	case !between(e.DefaultMaxTokens, 0):
-		return ".default_max_tokens", errors.New("default_max_tokens is a number of tokens, or absent")
+		return ".default_max_tokens", errors.New("default_max_tokens must be a number of tokens, or absent")
 	case !isField(m.MaxTokensField):
-		return ".max_tokens_field", fmt.Errorf("max_tokens_field %q is not the name of a field", e.MaxTokensField)
+		return ".max_tokens_field", fmt.Errorf("max_tokens_field %q is not a valid field name", e.MaxTokensField)
 	case e.Effort != EffortTopLevel && e.Effort != EffortTemplate:
-		return ".reasoning_effort", errors.New("reasoning_effort is \"template\" or absent")
+		return ".reasoning_effort", errors.New("reasoning_effort must be \"template\" or absent")
 	case e.Effort == EffortTemplate && !m.TemplateKwargs:
-		return ".reasoning_effort", errors.New("reasoning_effort \"template\" needs upstreams that take chat_template_kwargs")
+		return ".reasoning_effort", errors.New("reasoning_effort \"template\" requires upstreams that accept chat_template_kwargs")
 	case len(e.Upstreams) == 0:
-		return "", errors.New("it has no upstreams, and is not a placeholder")
+		return "", errors.New("the model has no upstreams and is not a placeholder")
 	}
 	return "", nil
 }
 
-// upstreams reads the upstreams; an error comes with the wrong key.
+// upstreams parses the upstreams. field is the key of an error.
 func (e inferenceEntry) upstreams(m *Inference) (field string, err error) {
 	names := map[string]bool{}
 	for i, entry := range e.Upstreams {
@@ -244,7 +243,7 @@ func (e inferenceEntry) upstreams(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// timeouts reads the timeouts; an error comes with the name of the wrong one.
+// timeouts parses the timeouts. field is the name of an invalid one.
 func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 	for _, timeout := range []struct {
 		field, text string
@@ -259,30 +258,30 @@ func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 		}
 		d, err := time.ParseDuration(timeout.text)
 		if err != nil || d <= 0 || d > maxTimeout {
-			return timeout.field, fmt.Errorf("the timeout %q is not a duration of at most an hour, such as 30s", timeout.text)
+			return timeout.field, fmt.Errorf("the timeout %q must be a duration of at most an hour, such as 30s", timeout.text)
 		}
 		*timeout.target = d
 	}
 	return "", nil
 }
 
-// queue reads the limits of waiting; an error comes with the wrong key.
+// queue parses the limits of the queue. field is the key of an error.
 func (e inferenceEntry) queue(m *Inference) (field string, err error) {
 	if e.Queue == nil {
 		return "", nil
 	}
 	wait, err := time.ParseDuration(e.Queue.Wait)
 	if err != nil || wait <= 0 || wait > maxWait {
-		return ".queue", fmt.Errorf("the wait %q of the queue is not a duration of at most a minute, such as 10s", e.Queue.Wait)
+		return ".queue", fmt.Errorf("queue: wait %q must be a duration of at most a minute, such as 10s", e.Queue.Wait)
 	}
 	if e.Queue.Calls < 1 || e.Queue.Calls > maxQueue {
-		return ".queue", fmt.Errorf("calls of the queue is 1 to %d", maxQueue)
+		return ".queue", fmt.Errorf("queue: calls must be from 1 to %d", maxQueue)
 	}
 	m.Queue = Queue{Calls: e.Queue.Calls, Wait: wait}
 	return "", nil
 }
 
-// bounds reads the limits of requests; an error comes with the wrong key.
+// bounds parses the limits of requests. field is the key of an error.
 func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 	for _, bound := range []struct {
 		field  string
@@ -296,7 +295,7 @@ func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 			continue
 		}
 		if *bound.sent < 1 || *bound.sent > maxMany {
-			return "." + bound.field, fmt.Errorf("%s is 1 to %d", bound.field, maxMany)
+			return "." + bound.field, fmt.Errorf("%s must be from 1 to %d", bound.field, maxMany)
 		}
 		*bound.target = *bound.sent
 	}
@@ -306,14 +305,13 @@ func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 			continue
 		}
 		if !isField(name) {
-			return fmt.Sprintf(".fields[%d]", i), fmt.Errorf("%q is not the name of a field; %q stands for all", name, anyField)
+			return fmt.Sprintf(".fields[%d]", i), fmt.Errorf("%q is not a valid field name; %q stands for all fields", name, anyField)
 		}
 		m.Fields = append(m.Fields, name)
 	}
 	return "", nil
 }
 
-// local reports whether the model server is on this machine.
 func (u Upstream) local() bool {
 	if u.URL == Embedded {
 		return true
@@ -326,8 +324,7 @@ func (u Upstream) local() bool {
 	return base.Hostname() == "localhost" || err == nil && address.Unmap().IsLoopback()
 }
 
-// upstream reads an entry; an error comes with the wrong field. The name
-// defaults to the server's host.
+// upstream parses an entry. field is the key of an error. The name defaults to the server's host.
 func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error) {
 	u = Upstream{Name: e.Name, URL: e.URL, Model: e.Model, Secret: e.Secret, Weight: 1, Concurrency: e.Concurrency}
 	host := strings.TrimSuffix(Embedded, ":")
@@ -352,34 +349,34 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 		u.Weight = *e.Weight
 	}
 	if u.Weight < 1 || u.Weight > maxWeight {
-		return u, ".weight", fmt.Errorf("a weight is 1 to %d", maxWeight)
+		return u, ".weight", fmt.Errorf("weight must be from 1 to %d", maxWeight)
 	}
 	if u.Concurrency < 0 || u.Concurrency > maxConcurrency {
-		return u, ".concurrency", fmt.Errorf("concurrency is 0 (no limit) to %d", maxConcurrency)
+		return u, ".concurrency", fmt.Errorf("concurrency must be from 0 (no limit) to %d", maxConcurrency)
 	}
 	return u, "", nil
 }
 
-// credential reads how the key is sent; an error comes with the wrong field.
+// credential parses the settings for sending the key. field is the key of an error.
 func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	switch name := strings.ToLower(e.KeyHeader); name {
 	case "", "authorization":
 	case apiKeyHeader, "api-key":
 		u.KeyHeader = name
 	default:
-		return ".key_header", errors.New("key_header is authorization, x-api-key or api-key")
+		return ".key_header", errors.New("key_header must be authorization, x-api-key or api-key")
 	}
 	u.Version = e.Version
 	if u.Version == "" && u.KeyHeader == apiKeyHeader {
 		u.Version = defaultVersion
 	}
 	if u.Version != "" && !isVersion(u.Version) {
-		return ".version", errors.New("version has letters, digits, '.' and '-', such as 2023-06-01")
+		return ".version", errors.New("version must consist of letters, digits, '.' and '-', such as 2023-06-01")
 	}
 	return "", nil
 }
 
-// location returns the discovery of a URL, its base URL and its host.
+// location splits a URL into its discovery, base URL and host.
 func location(text string) (how Discovery, base, host string, err error) {
 	rest := text
 	for _, known := range []Discovery{ByAddress, ByService} {
@@ -392,24 +389,24 @@ func location(text string) (how Discovery, base, host string, err error) {
 	}
 	name, port, _ := strings.Cut(host, ":")
 	if _, err := netip.ParseAddr(name); err == nil || strings.HasPrefix(host, "[") {
-		return how, "", "", fmt.Errorf("url has an address; %s+ is followed by a URL with a name", how)
+		return how, "", "", fmt.Errorf("url: %s+ must be followed by a URL with a host name, not an address", how)
 	}
 	if how == ByService && port != "" {
-		return how, "", "", errors.New("url has a port, which an SRV record says")
+		return how, "", "", errors.New("url: srv+ must not have a port, because the SRV record contains it")
 	}
 	return how, base, host, nil
 }
 
-// baseURL returns the base URL of the routes and its host. A URL without a path means /v1, which
-// nearly all servers use.
+// baseURL returns the base URL of the routes and its host. If the URL has no path, it adds /v1,
+// which nearly all servers use.
 func baseURL(text string) (base, host string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		// Do not repeat the text: it may contain a key.
-		return "", "", fmt.Errorf("url is an http or https URL, with dns+ or srv+ before it if its host is a name of several servers, or %s", Embedded)
+		// The text is not repeated, because it may contain a key.
+		return "", "", fmt.Errorf("url must be an http or https URL, with the prefix dns+ or srv+ if its host is a name of several servers, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
-		return "", "", errors.New("url has neither a user, a query nor a fragment: a key belongs into secret")
+		return "", "", errors.New("url must not have a user, a query or a fragment: put a key into secret")
 	}
 	u.Path = strings.TrimRight(u.Path, "/")
 	if u.Path == "" {
@@ -418,7 +415,7 @@ func baseURL(text string) (base, host string, err error) {
 	return u.String(), u.Host, nil
 }
 
-// checkSecret checks the form of a secret's source, not that the secret exists.
+// checkSecret checks the format of a secret's source, not that the secret exists.
 func checkSecret(source string) error {
 	if source == "" {
 		return nil
@@ -430,6 +427,6 @@ func checkSecret(source string) error {
 			return nil
 		}
 	}
-	// Do not repeat the text: it may be a misplaced key.
-	return errors.New("secret is env:NAME, file:PATH or secretsmanager:ARN#FIELD")
+	// The text is not repeated, because it may be a misplaced key.
+	return errors.New("secret must be env:NAME, file:PATH or secretsmanager:ARN#FIELD")
 }

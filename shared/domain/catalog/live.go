@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Live is a catalog that follows its file while the program runs. Only the inference side is
-// reloaded: media routes use the catalog that the program started with.
+// Live is a catalog that follows its file while the program runs. Only inference models are
+// reloaded. Media routes use the catalog from the start of the program.
 type Live struct {
 	current atomic.Pointer[Catalog]
 }
@@ -21,23 +21,24 @@ func NewLive(catalog *Catalog) *Live {
 	return l
 }
 
-// Catalog returns the current catalog. A call should read it once and keep it.
+// Catalog returns the current catalog. A call should read it once and use the same one throughout.
 func (l *Live) Catalog() *Catalog { return l.current.Load() }
 
 func (l *Live) Knows(name string) bool { return l.Catalog().Knows(name) }
 
 type File struct {
-	// Path is the file's path, Family the replacement for $family in it.
+	// Path is the file's path. Family replaces $family in the file.
 	Path, Family string
-	// Source is the content when the file was last read, even if invalid. At first it is the
-	// content of the initial catalog.
+	// Source is the content at the last read, even if invalid. Initially it is the content of the
+	// first catalog.
 	Source []byte
 
 	unreadable bool
 }
 
-// Follow checks the file at every interval, and whenever ask receives, until the context ends. A valid file
-// replaces the catalog. For an invalid file it logs the wrong line once and keeps the catalog.
+// Follow checks the file at every interval, and whenever ask receives, until the context ends. A
+// valid file replaces the catalog. For an invalid file, Follow logs the error once and keeps the
+// catalog.
 func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <-chan os.Signal, logger *slog.Logger) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
@@ -51,17 +52,17 @@ func (l *Live) Follow(ctx context.Context, file File, every time.Duration, ask <
 		changed, err := l.Reload(&file)
 		switch {
 		case err != nil:
-			logger.Error("the catalog file is invalid; the old catalog stays in use", "file", file.Path, "error", err)
+			logger.Error("invalid catalog file; the old catalog stays in use", "file", file.Path, "error", err)
 		case changed:
-			logger.Info("the catalog was read again", "file", file.Path, "inference_models", len(l.Catalog().InferenceModels()))
+			logger.Info("catalog reloaded", "file", file.Path, "inference_models", len(l.Catalog().InferenceModels()))
 		}
 	}
 }
 
-// Reload replaces the catalog if the file has changed since it was last read. An invalid file
-// changes nothing, and is an error only the first time.
+// Reload replaces the catalog if the file has changed since the last read. An invalid file changes
+// nothing. It is reported as an error only once.
 func (l *Live) Reload(file *File) (changed bool, err error) {
-	// Compare the content, not time or size: the file is small, and an editor or a mounted volume
+	// Compare the content, not time or size. The file is small, and an editor or a mounted volume
 	// may leave both unchanged.
 	source, err := os.ReadFile(file.Path)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package catalog lists the service's models with their aliases, forms, output sizes and input
-// limits. It is read from one data file (catalog.yaml, or the operator's copy). No other code
-// contains the name of a model or of the family.
+// limits. It reads one data file: catalog.yaml, or the operator's copy. No other code contains the
+// name of a model or of the family.
 package catalog
 
 import (
@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Kind is a model's task. Engines choose their work by it.
+// Kind is a model's task. Engines select their work by kind.
 type Kind string
 
 const (
@@ -23,40 +23,42 @@ const (
 	Image       Kind = "image"
 )
 
-// Generate is how a model is served below /v1/generate/.
+// Generate is the way in which a model is served below /v1/generate/.
 type Generate string
 
 const (
-	// NotGenerated models are only under /v1/jobs/.
+	// NotGenerated models are served only below /v1/jobs/.
 	NotGenerated Generate = ""
-	// GenerateImage models answer with the edited image.
+	// GenerateImage models respond with the edited image.
 	GenerateImage Generate = "image"
-	// GenerateDeprecated models answer with a video, on a deprecated route.
+	// GenerateDeprecated models respond with a video, on a deprecated route.
 	GenerateDeprecated Generate = "deprecated"
 )
 
 type Model struct {
-	// ID is the canonical id, including the family's name.
+	// ID is the canonical id, which includes the family's name.
 	ID string
-	// Aliases are other names of the model. DeprecatedAliases still work, but documents mark them.
+	// Aliases lists other names of the model. DeprecatedAliases still work but are marked in
+	// documents.
 	Aliases, DeprecatedAliases []string
 	Kind                       Kind
 	Form                       *Form
 	Realtime                   bool
 	Generate                   Generate
-	// Sizes maps a resolution to the landscape box of the result.
+	// Sizes maps a resolution to the landscape box into which the result fits.
 	Sizes map[string]Size
-	// FPS is the frame rate of the result; 0 for images.
+	// FPS is the frame rate of the result, or 0 for images.
 	FPS int
-	// Duration is the length of a result without an input, else 0.
+	// Duration is the length of a result that has no input, or 0.
 	Duration    time.Duration
 	Description string
-	// Title is a short name for people. Examples are prompts to try. Both may be empty.
+	// Title is a short name for people. Examples contains prompts to try. Both may be empty.
 	Title    string
 	Examples []string
 	// Price is nil if the operator set no price.
 	Price *MediaPrice
-	// SessionPrice is the price of a second of a realtime session, in millionths of the currency, or 0.
+	// SessionPrice is the price per second of a realtime session, in millionths of the currency, or
+	// 0.
 	SessionPrice int64
 	// Workflow is the model's ComfyUI workflow, or nil.
 	Workflow *Workflow
@@ -67,8 +69,8 @@ func (m *Model) Names() []string {
 	return append(names, m.DeprecatedAliases...)
 }
 
-// LatestName returns the name that will also mean this model's successor: its first alias, or its
-// id without an alias.
+// LatestName returns the first alias, which will later mean this model's successor, or the id if
+// the model has no alias.
 func (m *Model) LatestName() string {
 	if len(m.Aliases) > 0 {
 		return m.Aliases[0]
@@ -83,14 +85,12 @@ func (m *Model) DataType() FieldType {
 	return VideoFile
 }
 
-// Limits limits inputs (docs/contract/media.md#models).
 type Limits struct {
 	VideoDuration           time.Duration
 	VideoWidth, VideoHeight int
 	ImagePixels             int
 }
 
-// Size is a picture's size in pixels.
 type Size struct{ Width, Height int }
 
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
@@ -104,8 +104,8 @@ func (s Size) Portrait() Size {
 }
 
 // Fit returns the size of a result (docs/contract/media.md#models): the largest picture with even
-// sides and the input's aspect ratio that fits the box, whose sides are swapped for a portrait
-// input. It may enlarge the input. Each side is at least 2.
+// sides and the input's aspect ratio that fits the box. For a portrait input the sides of the box
+// are swapped. The result may be larger than the input. Each side is at least 2.
 func (s Size) Fit(input Size) Size {
 	box := s
 	if input.Height > input.Width {
@@ -114,7 +114,7 @@ func (s Size) Fit(input Size) Size {
 	if input.Width <= 0 || input.Height <= 0 {
 		return box
 	}
-	// Use integers: the result must not depend on floating point.
+	// Use integers, so that the result does not depend on floating point.
 	width, height := box.Width, nearestEven(box.Width*input.Height, input.Width)
 	if box.Width*input.Height > box.Height*input.Width {
 		width, height = nearestEven(box.Height*input.Width, input.Height), box.Height
@@ -159,13 +159,13 @@ func nearestEven(a, b int) int {
 	return max(2, (a+b)/(2*b)*2)
 }
 
-// FieldType is how a field's text or bytes are read.
+// FieldType is the type of a form field.
 type FieldType string
 
 const (
 	VideoFile FieldType = "video"
 	ImageFile FieldType = "image"
-	// AnyFile is for forms without a model: a model edits one kind of media.
+	// AnyFile is for forms that do not belong to a model. A model edits one kind of media.
 	AnyFile FieldType = "file"
 	Text    FieldType = "text"
 	Integer FieldType = "integer"
@@ -173,7 +173,6 @@ const (
 	Choice  FieldType = "choice"
 )
 
-// IsFile reports whether the field takes a file part.
 func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t == AnyFile }
 
 type Field struct {
@@ -182,40 +181,42 @@ type Field struct {
 	Also     string
 	Type     FieldType
 	Required bool
-	// Default is the value of an absent field, a string, bool or int64, or nil.
+	// Default is the value of an absent field: a string, bool or int64, or nil.
 	Default any
-	// Min and Max limit an integer. Max limits a text's code points.
+	// Min and Max limit an integer. Max limits the code points of a text.
 	Min, Max    *int64
 	Values      []string
 	Description string
 }
 
-// Names of fields that mean the same in every form.
+// Names of fields that have the same meaning in every form.
 const (
 	PromptField = "prompt"
-	// DataField is the input file, ReferenceField a picture of the desired result, ResolutionField
-	// the choice among the model's sizes.
+	// DataField is the input file. ReferenceField is a picture of the desired result.
+	// ResolutionField selects one of the model's sizes.
 	DataField       = "data"
 	ReferenceField  = "reference_image"
 	ResolutionField = "resolution"
-	// WebhookField is a field of every job. No form of the catalog lists it.
+	// WebhookField is a field of every job. The forms of the catalog do not list it.
 	WebhookField = "webhook_url"
 )
 
-// Form lists the fields of a model's requests, in the order of errors (docs/contract/media.md#forms).
+// Form lists the fields of a model's requests. Errors are reported in this order
+// (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
 	Fields []Field
-	// URLEncoded forms are documented as application/x-www-form-urlencoded;
-	// multipart is accepted too.
+	// URLEncoded forms are documented as application/x-www-form-urlencoded. They also accept
+	// multipart.
 	URLEncoded bool
-	// ExactlyOne names fields. A request must have exactly one of them.
+	// ExactlyOne lists fields of which a request must have exactly one.
 	ExactlyOne []string
-	// OnlyWith maps a field to another that it requires.
+	// OnlyWith maps a field to another field that it requires.
 	OnlyWith map[string]string
 }
 
-// Suffices reports whether a request with exactly these fields fits the form. It checks only names.
+// Suffices reports whether a request with exactly these fields fits the form. It checks only the
+// names.
 func (f *Form) Suffices(names ...string) bool {
 	for _, field := range f.Fields {
 		if field.Required && !slices.Contains(names, field.Name) {
@@ -230,7 +231,7 @@ func (f *Form) Suffices(names ...string) bool {
 	return true
 }
 
-// Field returns the field with the name or second name.
+// Field returns the field with this name or second name.
 func (f *Form) Field(name string) (*Field, bool) {
 	for i := range f.Fields {
 		if field := &f.Fields[i]; field.Name == name || field.Also != "" && field.Also == name {
@@ -241,5 +242,5 @@ func (f *Form) Field(name string) (*Field, bool) {
 }
 
 func UnknownModel(name string) *fault.Error {
-	return fault.New(fault.NotFound, "There is no model %.128q.", name)
+	return fault.New(fault.NotFound, "The model %.128q does not exist.", name)
 }

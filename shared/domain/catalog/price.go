@@ -21,16 +21,16 @@ const (
 // MediaPrice is a model's price, set by the operator.
 type MediaPrice struct {
 	Per PriceUnit `json:"per"`
-	// Millionths is the price of one second of the result, or of one edit, in
-	// millionths of the currency.
+	// Millionths is the price per second of the result, or per edit, in millionths of the currency.
 	Millionths int64 `json:"millionths"`
-	// Currency is a code of ISO 4217, such as "EUR".
+	// Currency is an ISO 4217 code, such as "EUR".
 	Currency string `json:"currency"`
-	// Sizes are prices of other resolutions, such as "480p". nil means all sizes cost the same.
+	// Sizes contains prices of other resolutions, such as "480p". nil means that all sizes have the
+	// same price.
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
-// At returns the price for a resolution. A nil price stays nil.
+// At returns the price for a resolution. It returns nil for a nil price.
 func (p *MediaPrice) At(resolution string) *MediaPrice {
 	if p == nil {
 		return nil
@@ -43,10 +43,10 @@ func (p *MediaPrice) At(resolution string) *MediaPrice {
 	return &price
 }
 
-// Amount returns the price in units of the currency, with exact decimals.
+// Amount returns the price in units of the currency.
 func (p MediaPrice) Amount() float64 { return amount(p.Millionths) }
 
-// AmountsBySize returns the prices of Sizes like Amount.
+// AmountsBySize returns the prices of Sizes in units of the currency.
 func (p MediaPrice) AmountsBySize() map[string]float64 {
 	if len(p.Sizes) == 0 {
 		return nil
@@ -60,8 +60,8 @@ func (p MediaPrice) AmountsBySize() map[string]float64 {
 
 func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
-// Of returns the cost of a result of the length, in billionths of the currency, rounded up, at most
-// a million of the currency. known is false for a price per second without a length.
+// Of returns the cost of a result with the given length, in billionths of the currency, rounded up,
+// and at most maxCallCost. known is false for a price per second if the length is unknown.
 func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
 		return min(p.Millionths*1000, maxCallCost), true
@@ -79,26 +79,27 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	return int64(min(rounded, maxCallCost)), true
 }
 
-// TokenPrice is the price of an inference model's calls, set by the operator.
+// TokenPrice is the price of an inference model's calls. The operator sets it.
 type TokenPrice struct {
-	// Input, Output, Cached and Reasoning are the prices of a million tokens, in millionths of the
-	// currency. Cached applies to prompt tokens from the upstream's cache, Reasoning to tokens
-	// generated for reasoning.
+	// Input, Output, Cached and Reasoning are prices per million tokens, in millionths of the
+	// currency. Cached applies to prompt tokens from the upstream's cache, and Reasoning to
+	// generated reasoning tokens.
 	Input, Output, Cached, Reasoning int64
 	// Call is an additional price per call, in millionths of the currency.
 	Call int64
-	// Batch is the part of the price that batch calls cost, in millionths. A million means the full price.
+	// Batch is the fraction of the price that batch calls cost, in millionths. A million means the
+	// full price.
 	Batch int64
 }
 
-// Tokens counts the tokens of one call. Cached is a part of Prompt, Reasoning a part of Completion.
+// Tokens counts the tokens of one call. Prompt includes Cached, and Completion includes Reasoning.
 // No count is negative.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost limits the cost of one call, in billionths of the currency: a million of the currency.
+// maxCallCost limits the cost of one call to a million of the currency, in billionths.
 const maxCallCost = 1e15
 
-// Of returns the cost of a call in billionths of the currency, rounded up, at most maxCallCost.
+// Of returns the cost of a call in billionths of the currency, rounded up, and at most maxCallCost.
 func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	cached, reasoning := min(used.Cached, used.Prompt), min(used.Reasoning, used.Completion)
 	var high, low uint64 // in trillionths, of 128 bits
@@ -117,7 +118,7 @@ func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	return int64((low + 999) / 1000)
 }
 
-// OfBatch returns the cost of a batch call, like Of.
+// OfBatch returns the cost of a batch call in the same unit as Of.
 func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 	high, low := bits.Mul64(uint64(p.Of(used)), uint64(p.Batch))
 	low, carry := bits.Add64(low, wholePrice-1, 0)
@@ -125,11 +126,11 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 	return int64(quotient)
 }
 
-// wholePrice is a Batch without a discount.
+// wholePrice is the value of Batch without a discount.
 const wholePrice = 1_000_000
 
-// Most returns the highest possible cost of a call with these tokens, whichever of them are cached
-// or reasoning.
+// Most returns the highest possible cost of a call with these tokens. Any of them may be cached or
+// reasoning tokens.
 func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	p.Input, p.Output = max(p.Input, p.Cached), max(p.Output, p.Reasoning)
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})
@@ -145,7 +146,7 @@ var (
 type priceEntry struct {
 	PerSecond string `yaml:"per_second"`
 	PerEdit   string `yaml:"per_edit"`
-	// Sizes are the prices of sizes other than the form's default.
+	// Sizes contains the prices of sizes other than the form's default.
 	Sizes map[string]string
 }
 
@@ -155,11 +156,11 @@ func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	case e == nil:
 		return nil, nil
 	case (e.PerSecond == "") == (e.PerEdit == ""):
-		return nil, fmt.Errorf("a price is either per_second or per_edit")
+		return nil, fmt.Errorf("a price must have either per_second or per_edit")
 	case e.PerSecond != "" && m.Kind == Image:
-		return nil, fmt.Errorf("an image has no length: its price is per_edit")
+		return nil, fmt.Errorf("the price of an image must be per_edit, because it has no length")
 	case currency == "":
-		return nil, fmt.Errorf("a price needs the currency of the catalog")
+		return nil, fmt.Errorf("a price requires the currency of the catalog")
 	}
 	price, amount := &MediaPrice{Per: PerSecond, Currency: currency}, e.PerSecond
 	if e.PerEdit != "" {
@@ -171,7 +172,7 @@ func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	}
 	for resolution, text := range e.Sizes {
 		if _, ok := m.Sizes[resolution]; !ok {
-			return nil, fmt.Errorf("a price for the size %.32q, which it has not", resolution)
+			return nil, fmt.Errorf("the model has a price for the size %.32q but no such size", resolution)
 		}
 		if price.Sizes == nil {
 			price.Sizes = map[string]int64{}
@@ -183,15 +184,15 @@ func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	return price, nil
 }
 
-// sessionPrice returns the price of a second of a realtime session, or 0.
+// sessionPrice returns the price per second of a realtime session, or 0.
 func (e modelEntry) sessionPrice(currency string) (int64, error) {
 	switch {
 	case e.SessionPrice == "":
 		return 0, nil
 	case !e.Realtime:
-		return 0, fmt.Errorf("it has no realtime sessions to have a price for")
+		return 0, fmt.Errorf("only models with realtime sessions may have a session price")
 	case currency == "":
-		return 0, fmt.Errorf("a price needs the currency of the catalog")
+		return 0, fmt.Errorf("a price requires the currency of the catalog")
 	}
 	return millionths(e.SessionPrice)
 }
@@ -220,14 +221,14 @@ func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 		}
 	}
 	if price.Batch > wholePrice {
-		return nil, fmt.Errorf("the batch price %s is not a part, from 0 to 1", e.Batch)
+		return nil, fmt.Errorf("the batch price %s must be a factor from 0 to 1", e.Batch)
 	}
 	return &price, nil
 }
 
 func millionths(amount string) (int64, error) {
 	if !amountForm().MatchString(amount) {
-		return 0, fmt.Errorf("the price %.32q is not a number such as 0.05", amount)
+		return 0, fmt.Errorf("the price %.32q must be a number such as 0.05", amount)
 	}
 	whole, fraction, _ := strings.Cut(amount, ".")
 	return strconv.ParseInt(whole+(fraction + "000000")[:6], 10, 64)

@@ -9,39 +9,39 @@ import (
 	"strings"
 )
 
-// Workflow is a ComfyUI workflow and the places for an edit's values in it
+// Workflow is a ComfyUI workflow with the places for an edit's values
 // (docs/comfyui.md#the-catalog). This package does not read the workflow's file.
 type Workflow struct {
-	// File is the path of the workflow in API format, as written in the catalog.
+	// File is the path of the workflow in API format, as given in the catalog.
 	File string
 	// Prompt and Seed are the places of these values. Data and Reference are the places for the
-	// names of the uploaded input and the reference image. Unused places are empty.
+	// names of the uploaded input and reference image. Unused places are empty.
 	Prompt, Seed, Data, Reference []Place
-	// Width, Height, Frames and FPS are the places for the result's size in pixels, its number of
-	// frames and frames per second. They are empty if the workflow computes them.
+	// Width, Height, Frames and FPS are the places for the result's size in pixels, number of
+	// frames, and frames per second. They are empty if the workflow computes them.
 	Width, Height, Frames, FPS []Place
 	// Options maps other form fields to their places.
 	Options map[string][]Place
-	// WithoutReference are the nodes to omit without a reference image.
+	// WithoutReference lists the nodes to omit if there is no reference image.
 	WithoutReference []string
 	// Result is the node whose output is the result.
 	Result string
-	// Multiple divides width and height; at least 2.
+	// Multiple divides the width and the height. It is at least 2.
 	Multiple int
-	// FrameStep: the number of frames is 1 plus a multiple of it; at least 1.
+	// FrameStep is at least 1. The number of frames is 1 plus a multiple of it.
 	FrameStep int
-	// MaxFrames limits the number of frames; 0 means no limit.
+	// MaxFrames limits the number of frames. 0 means no limit.
 	MaxFrames int
-	// Memory is how many bytes of device memory the run needs; 0 if unknown.
+	// Memory is the device memory that a run needs, in bytes, or 0 if unknown.
 	Memory uint64
 }
 
 type Place struct{ Node, Input string }
 
-// String returns the place as written in the catalog, such as "6.text".
+// String returns the place as in the catalog, such as "6.text".
 func (p Place) String() string { return p.Node + "." + p.Input }
 
-// Places returns every place, in a fixed order.
+// Places returns all places in a fixed order.
 func (w *Workflow) Places() []Place {
 	all := slices.Concat(w.Prompt, w.Seed, w.Data, w.Reference, w.Width, w.Height, w.Frames, w.FPS)
 	for _, name := range slices.Sorted(maps.Keys(w.Options)) {
@@ -62,7 +62,7 @@ type workflowEntry struct {
 	Memory                                                    string
 }
 
-// names is a name or a list of names.
+// names is a name or a list of names in YAML.
 type names []string
 
 func (n *names) UnmarshalYAML(read func(any) error) error {
@@ -83,7 +83,7 @@ func (p places) parse() (parsed []Place, err error) {
 	for _, text := range p {
 		node, input, found := strings.Cut(text, ".")
 		if !found || node == "" || input == "" {
-			return nil, fmt.Errorf("%.64q is not the id of a node and the name of an input, such as 6.text", text)
+			return nil, fmt.Errorf("%.64q must be the id of a node and the name of an input, such as 6.text", text)
 		}
 		parsed = append(parsed, Place{node, input})
 	}
@@ -91,14 +91,13 @@ func (p places) parse() (parsed []Place, err error) {
 }
 
 const (
-	// mostMultiple limits Multiple, mostFrames the number of frames.
+	// mostMultiple limits Multiple, and mostFrames the number of frames.
 	mostMultiple, mostFrames = 256, 100_000
 )
 
-// workflow returns nil for a nil entry.
 func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	if e == nil {
-		return nil, nil //nolint:nilnil // A model need not have one.
+		return nil, nil //nolint:nilnil // a model without a workflow
 	}
 	w := &Workflow{
 		File: e.Workflow, WithoutReference: e.WithoutReference, Result: e.Result,
@@ -109,33 +108,33 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	}
 	switch {
 	case w.File == "":
-		return nil, errors.New("workflow is missing, the file with the workflow in API format")
+		return nil, errors.New("workflow is missing: set the file with the workflow in API format")
 	case w.Result == "":
-		return nil, errors.New("result is missing, the node whose output is the result")
+		return nil, errors.New("result is missing: set the node whose output is the result")
 	case len(w.Prompt) == 0:
-		return nil, errors.New("prompt is missing, where the prompt goes")
+		return nil, errors.New("prompt is missing: set the place for the prompt")
 	case (m.Kind == TextToVideo) != (len(w.Data) == 0):
-		return nil, errors.New("data is where the input goes, unless the kind is text-to-video")
+		return nil, errors.New("data must be the place for the input, and absent if the kind is text-to-video")
 	case len(w.WithoutReference) > 0 && len(w.Reference) == 0:
-		return nil, errors.New("without_reference needs reference, where the reference image goes")
+		return nil, errors.New("without_reference requires reference, the place for the reference image")
 	case m.Kind == Image && len(w.Frames)+len(w.FPS)+e.FrameStep+e.MaxFrames > 0:
-		return nil, errors.New("an image has no frames")
+		return nil, errors.New("an image model must not set frames")
 	case e.Multiple < 0 || e.Multiple > mostMultiple || e.Multiple%2 != 0:
-		return nil, fmt.Errorf("multiple is even, and at most %d", mostMultiple)
+		return nil, fmt.Errorf("multiple must be even and at most %d", mostMultiple)
 	case e.FrameStep < 0 || e.MaxFrames < 0 || e.FrameStep > mostFrames || e.MaxFrames > mostFrames:
-		return nil, fmt.Errorf("frame_step and max_frames are 0 to %d", mostFrames)
+		return nil, fmt.Errorf("frame_step and max_frames must be from 0 to %d", mostFrames)
 	}
 	if e.Memory != "" {
 		var err error
 		if w.Memory, err = parseSize(e.Memory); err != nil {
-			return nil, fmt.Errorf("memory %.32q is not a size such as 12GiB", e.Memory)
+			return nil, fmt.Errorf("memory %.32q must be a size such as 12GiB", e.Memory)
 		}
 	}
 	return w, nil
 }
 
-// parseSize reads a size such as "12GiB", "1.5 TB" or "800 mb", in bytes. Every function links this
-// package, and a library would make all of them start later.
+// parseSize parses a size such as "12GiB", "1.5 TB" or "800 mb" into bytes. It uses no library,
+// because every function links this package and would start later.
 func parseSize(text string) (uint64, error) {
 	digits := strings.TrimRight(text, "BIKMGTbikmgt ")
 	scale, known := map[string]float64{

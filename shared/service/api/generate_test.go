@@ -221,7 +221,7 @@ func TestSynchronousCallReportsFailure(t *testing.T) {
 		"gen-latest":      "The model gen-2.5 is not served here. Submit a job to /v1/jobs/gen-latest.",
 		"gen-vton-latest": "The model gen-vton-3.6 is not served here. Submit a job to /v1/jobs/gen-vton-latest.",
 		"gen-restyle-2":   "The model gen-restyle-2 is not served here. Submit a job to /v1/jobs/gen-restyle-2.",
-		"gen-9":           `There is no model "gen-9".`,
+		"gen-9":           `The model "gen-9" does not exist.`,
 	} {
 		if a := w.generate(name, studio); a.status != 404 || a.detail() != detail {
 			t.Errorf("%s: %d %s, want %q", name, a.status, a.body, detail)

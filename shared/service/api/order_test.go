@@ -33,7 +33,7 @@ func TestOrderOfChecks(t *testing.T) {
 	check("no key", post("/v1/jobs/gen-9", ""), 401, "An API key is required in the header x-api-key.")
 	check("a malformed key", post("/v1/jobs/gen-9", "sk_x"), 401, "The API key is not valid.")
 	check("an unknown key", post("/v1/jobs/gen-9", "ck_unknown_key"), 401, "The API key is not valid.")
-	check("no such model", post("/v1/jobs/gen-9", studio), 404, `There is no model "gen-9".`)
+	check("no such model", post("/v1/jobs/gen-9", studio), 404, `The model "gen-9" does not exist.`)
 	check("too large", post("/v1/jobs/gen-2.5", studio), 413,
 		"The request's body is larger than 2097152 bytes. "+api.LargeUploads)
 	if a := w.request("POST", "/v1/jobs/gen-2.5", studio, strings.NewReader("x")); a.status != 422 {

@@ -373,7 +373,7 @@ func TestModels(t *testing.T) {
 		{"/v1/models/small", studio, 200, small},
 		{"/v1/models/org/talker:v2", studio, 200, talker},
 		{"/v1/models/org/talker:v2", scoped, 403, ""},
-		{"/v1/models/later", studio, 404, `{"error":{"message":"There is no model \"later\".","type":"invalid_request_error","param":"model","code":"model_not_found"}}`},
+		{"/v1/models/later", studio, 404, `{"error":{"message":"The model \"later\" does not exist.","type":"invalid_request_error","param":"model","code":"model_not_found"}}`},
 		{"/v1/models/none", studio, 404, ""},
 		{"/v1/models", "", 401, ""},
 		{"/v1/models", signed.JWT, 200, `{"object":"list","data":[` + small + `]}`},

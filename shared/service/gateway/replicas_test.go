@@ -170,12 +170,12 @@ func TestDiscoveryInTheCatalog(t *testing.T) {
 		"dns+https://vllm.internal/api/v3": "dns https://vllm.internal/api/v3",
 		"srv+http://_http._tcp.vllm":       "srv http://_http._tcp.vllm/v1",
 		"http://vllm.internal":             " http://vllm.internal/v1",
-		"dns+http://10.0.0.1":              "followed by a URL with a name",
-		"dns+http://[::1]:8000":            "followed by a URL with a name",
-		"srv+http://vllm:8000":             "has a port",
-		"dns+ftp://vllm":                   "is an http or https URL",
-		"dns+embedded:":                    "is an http or https URL",
-		"dns+dns+http://vllm":              "is an http or https URL",
+		"dns+http://10.0.0.1":              "followed by a URL with a host name",
+		"dns+http://[::1]:8000":            "followed by a URL with a host name",
+		"srv+http://vllm:8000":             "must not have a port",
+		"dns+ftp://vllm":                   "must be an http or https URL",
+		"dns+embedded:":                    "must be an http or https URL",
+		"dns+dns+http://vllm":              "must be an http or https URL",
 	} {
 		known, err := catalog.Parse([]byte(media+strings.Replace(serviceRow, "srv+http://_http._tcp.models.internal", url, 1)), "gen")
 		got := ""

@@ -1,12 +1,12 @@
-"""A client of Cutroom: edit videos and images, make videos from text, and follow the jobs.
+"""A client for Cutroom: edit videos and images, make videos from text, and follow jobs.
 
     from cutroom import Cutroom
 
     with Cutroom() as cutroom:
         cutroom.edit("clip.mp4", "edited.mp4", model="gen-2.5", prompt="a watercolor painting")
 
-A generator writes `cutroom.generated` from the service's OpenAPI document. It has every call. The
-other modules are written by hand and add uploads that stream, waiting, retries, and downloads that
+`cutroom.generated` is generated from the service's OpenAPI document and contains every call. The
+other modules are written by hand. They add streaming uploads, waiting, retries, and downloads that
 resume.
 """
 

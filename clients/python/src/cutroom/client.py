@@ -17,15 +17,15 @@ from .jobs import Jobs
 from .sources import Source
 from .transport import Service
 
-#: Where `cutroom dev` listens by default.
+#: The default address of `cutroom dev`.
 LOCAL = "http://127.0.0.1:8080"
 
 
 class Cutroom:
-    """A client of the media service and of the inference gateway. It may be used by several threads.
+    """A client for the media service and the inference gateway. It is safe for use by several threads.
 
-    Missing arguments come from the environment, by the command line's names: CUTROOM_URL,
-    CUTROOM_INFERENCE_URL and CUTROOM_API_KEY.
+    Missing arguments are read from the same environment variables as in the command line:
+    CUTROOM_URL, CUTROOM_INFERENCE_URL and CUTROOM_API_KEY.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Cutroom:
         timeout: float = 120.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """Makes a client.
+        """Creates a client.
 
-        `timeout` is how long a connection may be silent, in seconds; `transport` sends the requests.
+        `timeout` limits the silence of a connection in seconds. `transport` sends the requests.
         """
         self.url = (url or os.environ.get("CUTROOM_URL") or LOCAL).rstrip("/")
         gateway = LOCAL.replace(":8080", ":8081") if self.url == LOCAL else self.url
         self.inference_url = (inference_url or os.environ.get("CUTROOM_INFERENCE_URL") or gateway).rstrip("/")
         key = api_key or os.environ.get("CUTROOM_API_KEY")
         if not key:
-            raise ValueError("there is no key: pass api_key, or set CUTROOM_API_KEY")
+            raise ValueError("missing API key: pass api_key or set CUTROOM_API_KEY")
 
         def client(base_url: str, **options: Any) -> httpx.Client:
             service = Service(base_url, inner=transport, **options)
@@ -57,8 +57,8 @@ class Cutroom:
         self._plain = client(self.url)
         self.files = Files(self._http, self._plain)
         self.jobs = Jobs(self._http, self.files)
-        #: Clients of the media service and the gateway for the calls of `cutroom.generated.api`. They send
-        #: the key and retry like this client's own calls.
+        #: Clients of the media service and the gateway for the calls of `cutroom.generated.api`. They
+        #: send the key and retry in the same way as this client.
         self.media = AuthenticatedClient(base_url=self.url, token="").set_httpx_client(self._http)
         self.inference = AuthenticatedClient(base_url=self.inference_url, token="").set_httpx_client(self._gateway)
 
@@ -71,9 +71,9 @@ class Cutroom:
         on_change: Callable[[Job], None] = lambda _: None,
         **fields: Any,
     ) -> Path:
-        """Edits a video or an image and writes the result to a path: submit, wait and download in one.
+        """Edits a video or an image and writes the result to a path: it submits, waits and downloads.
 
-        The fields are the arguments of `jobs.submit`, such as `prompt`.
+        `fields` are other arguments of `jobs.submit`, such as `prompt`.
         """
         job = self.jobs.submit(model, data, **fields)
         self.jobs.wait(job.job_id, on_change)
@@ -82,9 +82,10 @@ class Cutroom:
     def create_token(
         self, *, expires_in: int | None = None, models: Sequence[str] = (), origins: Sequence[str] = ()
     ) -> Token:
-        """Mints a client token for a browser or an app, for some models and origins, or for all.
+        """Creates a client token for a browser or an app.
 
-        It works for `expires_in` seconds, 60 if that is None.
+        It is valid for `expires_in` seconds (default 60), and for the given models and origins. Empty
+        means all.
         """
         wanted = {"expiresIn": expires_in, "allowedModels": list(models), "allowedOrigins": list(origins)}
         body = {name: value for name, value in wanted.items() if value}

@@ -1,4 +1,4 @@
-"""The errors. If a service cannot be reached, the error is an `httpx.TransportError`."""
+"""Errors. If a service cannot be reached, the error is an `httpx.TransportError`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ class CutroomError(Exception):
 
 
 class APIError(CutroomError):
-    """The answer of a service that refuses a call."""
+    """The response of a service that rejects a call."""
 
     def __init__(self, response: httpx.Response) -> None:
         self.status = response.status_code
         #: Identifies the call in the service's log.
         self.request_id = response.headers.get("x-request-id", "")
-        #: How long the service asks callers to wait, in seconds; 0 if it does not.
+        #: The pause that the service asks for, in seconds, or 0.
         self.retry_after = retry_after(response)
         #: The request's invalid fields (status 422).
         self.fields: list[dict[str, Any]] = []
@@ -29,7 +29,7 @@ class APIError(CutroomError):
         super().__init__(self._read(response))
 
     def _read(self, response: httpx.Response) -> str:
-        """Returns the message. A proxy in between may answer with anything."""
+        """Returns the message. A proxy may send a body of any form."""
         try:
             body = response.json()
         except ValueError:
@@ -48,16 +48,16 @@ class APIError(CutroomError):
 
 
 class JobFailed(CutroomError):
-    """A job that was awaited has failed; `job.error` says why."""
+    """An awaited job failed. `job.error` contains the reason."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         why = f" ({job.error.code}): {job.error.message}" if job.error else ""
-        super().__init__(f"the job {job.job_id} has failed{why}")
+        super().__init__(f"the job {job.job_id} failed{why}")
 
 
 def retry_after(response: httpx.Response) -> float:
-    """Returns the seconds of Retry-After; 0 if it is absent or has another form."""
+    """Returns Retry-After in seconds, or 0 if it is absent or has another form."""
     try:
         return max(0.0, float(response.headers.get("retry-after", "0")))
     except ValueError:
@@ -65,7 +65,7 @@ def retry_after(response: httpx.Response) -> float:
 
 
 def check(response: httpx.Response) -> httpx.Response:
-    """Returns an answer of success; its body is read if it is another."""
+    """Returns a successful response. For any other, reads the body and raises APIError."""
     if response.is_success:
         return response
     response.read()

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 def read(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Returns the name and the data of each event of a stream."""
+    """Yields the name and the data of each event of a stream."""
     name, data = "", list[str]()
     for line in lines:
         field, _, value = line.partition(":")

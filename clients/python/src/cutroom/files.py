@@ -12,10 +12,10 @@ from .errors import check
 from .generated.models import Announced, CredentialsReport, File
 from .sources import Content, Source, content_of
 
-#: The size in bytes above which a file goes to a signed URL at once, past the limits of forms.
+#: The size in bytes above which a file is uploaded directly to a signed URL.
 LARGE = 64 << 20
 
-#: How long a file is kept: seconds, or until it is deleted.
+#: The lifetime of a file: a number of seconds, or until it is deleted.
 TTL = int | Literal["persistent"]
 
 
@@ -27,9 +27,9 @@ class Files:
         self._plain = plain
 
     def upload(self, source: Source, *, ttl: TTL | None = None, filename: str | None = None) -> File:
-        """Stores a file and returns its reference. It is streamed, and never held in memory.
+        """Stores a file and returns its reference. It streams the file and never holds it in memory.
 
-        A file that is large, or too large for a form of this service, goes to a signed URL.
+        A file that is large, or too large for a form of this service, is uploaded to a signed URL.
         """
         content = content_of(source)
         if isinstance(content, str):
@@ -47,7 +47,7 @@ class Files:
         return File.from_dict(check(response).json())
 
     def announce(self, content: Content, ttl: TTL | None = None) -> File:
-        """Stores a file by a signed URL."""
+        """Stores a file through a signed URL."""
         wanted: dict[str, Any] = {
             "filename": content.name,
             "mime_type": content.mime_type,
@@ -58,7 +58,7 @@ class Files:
             wanted["ttl_seconds"] = ttl
         announced = Announced.from_dict(check(self._http.post("/v1/files", json=wanted)).json())
         upload = announced.upload
-        # The URL is signed: the key is not sent.
+        # The URL is signed, so the key is not sent.
         headers = {**upload.headers.to_dict(), "Content-Length": str(content.size)}
         check(self._plain.request(upload.method, upload.url, headers=headers, content=content))
         return self.get(announced.id)
@@ -72,21 +72,21 @@ class Files:
     def thumbnail(self, file_id: str) -> bytes:
         """Returns a small JPEG of an image or a video.
 
-        Raises APIError with status 404 if the file has no thumbnail, in AWS also until a job was
-        made from it.
+        Raises APIError with status 404 if the file has no thumbnail. In AWS it has none until a job
+        has used it.
         """
         return check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/thumbnail")).content
 
     def credentials(self, file_id: str) -> CredentialsReport:
         """Verifies the Content Credentials of an image or a video. A changed file is not an error.
 
-        Raises APIError with status 404 where the service cannot verify, as in AWS.
+        Raises APIError with status 404 if the service cannot verify, as in AWS.
         """
         answer = check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/credentials"))
         return CredentialsReport.from_dict(answer.json())
 
     def list(self) -> Iterator[File]:
-        """Returns the files, newest first. Pages are read when needed."""
+        """Yields the files, newest first. It requests pages as needed."""
         for item in pages(self._http, "/v1/files", "files", {}):
             yield File.from_dict(item)
 
@@ -96,12 +96,12 @@ def _path(file_id: str) -> str:
 
 
 def pages(http: httpx.Client, path: str, items: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
-    """Returns the items of a paged list."""
+    """Yields the items of a paged list."""
     query = dict(query)
     while True:
         page = check(http.get(path, params=query)).json()
         yield from page[items]
-        # A page may be empty though others follow.
+        # A page may be empty although others follow.
         if page["next_cursor"] is None:
             return
         query["cursor"] = page["next_cursor"]

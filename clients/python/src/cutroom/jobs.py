@@ -20,11 +20,11 @@ from .generated.models import CredentialsReport, Job, JobCreated, JobStatus, Sha
 from .sources import Content, Source, content_of
 from .transport import IDEMPOTENCY_KEY
 
-#: How often in a row an event stream, or a download, may break without progress.
+#: The limit of consecutive failures without progress of an event stream or a download.
 _BREAKS = 3
-# : The pause before it is opened again, and the limits of the pause between polls, in seconds.
+#: The pause before it is opened again, and the limits of the pause between polls, in seconds.
 _RECONNECT, _SHORTEST, _LONGEST = 1.0, 0.5, 3.0
-#: How long a file lives that is stored for one job, in seconds.
+#: The lifetime of a file that is stored for one job, in seconds.
 _INPUT_TTL = 3600
 
 
@@ -51,10 +51,10 @@ class Jobs:
         webhook_url: str | None = None,
         idempotency_key: str | None = None,
     ) -> JobCreated:
-        """Submits an edit as a job. `data` is the video or image to edit; text to video takes none.
+        """Submits an edit as a job. `data` is the video or image to edit, or None for text to video.
 
-        docs/contract/media.md#forms lists the other fields of each model. Inputs are streamed;
-        large ones are stored first. A retry after a broken connection makes no second job, and
+        docs/contract/media.md#forms lists the other fields of each model. Inputs are streamed, and
+        large ones are stored first. A retry after a broken connection creates no second job, and
         neither does a repeated call with the same `idempotency_key`.
         """
         texts = {
@@ -77,13 +77,13 @@ class Jobs:
         return JobCreated.from_dict(check(response).json())
 
     def _stored(self, content: Content | str) -> str:
-        """Returns the id of a stored file with the content."""
+        """Stores the content if necessary and returns the id of the stored file."""
         return content if isinstance(content, str) else self._files.announce(content, _INPUT_TTL).id
 
     def _post(
         self, model: str, form: dict[str, str], inputs: dict[str, Content | str], key: str | None
     ) -> httpx.Response:
-        # Small parts go first, so that the service can refuse a bad request early.
+        # Small parts precede the files, so that the service can reject an invalid request early.
         parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in form.items()]
         with ExitStack() as opened:
             for name, each in inputs.items():
@@ -102,13 +102,13 @@ class Jobs:
         return Job.from_dict(check(self._http.delete(_path(job_id))).json())
 
     def delete(self, job_id: str) -> None:
-        """Deletes a job that has ended, with its result and its thumbnails. It takes a permanent key."""
+        """Deletes a job that has ended, with its result and thumbnails. Requires a permanent key."""
         check(self._http.delete(_path(job_id), params={"purge": "true"}))
 
     def share(self, job_id: str, *, expires_in: int | None = None) -> Share:
-        """Makes a link to the result of a completed job, which needs no key. It takes a permanent key.
+        """Creates a link to the result of a completed job, usable without a key. Requires a permanent key.
 
-        The link ends after `expires_in` seconds, or with the result.
+        The link expires after `expires_in` seconds, or with the result.
         """
         wanted = {} if expires_in is None else {"expires_in": expires_in}
         return Share.from_dict(check(self._http.post(f"{_path(job_id)}/shares", json=wanted)).json())
@@ -120,9 +120,9 @@ class Jobs:
         *,
         size: Literal["thumbnail", "poster"] = "thumbnail",
     ) -> bytes:
-        """Returns a small JPEG of the result, or of the input, of a completed job.
+        """Returns a small JPEG of the result or the input of a completed job.
 
-        With the size "poster" it is a larger one of a result that is a video.
+        With the size "poster" it returns a larger one of a video result.
         """
         return check(self._http.get(f"{_path(job_id)}/thumbnail", params={"of": of, "size": size})).content
 
@@ -134,16 +134,16 @@ class Jobs:
         """Verifies the Content Credentials of a completed job's result. A changed result is not an
         error.
 
-        Raises APIError with status 404 where the service cannot verify, as in AWS.
+        Raises APIError with status 404 if the service cannot verify, as in AWS.
         """
         return CredentialsReport.from_dict(check(self._http.get(f"{_path(job_id)}/credentials")).json())
 
     def list(
         self, *, status: JobStatus | str | None = None, model: str | None = None, search: str | None = None
     ) -> Iterator[Job]:
-        """Returns the jobs of the last 7 days, newest first. Pages are read when needed.
+        """Yields the jobs of the last 7 days, newest first. It requests pages as needed.
 
-        `search` are words of the prompt, of an input's name or of the job's id.
+        `search` contains words of the prompt, of an input's name or of the job's id.
         """
         wanted = {"status": status, "model": model, "q": search}
         query = {name: str(value) for name, value in wanted.items() if value}
@@ -151,7 +151,7 @@ class Jobs:
             yield Job.from_dict(item)
 
     def events(self, job_id: str) -> Iterator[Job]:
-        """Yields the job now, and again with each change, until it or the stream ends."""
+        """Yields the job, and again after each change, until the job or the stream ends."""
         with self._http.stream("GET", f"{_path(job_id)}/events", headers={"Accept": "text/event-stream"}) as response:
             for name, data in events.read(check(response).iter_lines()):
                 if name == "job":
@@ -181,7 +181,7 @@ class Jobs:
             except httpx.TransportError:
                 pass
             except APIError:
-                break  # the service has no events or no such job: polling finds out
+                break  # the service has no events or the job does not exist; polling shows which
             broken += 1
             self._sleep(_RECONNECT)
         pause = _SHORTEST
@@ -191,10 +191,10 @@ class Jobs:
             pause = min(pause * 1.5, _LONGEST)
 
     def download(self, job_id: str, path: str | os.PathLike[str]) -> Path:
-        """Writes the result of a completed job to a path, and returns it.
+        """Writes the result of a completed job to a path and returns the path.
 
-        An incomplete result is kept in the same folder. A later call resumes a broken download from
-        there, because the result of a job never changes.
+        An incomplete result is kept in the same folder. A later call resumes the download from there,
+        because the result of a job never changes.
         """
         target = Path(path)
         partial = target.with_name(f"{target.name}.{quote(job_id, safe='')}.part")
@@ -212,7 +212,7 @@ class Jobs:
                     self._sleep(_RECONNECT)
                 except APIError:
                     out.close()
-                    partial.unlink()  # nothing can be resumed from it
+                    partial.unlink()  # it cannot be resumed
                     raise
         os.replace(partial, target)
         return target
@@ -231,7 +231,7 @@ class Jobs:
             if response.status_code != httpx.codes.PARTIAL_CONTENT:
                 out.truncate(0)
             elif not response.headers.get("content-range", "").startswith(f"bytes {offset}-"):
-                raise CutroomError(f"the server sent another range than the one from {offset} on")
+                raise CutroomError(f"the server did not send the range that starts at {offset}")
             for chunk in response.iter_raw():
                 out.write(chunk)
 

@@ -1,4 +1,4 @@
-"""The inputs: files on disk, bytes, open files, and files that the service has stored."""
+"""Inputs: files on disk, bytes, open files, and files that are stored at the service."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import BinaryIO, Union, cast
 
 from .generated.models import File
 
-#: A path, bytes, a file that is open for reading bytes and can seek, a stored file or its id.
+#: A path, bytes, a seekable binary file that is open for reading, or a stored file or its id.
 Source = Union[str, "os.PathLike[str]", bytes, BinaryIO, File]
 
 _FILE_ID = re.compile(r"file_[0-9A-Za-z]{1,64}")
@@ -26,9 +26,9 @@ class Content:
     """Bytes that can be read more than once."""
 
     name: str
-    #: In bytes.
+    #: The size in bytes.
     size: int
-    #: Opens them for reading from their start.
+    #: Opens the bytes for reading from the start.
     open: Callable[[], BinaryIO]
 
     def __iter__(self) -> Iterator[bytes]:
@@ -44,7 +44,7 @@ class Content:
 
     @property
     def mime_type(self) -> str:
-        """The type by the name; the service prefers the type of the content."""
+        """The type according to the name. The service detects the type of the content."""
         return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
 
 
@@ -74,7 +74,7 @@ def _opened(file: BinaryIO) -> Content:
 
 
 class _Lent(io.RawIOBase):
-    """A file of the caller's, which is left open."""
+    """A file that belongs to the caller and is not closed."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file

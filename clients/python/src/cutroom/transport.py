@@ -1,4 +1,4 @@
-"""How requests reach a service: with the key, and again if a retry helps and is safe."""
+"""The transport adds the key to requests and retries them if that helps and is safe."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import httpx
 
 from .errors import retry_after
 
-#: The most often that a request is sent.
+#: The limit of attempts for a request.
 TRIES = 4
-#: The pause before the first retry, in seconds; it doubles with each.
+#: The pause before the first retry, in seconds. It doubles with each retry.
 BACKOFF = 0.5
-#: The longest pause, in seconds. If the service asks for a longer one, its refusal is returned.
+#: The longest pause, in seconds. If the service asks for more, its error is returned.
 LONGEST = 30.0
 
 IDEMPOTENCY_KEY = "Idempotency-Key"
@@ -23,9 +23,9 @@ IDEMPOTENCY_KEY = "Idempotency-Key"
 class Service(httpx.BaseTransport):
     """Sends requests to one service.
 
-    The key goes only to the service's origin: a redirect to a signed URL may fetch a result from
+    The key is sent only to the service's origin, because a redirect may lead to a signed URL
     elsewhere. If `idempotent` is set, requests that create something get an Idempotency-Key, so
-    that a retry creates nothing twice.
+    that a retry does not create it twice.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Service(httpx.BaseTransport):
         raise AssertionError("unreachable")
 
     def _own(self, request: httpx.Request) -> httpx.Request:
-        """Returns the service's request with the key. The caller's has no key, so a redirect sends
+        """Returns a copy of the request with the key. The original has no key, so a redirect sends
         none."""
         headers = request.headers.copy()
         if self._key:
@@ -88,12 +88,12 @@ def repeatable(request: httpx.Request) -> bool:
 
 
 def worthwhile(request: httpx.Request, response: httpx.Response) -> bool:
-    """Reports whether a request that got this answer should be sent again."""
+    """Reports whether a request that received this response should be retried."""
     wait = retry_after(response)
     if wait > LONGEST:
         return False
     if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
-        return True  # nothing was done
+        return True  # the request had no effect
     if response.status_code == httpx.codes.CONFLICT:
-        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier try is still running
+        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier attempt is still running
     return response.status_code in (502, 503, 504) and repeatable(request)
