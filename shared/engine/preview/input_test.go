@@ -33,38 +33,20 @@ func TestInputs(t *testing.T) {
 		// seconds is the input's length.
 		seconds float64
 	}{
-		{"landscape", mediatest.Video{}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"portrait", mediatest.Video{Width: 90, Height: 160}, true, catalog.Size{Width: 180, Height: 320}, 1},
-		{"square", mediatest.Video{Width: 100, Height: 100}, true, catalog.Size{Width: 180, Height: 180}, 1},
 		{
 			"odd sides", mediatest.Video{Width: 151, Height: 83, PixelFormat: "yuv444p"}, true,
 			catalog.Size{Width: 320, Height: 176}, 1,
 		},
 		{"very wide", mediatest.Video{Width: 640, Height: 32}, true, catalog.Size{Width: 320, Height: 16}, 1},
-		{"turned by a phone", mediatest.Video{Rotation: 90}, true, catalog.Size{Width: 180, Height: 320}, 1},
-		{"without sound", mediatest.Video{Silent: true}, false, catalog.Size{Width: 320, Height: 180}, 1},
-		{"variable rate", mediatest.Video{Variable: true, FPS: 12}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"60 pictures a second", mediatest.Video{FPS: 60}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"5 pictures a second", mediatest.Video{FPS: 5}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"10 bits", mediatest.Video{PixelFormat: "yuv420p10le"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{
-			"HEVC of 10 bits", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le"}, true,
-			catalog.Size{Width: 320, Height: 180}, 1,
-		},
 		{
 			"high dynamic range", mediatest.Video{Codec: "libx265", PixelFormat: "yuv420p10le", HDR: true}, true,
 			catalog.Size{Width: 320, Height: 180}, 1,
 		},
-		{
-			"one picture", mediatest.Video{FPS: 25, Seconds: 0.04, Silent: true}, false, catalog.Size{Width: 320, Height: 180},
-			0.04,
-		},
 		{"GIF", mediatest.Video{Name: "clip.gif"}, false, catalog.Size{Width: 320, Height: 180}, 1},
-		{"WebM", mediatest.Video{Name: "clip.webm"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"Matroska", mediatest.Video{Name: "clip.mkv"}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{"AVI", mediatest.Video{Name: "clip.avi"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"QuickTime", mediatest.Video{Name: "clip.mov"}, true, catalog.Size{Width: 320, Height: 180}, 1},
-		{"transport stream", mediatest.Video{Name: "clip.ts"}, true, catalog.Size{Width: 320, Height: 180}, 1},
 		{
 			"wide pixels", mediatest.Video{Width: 90, Height: 90, Filter: "setsar=16/9"}, true,
 			catalog.Size{Width: 320, Height: 180}, 1,
@@ -116,8 +98,6 @@ func TestUpright(t *testing.T) {
 		want     [4]string
 	}{
 		{0, [4]string{"red", "green", "blue", "white"}},
-		{90, [4]string{"blue", "red", "white", "green"}},
-		{180, [4]string{"white", "blue", "green", "red"}},
 		{270, [4]string{"green", "white", "red", "blue"}},
 	} {
 		data := input(
@@ -132,7 +112,6 @@ func TestUpright(t *testing.T) {
 	}
 	// Orientation 6 of Exif is a quarter turn clockwise.
 	for orientation, want := range map[int][4]string{
-		1: {"red", "green", "blue", "white"}, 3: {"white", "blue", "green", "red"},
 		6: {"blue", "red", "white", "green"}, 8: {"green", "white", "red", "blue"},
 	} {
 		data := input(
@@ -152,13 +131,10 @@ func TestImages(t *testing.T) {
 		image mediatest.Image
 		want  string
 	}{
-		{"PNG", mediatest.Image{}, "rgb24"},
 		{"16 bits", mediatest.Image{PixelFormat: "rgb48be"}, "rgb24"},
 		{"gray", mediatest.Image{PixelFormat: "gray"}, "rgb24"},
 		{"alpha", mediatest.Image{PixelFormat: "rgba", Filter: "format=rgba,colorchannelmixer=aa=0.5"}, "rgba"},
-		{"JPEG", mediatest.Image{Name: "picture.jpg"}, "rgb24"},
 		{"WebP", mediatest.Image{Name: "picture.webp"}, "rgb24"},
-		{"BMP", mediatest.Image{Name: "picture.bmp"}, "rgb24"},
 		{"TIFF", mediatest.Image{Name: "picture.tif"}, "rgb24"},
 		{"large", mediatest.Image{Width: 2400, Height: 1600}, "rgb24"},
 	} {

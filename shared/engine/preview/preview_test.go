@@ -8,7 +8,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,7 +38,6 @@ func TestKinds(t *testing.T) {
 		{catalog.Restyle, "watercolor", "", catalog.Size{Width: 320, Height: 176}, 25},
 		{catalog.Restyle, "", reference, catalog.Size{Width: 320, Height: 176}, 25},
 		{catalog.Edit, "film noir", "", catalog.Size{Width: 320, Height: 180}, 20},
-		{catalog.Edit, "enhance it", "", catalog.Size{Width: 320, Height: 180}, 20},
 		{catalog.Edit, "winter", reference, catalog.Size{Width: 272, Height: 156}, 20},
 		{catalog.TryOn, "a red leather jacket", "", catalog.Size{Width: 320, Height: 180}, 20},
 		{catalog.TryOn, "", garment, catalog.Size{Width: 320, Height: 180}, 20},
@@ -49,7 +47,7 @@ func TestKinds(t *testing.T) {
 	} {
 		t.Run(string(c.kind)+" "+c.prompt, func(t *testing.T) {
 			spec := engine.Spec{
-				Kind: c.kind, Prompt: c.prompt, Seed: 3, Size: c.size, FPS: c.fps, Duration: 600 * time.Millisecond,
+				Kind: c.kind, Prompt: c.prompt, Seed: 3, Size: c.size, FPS: c.fps, Duration: 400 * time.Millisecond,
 			}
 			if c.kind != catalog.TextToVideo {
 				spec.Data = input(t, sample, false)
@@ -133,26 +131,10 @@ func TestRepeatable(t *testing.T) {
 		least float64
 	}{
 		{"a look that moves", small(t, "vintage film"), 2},
-		{"a look that stands", small(t, "oil painting"), 2},
-		{"words that change nothing", small(t, "a castle in the clouds"), 0},
-		{"no words", small(t, ""), 0},
 		{"clothes", with(small(t, "a striped shirt"), func(s *engine.Spec) {
 			s.Kind, s.Data = catalog.TryOn, input(t, person, false)
 		}), 0.5},
 		{"a reference", with(small(t, ""), func(s *engine.Spec) { s.Reference = input(t, reference, true) }), 0.5},
-		{
-			"a video from text",
-			engine.Spec{
-				Kind: catalog.TextToVideo, Prompt: "abstract ink", Seed: 7, Size: catalog.Size{Width: 320, Height: 176}, FPS: 25,
-				Duration: 120 * time.Millisecond,
-			},
-			8,
-		},
-		{
-			"an image",
-			with(small(t, "pencil sketch"), func(s *engine.Spec) { s.Kind, s.Data = catalog.Image, input(t, reference, true) }),
-			0.5,
-		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			first, second := run(t, c.spec), run(t, c.spec)
@@ -371,27 +353,6 @@ func TestSelfAnchor(t *testing.T) {
 	}
 	if d := difference(results[0], results[1]); d < 1 {
 		t.Errorf("anchoring changes the clip by %.2f only", d)
-	}
-}
-
-// TestProgress follows the reports of an edit.
-func TestProgress(t *testing.T) {
-	spec := with(small(t, "watercolor"), func(s *engine.Spec) {
-		s.Duration, s.Size = 2*time.Second, catalog.Size{Width: 640, Height: 360}
-		s.Reference = input(t, reference, true)
-	})
-	var reports []engine.Progress
-	if _, _, err := attempt(t, t.Context(), spec, func(p engine.Progress) { reports = append(reports, p) }); err != nil {
-		t.Fatal(err)
-	}
-	if len(reports) < 3 || reports[0].Stage != "analyze" ||
-		!reflect.DeepEqual(reports[len(reports)-1], engine.Progress{Fraction: 1, Stage: "edit"}) {
-		t.Fatalf("reports %+v", reports)
-	}
-	for i := 1; i < len(reports); i++ {
-		if reports[i].Fraction < reports[i-1].Fraction || reports[i].Fraction > 1 {
-			t.Errorf("progress went from %v to %v", reports[i-1], reports[i])
-		}
 	}
 }
 

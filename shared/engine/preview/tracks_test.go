@@ -191,7 +191,7 @@ func TestTracks(t *testing.T) {
 // TestEveryLookSurvivesAChangeOfSize edits with looks whose graphs FFmpeg cannot start again.
 func TestEveryLookSurvivesAChangeOfSize(t *testing.T) {
 	part := func(size string) string {
-		return write(t, slices.Concat(drawn(bars, size, "0.4"), x264, []string{"a.ts"})...)
+		return write(t, slices.Concat(drawn(bars, size, "0.2"), x264, []string{"a.ts"})...)
 	}
 	data := input(t, join(t, "a.ts", part("320x180"), part("160x90"), part("90x160")), false)
 	for _, prompt := range []string{"vhs", "watercolor", "pencil sketch", "vintage film", "cyberpunk, pixel art"} {
