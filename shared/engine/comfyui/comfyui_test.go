@@ -23,7 +23,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// on returns a server's fault for one call.
+// on makes a server fail in one call.
 func on(call string, do http.HandlerFunc) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method+" "+r.URL.Path != call && !strings.HasPrefix(r.Method+" "+r.URL.Path, call+"/") {
@@ -43,15 +43,15 @@ func says(status int, body string) http.HandlerFunc {
 
 func crashes(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// hangs never answers.
+// hangs never responds.
 func hangs(_ http.ResponseWriter, r *http.Request) {
-	// A request notices its caller's departure only after its body is read.
+	// A handler notices that its caller has disconnected only after it has read the body.
 	_, _ = io.Copy(io.Discard, r.Body)
 	<-r.Context().Done()
 }
 
-// TestTrouble checks the outcome of a run for each fault of a server.
-func TestTrouble(t *testing.T) {
+// Each fault of a server has a defined outcome.
+func TestServerFaultsGiveClearErrors(t *testing.T) {
 	const senseless, middle, refused = "The engine returned an invalid response.",
 		"The engine stopped during the edit.", "The engine rejected the edit."
 	huge := strings.Repeat(" ", 33<<20)
@@ -61,48 +61,48 @@ func TestTrouble(t *testing.T) {
 		message    string
 		retryable  bool
 	}{
-		{"it refuses an upload as too large", "POST /upload/image", says(413, ""), "The input is too large for the engine.", false},
+		{"it rejects an upload as too large", "POST /upload/image", says(413, ""), "The input is too large for the engine.", false},
 		{"it stores an upload elsewhere", "POST /upload/image", says(200, `{"name":"../x","subfolder":"","type":"input"}`), senseless, true},
-		{"it crashes in an upload", "POST /upload/image", crashes, middle, true},
-		{"it hangs in an upload", "POST /upload/image", hangs, "The engine stopped responding.", true},
+		{"it crashes during an upload", "POST /upload/image", crashes, middle, true},
+		{"it hangs during an upload", "POST /upload/image", hangs, "The engine stopped responding.", true},
 		{"it redirects", "POST /upload/image", func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
 		}, refused, false},
-		{"it finds the workflow invalid", "POST /prompt", says(400, `{"error":{"type":"prompt_no_outputs"},"node_errors":[]}`), refused, false},
-		{"it has lost what was uploaded", "POST /prompt", says(400, `{"error":{"type":"x"},"node_errors":
+		{"it reports an invalid workflow", "POST /prompt", says(400, `{"error":{"type":"prompt_no_outputs"},"node_errors":[]}`), refused, false},
+		{"it has lost the uploaded file", "POST /prompt", says(400, `{"error":{"type":"x"},"node_errors":
 			{"1":{"class_type":"LoadImage","errors":[{"type":"custom_validation_failed","extra_info":{"input_name":"image"}}]}}}`), refused, true},
 		{"it is broken", "POST /prompt", says(500, "oops"), refused, true},
 		{"it is overloaded", "POST /prompt", says(429, ""), refused, true},
-		{"it crashes as it takes the run", "POST /prompt", crashes, middle, true},
-		{"it takes a run without an id", "POST /prompt", says(200, "{}"), senseless, true},
-		{"it takes a run by HTML", "POST /prompt", says(200, "<html>"), senseless, true},
-		{"it takes a run by a huge answer", "POST /prompt", says(200, huge), senseless, true},
+		{"it crashes when it accepts the run", "POST /prompt", crashes, middle, true},
+		{"it accepts a run without an id", "POST /prompt", says(200, "{}"), senseless, true},
+		{"it accepts a run with HTML", "POST /prompt", says(200, "<html>"), senseless, true},
+		{"it accepts a run with a huge response", "POST /prompt", says(200, huge), senseless, true},
 		{"it forgets the run", "POST /prompt", says(200, `{"prompt_id":"another"}`), middle, true},
-		{"its record is no record", "GET /history", says(200, `[]`), senseless, true},
+		{"its record is invalid", "GET /history", says(200, `[]`), senseless, true},
 		{"its record is huge", "GET /history", says(200, huge), senseless, true},
 		{"its record is hidden", "GET /history", says(403, ""), refused, false},
 		{"its run failed", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
 			{"node_type":"KSampler","exception_type":"RuntimeError","exception_message":"a quiet evening"}]]}`), "The engine failed.", true},
 		{"its memory was too small", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
 			{"exception_type":"torch.OutOfMemoryError"}]]}`), "The engine ran out of memory.", true},
-		{"its processor's memory was too small", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
+		{"its main memory was too small", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
 			{"node_type":"EmptyImage","exception_type":"RuntimeError","exception_message":"[enforce fail at alloc_cpu.cpp:127] err == 0. ` +
 			`DefaultCPUAllocator: can't allocate memory: you tried to allocate 4398046511104 bytes. Error code 12 (Cannot allocate memory)\n"}]]}`),
 			"The engine ran out of memory.", true},
-		{"its exception is named like the prompt", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
+		{"its exception contains the prompt", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_error",
 			{"exception_type":"a quiet evening"}]]}`), "The engine failed.", true},
 		{"someone interrupts the run", "GET /history", record(`"outputs":{},"status":{"status_str":"error","messages":[["execution_interrupted",{}]]}`),
 			"The edit was interrupted on the engine.", true},
 		{"it fails without a reason", "GET /history", record(`"status":{"status_str":"error","messages":[[],[1,2],["x"]]}`), "The engine failed.", true},
-		{"its result is no file", "GET /history", record(`"outputs":{"4":{"text":["done"],"images":[]}}`), "The engine returned no result.", true},
-		{"its result is of another node", "GET /history", record(`"outputs":{"3":{"images":[{"filename":"a.mp4"}]}}`), "The engine returned no result.", true},
+		{"its result is not a file", "GET /history", record(`"outputs":{"4":{"text":["done"],"images":[]}}`), "The engine returned no result.", true},
+		{"its result is from another node", "GET /history", record(`"outputs":{"3":{"images":[{"filename":"a.mp4"}]}}`), "The engine returned no result.", true},
 		{"its result is gone", "GET /view", says(404, ""), refused, false},
-		{"its result is cut off", "GET /view", func(w http.ResponseWriter, _ *http.Request) {
+		{"its result is truncated", "GET /view", func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "1000")
 			_, _ = w.Write([]byte("half"))
 		}, middle, true},
 		{"its result is empty", "GET /view", says(200, ""), "The engine returned no result.", true},
-		{"its result is no video", "GET /view", says(200, "<html>"), "The engine returned no result.", true},
+		{"its result is not a video", "GET /view", says(200, "<html>"), "The engine returned no result.", true},
 		{"its result is a broken video", "GET /view", says(200, "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), "The engine returned no result.", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -125,13 +125,13 @@ func TestTrouble(t *testing.T) {
 				t.Errorf("error %v, want %q, retryable %t", err, c.message, c.retryable)
 			}
 			if err != nil && strings.Contains(err.Error(), "quiet evening") {
-				t.Errorf("the error %q has the prompt", err)
+				t.Errorf("the error %q contains the prompt", err)
 			}
 		})
 	}
 }
 
-// record answers with a record of whatever run is asked for.
+// record returns the record for any requested run.
 func record(content string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		_, id, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
@@ -139,9 +139,9 @@ func record(content string) http.HandlerFunc {
 	}
 }
 
-// A server that is restarted in the middle of a run has forgotten it: the run fails at
-// once, and another one succeeds.
-func TestARestartInTheMiddle(t *testing.T) {
+// A server that restarts during a run has lost it. The run fails immediately, and another one
+// succeeds.
+func TestRestartFailsRunImmediately(t *testing.T) {
 	s := standIn(t)
 	s.Hold = make(chan struct{})
 	configured := config(t, serve(t, s))
@@ -163,8 +163,8 @@ func TestARestartInTheMiddle(t *testing.T) {
 	}
 }
 
-// A run whose WebSocket is refused, lost, or floods is followed by polls.
-func TestWithoutAWebSocket(t *testing.T) {
+// If the WebSocket of a run is rejected, lost or flooded, the run is polled.
+func TestRunIsPolledWithoutWebSocket(t *testing.T) {
 	for name, does := range map[string]http.HandlerFunc{"refused": says(404, ""), "lost": crashes} {
 		t.Run(name, func(t *testing.T) {
 			s := standIn(t)
@@ -178,9 +178,8 @@ func TestWithoutAWebSocket(t *testing.T) {
 	}
 }
 
-// A workflow that makes no progress is interrupted, and the server takes no runs until
-// it has ended.
-func TestAStalledWorkflow(t *testing.T) {
+// A workflow that makes no progress is interrupted, and the server gets no runs until it has ended.
+func TestStalledWorkflowIsInterrupted(t *testing.T) {
 	s := standIn(t)
 	s.Hold = make(chan struct{})
 	configured := config(t, serve(t, s))
@@ -192,13 +191,13 @@ func TestAStalledWorkflow(t *testing.T) {
 		t.Errorf("error %v after %v", err, s.Calls())
 	}
 	if err := e.Health(t.Context()); err != nil {
-		t.Errorf("the run was interrupted, and the engine takes no others: %v", err)
+		t.Errorf("after the interruption the engine accepts no other runs: %v", err)
 	}
 }
 
-// A run that is cancelled while it waits is removed from the queue, and a running one is interrupted.
-// Their histories are deleted.
-func TestCancel(t *testing.T) {
+// A cancelled run is removed from the queue, or interrupted if it is running. Its history is
+// deleted.
+func TestCancellationRemovesRuns(t *testing.T) {
 	s := standIn(t)
 	s.Hold = make(chan struct{})
 	configured := config(t, serve(t, s))
@@ -229,7 +228,7 @@ func TestCancel(t *testing.T) {
 		t.Errorf("the second run: %v", err)
 	}
 	if called := s.Calls(); slices.Contains(called, "POST /interrupt") {
-		t.Error("the first run was interrupted for the second one")
+		t.Error("the first run was interrupted instead of the second one")
 	}
 	cancel()
 	if err := <-first; !errors.Is(err, context.Canceled) {
@@ -240,8 +239,8 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// A run waits for a server that is starting, and goes to one that is up.
-func TestServersThatAreDown(t *testing.T) {
+// A run waits for a starting server, or goes to one that is running.
+func TestRunWaitsForStartingServer(t *testing.T) {
 	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +248,7 @@ func TestServersThatAreDown(t *testing.T) {
 	s := standIn(t)
 	up := serve(t, s)
 	if _, err := newEngine(t, config(t, "http://"+address, up)).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil {
-		t.Errorf("one is up: %v", err)
+		t.Errorf("one server is running: %v", err)
 	}
 	impatient := config(t, "http://"+address)
 	impatient.Starting = aLittle
@@ -257,10 +256,10 @@ func TestServersThatAreDown(t *testing.T) {
 	var failure *engine.Error
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); !errors.As(err, &failure) || !failure.Retryable ||
 		failure.Message != "The engine cannot be reached." {
-		t.Errorf("none is up: %v", err)
+		t.Errorf("no server is running: %v", err)
 	}
 	if e.Health(t.Context()) == nil {
-		t.Error("it is healthy without a server")
+		t.Error("the engine is healthy without a server")
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -271,16 +270,16 @@ func TestServersThatAreDown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s}} //nolint:gosec // of a test
+	late := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s}} //nolint:gosec // a test server
 	late.Start()
 	defer late.Close()
 	if err := <-done; err != nil {
-		t.Errorf("it came up: %v", err)
+		t.Errorf("the server has started: %v", err)
 	}
 }
 
-// A run goes to the server with the least to do.
-func TestTheLeastBusyServer(t *testing.T) {
+// A run goes to the server with the least work.
+func TestRunGoesToLeastBusyServer(t *testing.T) {
 	busy, idle := standIn(t), standIn(t)
 	busy.Break = on("GET /prompt", says(200, `{"exec_info":{"queue_remaining":3}}`))
 	e := newEngine(t, config(t, serve(t, busy), serve(t, idle)))
@@ -292,8 +291,8 @@ func TestTheLeastBusyServer(t *testing.T) {
 	}
 }
 
-// A server's memory is checked before a run with a known need.
-func TestMemory(t *testing.T) {
+// A server's free memory is checked before a run with a known requirement.
+func TestMemoryIsCheckedBeforeRun(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		free, total uint64
@@ -301,8 +300,8 @@ func TestMemory(t *testing.T) {
 		retryable   bool
 	}{
 		{"enough", 12 << 30, 24 << 30, "", false},
-		{"in use by others", 2 << 30, 24 << 30, "The engine's memory is in use.", true},
-		{"too small a device", 8 << 30, 8 << 30, "The engine lacks what this model needs.", false},
+		{"used by others", 2 << 30, 24 << 30, "The engine's memory is in use.", true},
+		{"a device that is too small", 8 << 30, 8 << 30, "The engine lacks what this model needs.", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := standIn(t)
@@ -322,8 +321,8 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A server's missing needs are logged by name, and a run goes to another server.
-func TestInspect(t *testing.T) {
+// A server's missing requirements are logged by name, and a run goes to another server.
+func TestMissingRequirementsAreReported(t *testing.T) {
 	complete, poor := standIn(t), standIn(t)
 	delete(poor.Classes, "ImageAddNoise")
 	poor.Classes["SaveVideo"] = []byte(`{"input":{"required":{"video":["VIDEO"],"filename_prefix":["STRING",{}],
@@ -344,7 +343,7 @@ func TestInspect(t *testing.T) {
 	}
 	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil || len(poor.Calls()) == 0 ||
 		slices.Contains(poor.Calls(), "POST /prompt") {
-		t.Errorf("error %v, calls of the poor one %v", err, poor.Calls())
+		t.Errorf("error %v, calls to the incomplete server %v", err, poor.Calls())
 	}
 	alone := newEngine(t, config(t, serve(t, poor)))
 	var failure *engine.Error
@@ -354,8 +353,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Options that a model does not support are refused before a server is asked.
-func TestWhatAWorkflowDoesNotTake(t *testing.T) {
+// Options that a model does not support are rejected before a server is called.
+func TestUnsupportedOptionsAreRejected(t *testing.T) {
 	s := standIn(t)
 	e := newEngine(t, config(t, serve(t, s)))
 	long := newSpec(t, catalog.TextToVideo)
@@ -378,8 +377,8 @@ func TestWhatAWorkflowDoesNotTake(t *testing.T) {
 	}
 }
 
-// The values of an edit are where the catalog puts them.
-func TestWhatIsSent(t *testing.T) {
+// The values of an edit are sent to the inputs that the catalog names.
+func TestEditValuesAreSentToConfiguredInputs(t *testing.T) {
 	var sent []byte
 	s := standIn(t)
 	s.Break = func(_ http.ResponseWriter, r *http.Request) bool {
@@ -413,12 +412,12 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// A workflow or a place that is wrong is an error before anything is served.
-func TestConfigurationErrors(t *testing.T) {
+// An invalid workflow or input name is an error at startup.
+func TestInvalidConfigurationsAreRejected(t *testing.T) {
 	for _, c := range []struct{ workflow, want string }{
-		{"", "cannot be read"},
+		{"", "cannot read"},
 		{"[]", "not a workflow in API format"},
-		{`{"nodes":[],"links":[]}`, `export it by "Export (API)"`},
+		{`{"nodes":[],"links":[]}`, `export it with "Export (API)"`},
 		{"{}", "has no nodes"},
 		{`{"1":{"inputs":{}}}`, "no class_type"},
 		{`{"1":{"class_type":"A","inputs":{"x":["2",0]}}}`, `linked to node "2"`},
@@ -444,7 +443,7 @@ func TestConfigurationErrors(t *testing.T) {
 		nil, {""}, {"127.0.0.1:8188"}, {"ftp://a"}, {"http://a?b"}, {"http://u:p@a"}, {"http://a", "http://a/"},
 	} {
 		if _, err := comfyui.New(config(t, servers...)); err == nil {
-			t.Errorf("%q are taken for servers", servers)
+			t.Errorf("%q are accepted as servers", servers)
 		}
 	}
 	none := config(t, "http://a")

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/engine/enginetest"
 )
 
-// harness is the suite's of an engine whose servers have the classes of the tests.
+// harness returns the harness for an engine whose servers have the classes of the tests.
 func harness(e engine.Engine) enginetest.Harness {
 	small := catalog.Size{Width: 160, Height: 96}
 	return enginetest.Harness{Engine: e, Models: map[catalog.Kind]string{
@@ -17,7 +17,6 @@ func harness(e engine.Engine) enginetest.Harness {
 	}, Video: small, Image: small, FPS: 10}
 }
 
-// TestConformance runs the suite with the stand-in.
 func TestConformance(t *testing.T) {
 	s := standIn(t)
 	s.Preview = preview(t)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// If a server reports endless nodes, only as many as the workflow has are remembered.
-func TestMeterOfEndlessNodes(t *testing.T) {
+// If a server reports endless nodes, the meter stores only as many as the workflow has.
+func TestMeterIgnoresExtraNodes(t *testing.T) {
 	m := newMeter(graph{"1": {Class: "Load"}, "2": {Class: "Save"}})
 	for i := range 1000 {
 		for _, kind := range []string{"executing", "progress"} {
@@ -18,11 +18,11 @@ func TestMeterOfEndlessNodes(t *testing.T) {
 			e := event{Type: kind}
 			e.Data.Node, e.Data.Value, e.Data.Max = &id, 1, 1
 			if fraction, _ := m.note(e); fraction > 1 {
-				t.Fatalf("the run is done to %g", fraction)
+				t.Fatalf("the progress is %g", fraction)
 			}
 		}
 	}
 	if len(m.finished) != 2 || len(m.stepped) > 3 {
-		t.Errorf("%d nodes and the steps of %d are remembered", len(m.finished), len(m.stepped))
+		t.Errorf("%d nodes and the steps of %d are stored", len(m.finished), len(m.stepped))
 	}
 }

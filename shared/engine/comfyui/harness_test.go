@@ -33,10 +33,10 @@ var tools = sync.OnceValues(func() (*ffmpeg.Tools, error) {
 	)
 })
 
-// patience is a time that no test waits for, aLittle one that it does.
+// patience is longer than any test waits; aLittle is the time that a test waits.
 const patience, aLittle = 2 * time.Minute, 200 * time.Millisecond
 
-// standIn returns a stand-in for ComfyUI with the recorded classes.
+// standIn returns a fake ComfyUI server with the recorded classes.
 func standIn(t *testing.T) *comfyuitest.Server {
 	t.Helper()
 	content, err := os.ReadFile(classesFile)
@@ -63,7 +63,7 @@ func standIn(t *testing.T) *comfyuitest.Server {
 	return s
 }
 
-// picture returns a small picture that follows from a number.
+// picture returns a small picture derived from a number.
 func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) error) []byte {
 	m := image.NewRGBA(image.Rect(0, 0, 48, 32))
 	for i := range 48 * 32 {
@@ -76,7 +76,7 @@ func picture(t *testing.T, seed int64, encode func(*bytes.Buffer, image.Image) e
 	return content.Bytes()
 }
 
-// models are the models of the tests, one of each kind.
+// models returns the models of the tests, one of each kind.
 func models(t *testing.T) []*catalog.Model {
 	t.Helper()
 	const clip = `{workflow: clip.json, prompt: 9.value, seed: 5.seed, data: 1.file, reference: 3.image, without_reference: 3,
@@ -107,7 +107,7 @@ models:
 	return parsed.Models()
 }
 
-// config returns the configuration of an engine of servers.
+// config returns the configuration of an engine with the servers.
 func config(t *testing.T, servers ...string) comfyui.Config {
 	t.Helper()
 	found, err := tools()
@@ -129,7 +129,7 @@ func newEngine(t *testing.T, c comfyui.Config) *comfyui.Engine {
 	return e
 }
 
-// serve starts a stand-in and returns its URL.
+// serve starts a fake server and returns its URL.
 func serve(t *testing.T, s http.Handler) string {
 	t.Helper()
 	server := httptest.NewServer(s)

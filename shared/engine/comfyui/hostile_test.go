@@ -28,7 +28,7 @@ import (
 	"github.com/coder/websocket"
 )
 
-// calls are the calls of a run with an input.
+// calls lists the calls of a run with an input.
 var calls = []string{
 	"GET /prompt", "GET /object_info", "GET /system_stats", "POST /upload/image", "GET /ws", "POST /prompt", "GET /queue",
 	"GET /history", "GET /view", "POST /history",
@@ -45,7 +45,7 @@ func impatient(t *testing.T, s http.Handler) *comfyui.Engine {
 	return newEngine(t, configured)
 }
 
-// still returns the edit of an image; its input is made once.
+// still returns an image edit. Its input is made once.
 func still(t *testing.T) func() engine.Spec {
 	t.Helper()
 	spec := newSpec(t, catalog.Image)
@@ -57,8 +57,8 @@ func still(t *testing.T) func() engine.Spec {
 	}
 }
 
-// No call is led to another host, which a server may want to reach from here.
-func TestNoRedirectIsFollowed(t *testing.T) {
+// A server cannot redirect a call to another host.
+func TestRedirectsAreNotFollowed(t *testing.T) {
 	var led atomic.Int64
 	elsewhere := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
 	spec := still(t)
@@ -67,16 +67,16 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
 		})
-		// The run's outcome differs from call to call.
+		// The outcome of the run differs from call to call.
 		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore)
 		if led.Load() > 0 {
-			t.Errorf("%s was led to another host", call)
+			t.Errorf("%s was redirected to another host", call)
 		}
 	}
 }
 
-// No call waits for the end of a connection that a server made of its answer.
-func TestNoProtocolIsSwitched(t *testing.T) {
+// A call does not wait until a connection ends after a protocol switch.
+func TestProtocolSwitchesAreIgnored(t *testing.T) {
 	spec := still(t)
 	for _, call := range calls {
 		s := standIn(t)
@@ -88,15 +88,15 @@ func TestNoProtocolIsSwitched(t *testing.T) {
 			}
 			defer connection.Close()
 			_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-			_, _ = io.Copy(io.Discard, buffered) // until the caller hangs up
+			_, _ = io.Copy(io.Discard, buffered) // until the caller disconnects
 		})
-		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore) // a run that waits ends by the limit of the test
+		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore) // a waiting run ends at the limit of the test
 	}
 }
 
-// An answer that drips does not count as a sign of life, and a result that is not media is refused
-// before its end.
-func TestAnswersWithoutAnEnd(t *testing.T) {
+// Slow drips of a response do not count as a sign of life, and a result that is not media is
+// rejected before its end.
+func TestEndlessResponsesAreCutOff(t *testing.T) {
 	for _, call := range []string{"POST /upload/image", "POST /prompt", "GET /view"} {
 		t.Run(call, func(t *testing.T) {
 			t.Parallel()
@@ -118,8 +118,8 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// An answer of many small elements takes little more memory than its bytes.
-func TestMemoryOfAnswers(t *testing.T) {
+// A response with many small elements uses little more memory than its bytes.
+func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	const most = 8<<20 - 100
 	many := func(piece string) string { return strings.Repeat(piece, most/len(piece)) }
 	// The largest accepted number of values, in the largest accepted size.
@@ -132,16 +132,16 @@ func TestMemoryOfAnswers(t *testing.T) {
 		status int
 		answer string
 	}{
-		"queue":              {"GET /queue", 200, `{"queue_running":[],"queue_pending":[[` + strings.Repeat("0,", 2<<20) + `0]]}`},
-		"history":            {"GET /history", 200, `{"x":{"status":{"messages":[` + many("[],") + `[]]}}}`},
-		"longest history":    {"GET /history", 200, `{"x":{"status":{"messages":[` + full("[],", 2) + `[]]}}}`},
-		"outputs":            {"GET /history", 200, `{"x":{"outputs":{"4":{"images":[` + many("{},") + `{}]}}}}`},
-		"runs":               {"GET /history", 200, `{"x":{}` + many(`,"x":{}`) + `}`},
-		"classes":            {"GET /object_info", 200, `{"EmptyImage":{"input":{"required":{"a":[[` + many("0,") + `0]]}}}}`},
-		"longest classes":    {"GET /object_info", 200, `{"EmptyImage":{"output":[` + full("0,", 1) + `0]}}`},
-		"stored":             {"POST /prompt", 200, `{"node_errors":[` + many("0,") + `0]}`},
-		"refusal":            {"POST /prompt", 400, `{"node_errors":{"1":{"errors":[` + strings.Repeat("{},", 300<<10) + `{}]}}}`},
-		"names in a refusal": {"POST /prompt", 400, `{"node_errors":{"1":{}` + strings.Repeat(`,"1":{}`, 140<<10) + `}}`},
+		"queue":                {"GET /queue", 200, `{"queue_running":[],"queue_pending":[[` + strings.Repeat("0,", 2<<20) + `0]]}`},
+		"history":              {"GET /history", 200, `{"x":{"status":{"messages":[` + many("[],") + `[]]}}}`},
+		"longest history":      {"GET /history", 200, `{"x":{"status":{"messages":[` + full("[],", 2) + `[]]}}}`},
+		"outputs":              {"GET /history", 200, `{"x":{"outputs":{"4":{"images":[` + many("{},") + `{}]}}}}`},
+		"runs":                 {"GET /history", 200, `{"x":{}` + many(`,"x":{}`) + `}`},
+		"classes":              {"GET /object_info", 200, `{"EmptyImage":{"input":{"required":{"a":[[` + many("0,") + `0]]}}}}`},
+		"longest classes":      {"GET /object_info", 200, `{"EmptyImage":{"output":[` + full("0,", 1) + `0]}}`},
+		"stored":               {"POST /prompt", 200, `{"node_errors":[` + many("0,") + `0]}`},
+		"refusal":              {"POST /prompt", 400, `{"node_errors":{"1":{"errors":[` + strings.Repeat("{},", 300<<10) + `{}]}}}`},
+		"names in a rejection": {"POST /prompt", 400, `{"node_errors":{"1":{}` + strings.Repeat(`,"1":{}`, 140<<10) + `}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := standIn(t)
@@ -156,13 +156,13 @@ func TestMemoryOfAnswers(t *testing.T) {
 			e := newEngine(t, configured)
 			took := alloctest.Of(func() { _, _ = e.Run(t.Context(), spec, ignore) })
 			if sent == 0 || took > 20*sent+2<<20 {
-				t.Errorf("answers of %d bytes took %d bytes of memory", sent, took)
+				t.Errorf("responses of %d bytes used %d bytes of memory", sent, took)
 			}
 		})
 	}
 }
 
-// frame is a message of a server's WebSocket.
+// frame is a message on a server's WebSocket.
 type frame struct {
 	kind    websocket.MessageType
 	content []byte
@@ -172,7 +172,7 @@ func text(format string, values ...any) frame {
 	return frame{websocket.MessageText, fmt.Appendf(nil, format, values...)}
 }
 
-// picture returns a binary message with a picture.
+// pictured returns a binary message with a picture.
 func pictured(content []byte) frame {
 	return frame{websocket.MessageBinary, append([]byte{0, 0, 0, 1, 0, 0, 0, 1}, content...)}
 }
@@ -187,9 +187,9 @@ func claiming(t *testing.T, width, height uint16) []byte {
 	return content
 }
 
-// Whatever a server sends by its WebSocket, the run is followed to its end, invalid previews are not
-// shown, and progress stays within its limits.
-func TestHostileMessages(t *testing.T) {
+// Whatever a server sends over its WebSocket, the run is followed to its end, invalid previews are
+// not shown, and progress stays within its limits.
+func TestRunSurvivesHostileMessages(t *testing.T) {
 	var large bytes.Buffer
 	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {
 		t.Fatal(err)
@@ -205,26 +205,26 @@ func TestHostileMessages(t *testing.T) {
 				{websocket.MessageText, []byte{0, 0, 0, 1, 0, 0, 0, 1}},
 			}
 		},
-		"previews that are none": func(string) []frame {
+		"invalid previews": func(string) []frame {
 			return []frame{
 				pictured([]byte("<html>")), pictured([]byte{0xff, 0xd8, 0xff}), pictured(append(preview(t), zeros...)),
 				pictured(large.Bytes()), pictured(claiming(t, 65535, 65535)), pictured(claiming(t, 0, 0)),
 			}
 		},
-		"messages that are none": func(string) []frame {
+		"invalid messages": func(string) []frame {
 			return []frame{
 				text(""), text("null"), text("[]"), text("%s", strings.Repeat("[", 1<<20)), text(`{"type":7}`),
 				text(`{"type":"executing"}`), text(`{"type":"progress","data":[]}`),
 			}
 		},
-		"messages of others": func(string) []frame {
+		"messages of other runs": func(string) []frame {
 			return []frame{
 				text(`{"type":"executing","data":{"node":null,"prompt_id":"another"}}`),
 				text(`{"type":"execution_error","data":{"prompt_id":"another"}}`),
 				text(`{"type":"progress","data":{"node":"2","value":1,"max":1,"prompt_id":"another"}}`),
 			}
 		},
-		"progress out of bounds": func(id string) (sent []frame) {
+		"progress out of range": func(id string) (sent []frame) {
 			for _, values := range []string{
 				`"value":1e300,"max":1e300`, `"value":-1e300,"max":1`, `"value":1e300,"max":1`, `"value":1,"max":0`, `"value":1,"max":-1`,
 			} {
@@ -257,7 +257,7 @@ func TestHostileMessages(t *testing.T) {
 				switch {
 				case p.Preview == nil:
 				case bytes.Equal(p.Preview, last):
-					read.Do(func() { close(s.Hold) }) // all was read
+					read.Do(func() { close(s.Hold) }) // everything was read
 				default:
 					t.Errorf("a preview of %d bytes is shown", len(p.Preview))
 				}
@@ -269,8 +269,8 @@ func TestHostileMessages(t *testing.T) {
 	}
 }
 
-// sends serves a WebSocket that sends these messages, with the caller's id for %id, and
-// then, unless after is nil, calls that and closes.
+// sends serves a WebSocket that sends these messages, with the caller's id for %id. Then, unless
+// after is nil, it calls after and closes.
 func sends(frames []frame, after func()) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)
@@ -285,17 +285,17 @@ func sends(frames []frame, after func()) http.HandlerFunc {
 			}
 		}
 		if after == nil {
-			_, _, _ = socket.Read(r.Context()) // until the caller hangs up
+			_, _, _ = socket.Read(r.Context()) // until the caller disconnects
 			return
 		}
 		after()
 	}
 }
 
-// A WebSocket that is lost again and again costs a run only its progress.
-func TestAWebSocketThatIsLostAgainAndAgain(t *testing.T) {
+// If the WebSocket is lost repeatedly, a run loses only its progress.
+func TestRunSurvivesRepeatedWebSocketLoss(t *testing.T) {
 	for name, frames := range map[string][]frame{
-		"it closes at once": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},
+		"it closes immediately": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -317,7 +317,7 @@ func TestAWebSocketThatIsLostAgainAndAgain(t *testing.T) {
 }
 
 // A server that repeats a run's end forever does not keep the run from ending.
-func TestAnEndThatIsToldForEver(t *testing.T) {
+func TestRepeatedEndMessagesDoNotBlockRun(t *testing.T) {
 	s := standIn(t)
 	s.Break = on("GET /ws", func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)
@@ -336,13 +336,13 @@ func TestAnEndThatIsToldForEver(t *testing.T) {
 }
 
 // A server that fails and recovers keeps its run.
-func TestAFlappingServer(t *testing.T) {
+func TestRunSurvivesFlappingServer(t *testing.T) {
 	s := standIn(t)
 	var asked atomic.Int64
 	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) {
 		switch n := asked.Add(1); {
 		case n > 6:
-			s.Wait() // or it would have lost the run
+			s.Wait() // otherwise it would have lost the run
 			says(200, `{"queue_running":null}`)(w, nil)
 		case n%2 == 0:
 			crashes(w, nil)
@@ -357,8 +357,8 @@ func TestAFlappingServer(t *testing.T) {
 	}
 }
 
-// A run never gets the id, and with it the result, of another one.
-func TestAnIDThatIsTaken(t *testing.T) {
+// A run never gets the id, and with it the result, of another run.
+func TestDuplicateRunIDIsRejected(t *testing.T) {
 	s := standIn(t)
 	s.Hold = make(chan struct{})
 	var mu sync.Mutex
@@ -409,7 +409,7 @@ func TestAnIDThatIsTaken(t *testing.T) {
 }
 
 // A server's file names do not affect where its files are stored here.
-func TestNamesOfResults(t *testing.T) {
+func TestResultNamesDoNotAffectLocalPaths(t *testing.T) {
 	edit := still(t)
 	for _, name := range []string{"../../x.png", "/etc/passwd", "a\x00b\n"} {
 		s := standIn(t)
@@ -422,7 +422,7 @@ func TestNamesOfResults(t *testing.T) {
 			case on("GET /history", record(`"outputs":{"5":{"images":`+string(named)+`}}`))(w, r):
 			case r.URL.Path == "/view":
 				if got := r.URL.Query(); got.Get("filename") != name || got.Get("subfolder") != name || got.Get("type") != name {
-					t.Errorf("asked for %v", got)
+					t.Errorf("requested %v", got)
 				}
 				_, _ = w.Write(s.Image(1))
 			default:
@@ -441,8 +441,8 @@ func TestNamesOfResults(t *testing.T) {
 	}
 }
 
-// Reports about a server are limited in length, whatever names it uses.
-func TestWhatIsToldOfAServerIsBounded(t *testing.T) {
+// Reports about a server are limited in length, even if it uses long names.
+func TestServerReportsAreLimited(t *testing.T) {
 	s := standIn(t)
 	endless := strings.Repeat("x", 1<<20)
 	s.Classes["SaveVideo"] = []byte(`{"input":{"required":{"` + endless + `":["INT",{}]}},"output":[]}`)

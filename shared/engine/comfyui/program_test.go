@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/engine/enginetest"
 )
 
-var update = flag.Bool("update", false, "record the answers of the program")
+var update = flag.Bool("update", false, "record the responses of the program")
 
-// address returns ComfyUI's address; if no URL is set it starts the program.
+// address returns ComfyUI's address. If no URL is set, it starts the program.
 func address(t *testing.T) string {
 	t.Helper()
 	if url := os.Getenv("CUTROOM_TEST_COMFYUI"); url != "" {
@@ -36,8 +36,8 @@ func TestProgram(t *testing.T) {
 	enginetest.Run(t, h)
 }
 
-// The program answers as recorded; -update records it again.
-func TestProgramAnswersAsRecorded(t *testing.T) {
+// The program responds as recorded. -update records it again.
+func TestProgramRespondsAsRecorded(t *testing.T) {
 	told := scenario(t, address(t))
 	if *update {
 		write(t, recordedFile, told)
@@ -60,7 +60,7 @@ func TestProgramAnswersAsRecorded(t *testing.T) {
 	}
 }
 
-// The program has the nodes and inputs of the ready workflows, but possibly no models.
+// The program has the nodes and inputs of the ready workflows. It may have no models.
 func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 	for _, found := range newEngine(t, ready(t, address(t))).Inspect(t.Context()) {
 		if found.Err != nil {
@@ -76,7 +76,7 @@ func TestProgramHasWhatReadyWorkflowsNeed(t *testing.T) {
 	}
 }
 
-// classes returns the program's descriptions of the classes of workflows.
+// classes returns the program's descriptions of the node classes in workflows.
 func classes(t *testing.T, workflows ...string) map[string]any {
 	t.Helper()
 	s := &session{T: t, base: address(t), told: map[string]any{}}
@@ -91,7 +91,7 @@ func classes(t *testing.T, workflows ...string) map[string]any {
 	return all
 }
 
-// withoutTips returns a class's inputs without the texts for people.
+// withoutTips returns a class's inputs without the tooltips.
 func withoutTips(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

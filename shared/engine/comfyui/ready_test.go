@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/engine/comfyui"
 )
 
-// readyFolder has the ready workflows, relative to testdata; readyFile is the real program's
-// description of their classes when it had their models.
+// readyFolder contains the ready workflows, relative to testdata. readyFile is the real program's
+// description of their classes, recorded with their models.
 const readyFolder = "../../../../gpu/comfyui"
 
 var readyFile = filepath.Join("testdata", "ready.json")
@@ -33,8 +33,8 @@ func ready(t *testing.T, server string) comfyui.Config {
 	return c
 }
 
-// The ready workflows have nodes, inputs, links and values that the real program has.
-func TestReadyWorkflows(t *testing.T) {
+// The ready workflows use only nodes, inputs, links and values that the real program has.
+func TestReadyWorkflowsMatchProgram(t *testing.T) {
 	s := standIn(t)
 	content, err := os.ReadFile(readyFile)
 	s.Classes = nil

@@ -22,15 +22,15 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile has the answers of the real program, classesFile its descriptions of the node classes in
-// the tests' workflows.
+// recordedFile contains the responses of the real program, classesFile its descriptions of the node
+// classes in the tests' workflows.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")
 )
 
-// The stand-in for ComfyUI answers like the recorded program.
-func TestTheStandInAnswersAsRecorded(t *testing.T) {
+// The fake ComfyUI server responds like the recorded program.
+func TestFakeServerRespondsAsRecorded(t *testing.T) {
 	server := httptest.NewServer(standIn(t))
 	defer server.Close()
 	var recorded map[string]any
@@ -48,14 +48,14 @@ func TestTheStandInAnswersAsRecorded(t *testing.T) {
 	}
 }
 
-// differs returns the fields that an answer has and the recorded one lacks, or has with another type.
-// The stand-in omits unused fields.
+// differs returns the fields of a response that the recorded one lacks or has with another type.
+// The fake server omits unused fields.
 func differs(told, recorded any, at string) (wrong []string) {
 	switch told := told.(type) {
 	case map[string]any:
 		other, same := recorded.(map[string]any)
 		if !same {
-			return []string{fmt.Sprintf("%s is an object, and was recorded as %T", at, recorded)}
+			return []string{fmt.Sprintf("%s is an object, but was recorded as %T", at, recorded)}
 		}
 		for key, value := range told {
 			if was, known := other[key]; !known {
@@ -67,29 +67,29 @@ func differs(told, recorded any, at string) (wrong []string) {
 	case []any:
 		other, same := recorded.([]any)
 		if !same {
-			return []string{fmt.Sprintf("%s is a list, and was recorded as %T", at, recorded)}
+			return []string{fmt.Sprintf("%s is a list, but was recorded as %T", at, recorded)}
 		}
 		if strings.HasSuffix(at, ".sequence") && fmt.Sprint(told) != fmt.Sprint(other) {
-			return []string{fmt.Sprintf("%s is %v, and was recorded as %v", at, told, other)}
+			return []string{fmt.Sprintf("%s is %v, but was recorded as %v", at, told, other)}
 		}
 		for i := range told[:min(len(told), len(other))] {
 			wrong = append(wrong, differs(told[i], other[i], fmt.Sprintf("%s[%d]", at, i))...)
 		}
 	default:
 		if fmt.Sprintf("%T", told) != fmt.Sprintf("%T", recorded) {
-			wrong = append(wrong, fmt.Sprintf("%s is %v, and was recorded as %v", at, told, recorded))
+			wrong = append(wrong, fmt.Sprintf("%s is %v, but was recorded as %v", at, told, recorded))
 		}
 	}
 	return wrong
 }
 
-// scenario makes the calls that the engine makes, and returns the answers, with ids,
-// times and paths replaced.
+// scenario makes the calls that the engine makes, and returns the responses with ids, times and
+// paths replaced.
 func scenario(t *testing.T, base string) map[string]any {
 	s := &session{T: t, base: base, told: map[string]any{}}
 	stats := s.get("stats", "/system_stats").(map[string]any)
-	delete(stats["system"].(map[string]any), "argv") // it names the machine's folders
-	// New names in each run, because the program caches equal inputs.
+	delete(stats["system"].(map[string]any), "argv") // it contains the machine's folders
+	// Use new names in each run, because the program caches equal inputs.
 	still, other, moving := "data-"+rand.Text()+".png", "data-"+rand.Text()+".png", "data-"+rand.Text()+".mp4"
 	s.get("idle", "/prompt")
 	s.get("no run", "/history/absent")
@@ -118,7 +118,7 @@ type session struct {
 	told map[string]any
 }
 
-// keep keeps an answer.
+// keep stores a response.
 func (s *session) keep(name string, body []byte) any {
 	s.Helper()
 	var value any
@@ -179,7 +179,7 @@ func (s *session) upload(name, as, path string) {
 	s.keep(name, s.call(http.MethodPost, "/upload/image", &body, form.FormDataContentType()))
 }
 
-// workflow returns a workflow of the tests with values in it.
+// workflow returns one of the tests' workflows, filled with values.
 func (s *session) workflow(name string, values map[string]any) map[string]any {
 	s.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
@@ -208,7 +208,7 @@ func (s *session) submit(name string, graph map[string]any) {
 	s.keep(name, s.call(http.MethodPost, "/prompt", bytes.NewReader(body), "application/json"))
 }
 
-// run runs a workflow and keeps its messages, one of each kind and their order, and its record.
+// run runs a workflow and stores its record, one message of each kind, and their order.
 func (s *session) run(name string, graph map[string]any) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Minute)
@@ -222,7 +222,7 @@ func (s *session) run(name string, graph map[string]any) {
 	}
 	defer func() { _ = socket.CloseNow() }()
 	socket.SetReadLimit(8 << 20)
-	// It greets a listener once it knows it.
+	// The program sends a greeting when it has registered a listener.
 	if _, _, err := socket.Read(ctx); err != nil {
 		s.Fatal(err)
 	}

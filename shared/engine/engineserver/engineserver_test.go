@@ -25,21 +25,20 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// aLittle is a silence that a test waits for; patience is one that it never
-// reaches.
+// aLittle is a silence that a test waits for, patience one that it never reaches.
 const aLittle = 200 * time.Millisecond
 
-// ending is a server's behaviour after its answer.
+// ending is a server's behaviour after its response.
 type ending int
 
 const (
-	closes ending = iota // ends the answer as it should
+	closes ending = iota // ends the response correctly
 	crashes
 	hangs
 )
 
-// scripted starts a server that answers every run with the status and the text,
-// and returns its URL.
+// scripted starts a server that responds to every run with the status and the text, and returns its
+// URL.
 func scripted(t *testing.T, status int, text string, then ending) string {
 	t.Helper()
 	release := make(chan struct{})
@@ -82,14 +81,13 @@ func newSpec(t *testing.T) engine.Spec {
 	}
 }
 
-// video is how an MP4 begins.
+// video is the start of an MP4.
 const video = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42 and so on"
 
 // wrote is the line that reports the written video.
 var wrote = fmt.Sprintf(`{"result": {"bytes": %d}}`+"\n", len(video))
 
-// TestAnswers checks the outcome of a run for each response of a server.
-func TestAnswers(t *testing.T) {
+func TestResponsesDetermineOutcome(t *testing.T) {
 	const message = "The engine returned an invalid response."
 	for _, c := range []struct {
 		name   string
@@ -107,9 +105,9 @@ func TestAnswers(t *testing.T) {
 			"", "", false,
 		},
 		{"a result with fields of a later version", 200, `{"eta":3}` + "\n" + wrote, closes, "", "", false},
-		{"a result and then silence", 200, wrote, hangs, "", "", false},
+		{"a result followed by silence", 200, wrote, hangs, "", "", false},
 
-		{"a refused input", 200, `{"error":{"code":"invalid_input","message":"The video cannot be decoded."}}` + "\n", closes,
+		{"a rejected input", 200, `{"error":{"code":"invalid_input","message":"The video cannot be decoded."}}` + "\n", closes,
 			job.InvalidInput, "The video cannot be decoded.", false},
 		{"a temporary failure", 200, `{"error":{"code":"engine_error","message":"The device is lost.","retryable":true}}` +
 			"\n", closes,
@@ -120,7 +118,7 @@ func TestAnswers(t *testing.T) {
 		{"a code that engines may not send", 200, `{"error":{"code":"cancelled","message":"No.","retryable":false}}` + "\n",
 			closes,
 			job.EngineError, "No.", false},
-		{"an error that says nothing", 200, `{"error":{}}` + "\n", closes, job.EngineError, "The engine failed.", false},
+		{"an error without a message", 200, `{"error":{}}` + "\n", closes, job.EngineError, "The engine failed.", false},
 		{
 			"an error in several lines", 200, `{"error":{"code":"engine_error","message":"One\n\ttwo\u0000."}}` + "\n", closes,
 			job.EngineError, "One two .", false,
@@ -131,11 +129,11 @@ func TestAnswers(t *testing.T) {
 
 		{"a crash before any output", 200, "", crashes, job.EngineError, "The engine stopped during the edit.", true},
 		{
-			"a crash in the middle", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError,
+			"a crash during the run", 200, `{"progress":0.5}` + "\n", crashes, job.EngineError,
 			"The engine stopped during the edit.", true,
 		},
 		{
-			"a crash in the middle of a line", 200, strings.TrimSuffix(wrote, "\n"), crashes, job.EngineError,
+			"a crash in a line", 200, strings.TrimSuffix(wrote, "\n"), crashes, job.EngineError,
 			"The engine stopped during the edit.", true,
 		},
 		{
@@ -154,7 +152,7 @@ func TestAnswers(t *testing.T) {
 		{"progress in words", 200, `{"progress":"half"}` + "\n", closes, job.EngineError, message, true},
 		{"an endless line", 200, `{"stage":"` + strings.Repeat("x", 1<<20), hangs, job.EngineError, message, true},
 
-		{"a refusal in the protocol's words", 422,
+		{"a rejection in the protocol's format", 422,
 			`{"error":{"code":"invalid_input","message":"The path is outside.","retryable":false}}`, closes,
 			job.InvalidInput, "The path is outside.", false},
 		{"too many runs", 503, `{"error":{"code":"engine_error","message":"The engine is busy.","retryable":true}}`, closes,
@@ -191,9 +189,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// An answer that switches protocols is a refusal: it is not read to the end of its
-// connection.
-func TestASwitchOfProtocols(t *testing.T) {
+// A response that switches protocols is a rejection. It is not read until its connection ends.
+func TestProtocolSwitchIsRejected(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -202,7 +199,7 @@ func TestASwitchOfProtocols(t *testing.T) {
 		}
 		defer conn.Close()
 		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-		_, _ = io.Copy(io.Discard, buffered) // until the caller hangs up
+		_, _ = io.Copy(io.Discard, buffered) // until the caller disconnects
 	}))
 	defer server.Close()
 	_, err := newEngine(t, server.URL, patience.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
@@ -212,8 +209,8 @@ func TestASwitchOfProtocols(t *testing.T) {
 	}
 }
 
-// TestResults checks that a run succeeds only if its file is as reported.
-func TestResults(t *testing.T) {
+// A run succeeds only if its file matches the report.
+func TestResultMustMatchReport(t *testing.T) {
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere.mp4")
 	if err := os.WriteFile(elsewhere, []byte(video), 0o600); err != nil {
 		t.Fatal(err)
@@ -235,7 +232,7 @@ func TestResults(t *testing.T) {
 		},
 		{"nothing", catalog.Edit, wrote, func(string) error { return nil }, false},
 		{"an empty file", catalog.Edit, `{"result":{}}` + "\n", write(""), false},
-		{"a file that was cut off", catalog.Edit, `{"result":{"bytes":1000}}` + "\n", write(video), false},
+		{"a truncated file", catalog.Edit, `{"result":{"bytes":1000}}` + "\n", write(video), false},
 		{
 			"a link to a file elsewhere", catalog.Edit, wrote, func(path string) error { return os.Symlink(elsewhere, path) },
 			false,
@@ -260,8 +257,8 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestOutcome checks that a server's report on its edit arrives, within limits and on one line each.
-func TestOutcome(t *testing.T) {
+// The server's report about its edit arrives, limited in length and with one line for each text.
+func TestReportIsLimited(t *testing.T) {
 	for told, want := range map[string]engine.Outcome{
 		``: {Engine: "engine server"},
 		`,"engine":"tiny\n model","understood":["a hat","night"],"notice":"The hat is\tred."`: {
@@ -284,8 +281,8 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestProgress checks that the server's progress is reported, within its limits.
-func TestProgress(t *testing.T) {
+// The server's progress is reported within its limits.
+func TestProgressIsReported(t *testing.T) {
 	answer := `{"progress":0,"stage":"load"}
 {"progress":0.25,"stage":"denoise"}
 {"stage":"denoise"}
@@ -310,8 +307,8 @@ func TestProgress(t *testing.T) {
 	}
 }
 
-// TestRequest checks that the server receives the whole spec.
-func TestRequest(t *testing.T) {
+// The server receives the complete spec.
+func TestRequestContainsSpec(t *testing.T) {
 	bodies := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -338,8 +335,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of a run's context closes the connection, so that the server notices.
-func TestCancel(t *testing.T) {
+// When a run's context ends, the connection is closed, so that the server notices.
+func TestCancellationClosesConnection(t *testing.T) {
 	running, left := make(chan struct{}), make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -364,8 +361,8 @@ func TestCancel(t *testing.T) {
 	<-left
 }
 
-// TestUnreachable checks that a run waits no longer for a server than configured.
-func TestUnreachable(t *testing.T) {
+// A run waits for a server no longer than configured.
+func TestRunStopsWaitingForUnreachableServer(t *testing.T) {
 	t.Parallel()
 	const nobody = "http://127.0.0.1:1"
 	e, err := engineserver.New(engineserver.Config{URL: nobody, Starting: aLittle})
@@ -382,9 +379,9 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-// TestLateStart checks that a run waits for a server that has not started, even for
-// longer than a server may be silent: an absent server is not silent.
-func TestLateStart(t *testing.T) {
+// A run waits for a server that has not started, even longer than a server may be silent: an absent
+// server is not silent.
+func TestRunWaitsForLateServer(t *testing.T) {
 	spec := newSpec(t)
 	if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 		t.Fatal(err)
@@ -426,11 +423,11 @@ func answerOnce(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+wrote)
 }
 
-// TestQuietRun checks that a run that only shows signs of life, for far longer than a server may be
-// silent, is waited for, and that it ends when the lines stop.
-func TestQuietRun(t *testing.T) {
+// A run that sends only signs of life continues, even for longer than a server may be silent, and
+// ends when the lines stop.
+func TestQuietRunContinuesWhileLinesArrive(t *testing.T) {
 	const quiet = 20 * time.Minute
-	for name, lives := range map[string]bool{"a server that lives": true, "a server that hangs": false} {
+	for name, lives := range map[string]bool{"a server that is alive": true, "a server that hangs": false} {
 		t.Run(name, func(t *testing.T) {
 			spec := newSpec(t)
 			if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
@@ -461,8 +458,8 @@ func TestQuietRun(t *testing.T) {
 	}
 }
 
-// answerQuietly reads a request and sends the same line every ten seconds for the time,
-// then a result if the server lives, and nothing otherwise.
+// answerQuietly reads a request and sends the same line every ten seconds for the given time. Then
+// it sends a result if lives is true, and otherwise nothing.
 func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 	defer conn.Close()
 	request, err := http.ReadRequest(bufio.NewReader(conn))
@@ -478,22 +475,22 @@ func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 		_, _ = io.WriteString(conn, wrote)
 		return
 	}
-	_, _ = conn.Read(make([]byte, 1)) // until the caller goes
+	_, _ = conn.Read(make([]byte, 1)) // until the caller disconnects
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthReportsUnhealthyServers(t *testing.T) {
 	if err := newEngine(t, scripted(t, 503, "", closes), patience.Max).Health(t.Context()); err == nil {
 		t.Error("a server that reports that it is unhealthy is healthy")
 	}
 }
 
-func TestURLs(t *testing.T) {
+func TestInvalidURLsAreRejected(t *testing.T) {
 	for _, wrong := range []string{
 		"", "preview", "127.0.0.1:8090", "https://127.0.0.1:8090", "ftp://a", "http://", "http://user:password@a",
 		"http://a?b", ":",
 	} {
 		if _, err := engineserver.New(engineserver.Config{URL: wrong}); err == nil {
-			t.Errorf("%q is taken for the URL of a server", wrong)
+			t.Errorf("%q is accepted as the URL of a server", wrong)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func questions() []engine.Question {
 	}
 }
 
-func TestEstimates(t *testing.T) {
+func TestEstimatesComeFromReachableServer(t *testing.T) {
 	var asked engineserver.EstimatesRequest
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method+" "+r.URL.Path != "POST /v1/estimates" {
@@ -55,16 +55,16 @@ func TestEstimates(t *testing.T) {
 		{Model: "gen-image-2", Kind: catalog.Image, Width: 1280, Height: 704, Lengths: []float64{0}},
 	}
 	if !reflect.DeepEqual(asked.Edits, edits) {
-		t.Errorf("asked for %+v", asked.Edits)
+		t.Errorf("requested %+v", asked.Edits)
 	}
 }
 
-func TestEstimatesThatMakeNoSense(t *testing.T) {
+func TestInvalidEstimatesAreErrors(t *testing.T) {
 	for _, c := range []struct {
 		status int
 		body   string
 	}{
-		{http.StatusNotFound, ""}, // an engine server of before
+		{http.StatusNotFound, ""}, // an older engine server
 		{http.StatusOK, "<html>"},
 		{http.StatusOK, `{"estimates":[]}`},
 		{http.StatusOK, `{"estimates":[{"seconds":[1],"slack":1.5},null]}`},

@@ -26,7 +26,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// liveModel is the live model of these tests' servers.
+// liveModel is the live model of the servers in these tests.
 var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 
 // previewFrames edits live pictures for the servers.
@@ -56,7 +56,7 @@ func newLive(t *testing.T, within time.Duration, urls ...string) *engineserver.L
 	return l
 }
 
-// openLive opens a session that the test closes.
+// openLive opens a session that is closed when the test ends.
 func openLive(t *testing.T, l *engineserver.Live) engine.LiveEditor {
 	t.Helper()
 	editor, err := l.Open(t.Context(), liveModel)
@@ -67,7 +67,7 @@ func openLive(t *testing.T, l *engineserver.Live) engine.LiveEditor {
 	return editor
 }
 
-// grey returns a picture of one colour.
+// grey returns a gray picture.
 func grey(size image.Point) *engine.Picture {
 	picture := &engine.Picture{YCbCr: *image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)}
 	for i := range picture.Y {
@@ -76,7 +76,7 @@ func grey(size image.Point) *engine.Picture {
 	return picture
 }
 
-// TestLiveConformance runs the suite on the preview engine behind the protocol.
+// The preview engine behind the protocol passes the suite.
 func TestLiveConformance(t *testing.T) {
 	url := serveLive(t, &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}})
 	enginetest.RunLive(t, enginetest.LiveHarness{
@@ -84,8 +84,8 @@ func TestLiveConformance(t *testing.T) {
 	})
 }
 
-// The editing server is chosen by the reported models and free slots.
-func TestWhichServerEditsLive(t *testing.T) {
+// The server for a live session is chosen by its models and free capacity.
+func TestLiveServerIsChosenByModelAndCapacity(t *testing.T) {
 	here := []*catalog.Model{liveModel}
 	serves := &engineservertest.Live{Engine: previewFrames(), Models: here, Most: 1}
 	second := &engineservertest.Live{Engine: previewFrames(), Models: here, Most: 1}
@@ -99,13 +99,13 @@ func TestWhichServerEditsLive(t *testing.T) {
 		urls []string
 		want func(error) bool
 	}{
-		"none of them": {
+		"no server has the model": {
 			[]string{old, three}, func(err error) bool { return errors.Is(err, engineserver.ErrNotLive) },
 		},
-		"one does not say": {
+		"one server does not respond": {
 			[]string{old, gone.URL}, func(err error) bool { return fault.Is(err, fault.Unavailable) },
 		},
-		"one of them, and late": {[]string{gone.URL, old, one}, func(err error) bool { return err == nil }},
+		"one server has it, but responds late": {[]string{gone.URL, old, one}, func(err error) bool { return err == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			editor, err := newLive(t, patience.Max, c.urls...).Open(t.Context(), liveModel)
@@ -128,7 +128,7 @@ func TestWhichServerEditsLive(t *testing.T) {
 		t.Errorf("when all are full: %v", err)
 	}
 	first.Close()
-	patience.Until(t, "room for another", func() bool {
+	patience.Until(t, "after a session has ended", func() bool {
 		editor, err := l.Open(t.Context(), liveModel)
 		if err == nil {
 			editor.Close()
@@ -137,8 +137,8 @@ func TestWhichServerEditsLive(t *testing.T) {
 	})
 }
 
-// liveScript is a server that reports that it is ready, and then calls the test's function with each
-// message. It ends the session if that returns false.
+// liveScript is a server that reports that it is ready, and then calls the function with each
+// message. It ends the session if the function returns false.
 func liveScript(
 	t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool,
 ) string {
@@ -181,7 +181,7 @@ func text(content string) string {
 
 var readyText = text(`{"ready":{"engine":"scripted"}}`)
 
-// setAny answers a wish or an image.
+// setAny responds to a wish or an image.
 func setAny(kind livewire.Kind, payload []byte, w io.Writer) {
 	var wish livewire.Wish
 	if kind == livewire.Image {
@@ -193,8 +193,8 @@ func setAny(kind livewire.Kind, payload []byte, w io.Writer) {
 	_, _ = w.Write(message)
 }
 
-// Servers that do not begin a session as they should are not used.
-func TestLiveServersThatBeginWrongly(t *testing.T) {
+// Servers that do not start a session correctly are not used.
+func TestFaultyLiveServersAreSkipped(t *testing.T) {
 	for name, first := range map[string]string{
 		"nothing":                 "",
 		"an unknown kind":         "\x09\x00\x00\x00\x00\x00\x00\x01x",
@@ -202,7 +202,7 @@ func TestLiveServersThatBeginWrongly(t *testing.T) {
 		"a picture":               "\x02\x00\x00\x00\x00\x00\x00\x00",
 		"no JSON":                 text("ready"),
 		"another line":            text(`{"set":{"number":1}}`),
-		"a message cut off":       readyText[:12],
+		"a truncated message":     readyText[:12],
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := serveLive(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -221,8 +221,8 @@ func TestLiveServersThatBeginWrongly(t *testing.T) {
 	}
 }
 
-// A server's wrong answer to a picture fails that edit with an error of the session.
-func TestLiveServersThatEditWrongly(t *testing.T) {
+// If a server responds wrongly to a picture, the edit fails with an error.
+func TestWrongLiveResponsesFailTheEdit(t *testing.T) {
 	answer := func(edit func(picture *engine.Picture, number uint32) []byte) func([]byte, io.Writer) bool {
 		return func(payload []byte, w io.Writer) bool {
 			number, picture, err := livewire.ParsePicture(payload)
@@ -237,12 +237,12 @@ func TestLiveServersThatEditWrongly(t *testing.T) {
 		on   func(payload []byte, w io.Writer) bool
 		code fault.Code
 	}{
-		"a picture that is larger than it says": {answer(func(p *engine.Picture, n uint32) []byte {
+		"a picture that is larger than its header": {answer(func(p *engine.Picture, n uint32) []byte {
 			m := livewire.AppendPicture(nil, n, p)
-			m[13] = 200 // of the width
+			m[13] = 200 // in the width
 			return m
 		}), fault.EngineFailed},
-		"a picture of no size": {answer(func(_ *engine.Picture, n uint32) []byte {
+		"a picture without a size": {answer(func(_ *engine.Picture, n uint32) []byte {
 			return append([]byte{2, 0, 0, 0, 0, 0, 0, 12}, make([]byte, 12)...)
 		}), fault.EngineFailed},
 		"a picture that is too large": {answer(func(_ *engine.Picture, n uint32) []byte {
@@ -270,7 +270,7 @@ func TestLiveServersThatEditWrongly(t *testing.T) {
 			t.Parallel()
 			url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
 				switch {
-				case number == 0: // the beginning
+				case number == 0: // the start
 				case kind == livewire.Picture:
 					return c.on(payload, w)
 				default:
@@ -296,9 +296,9 @@ func TestLiveServersThatEditWrongly(t *testing.T) {
 	}
 }
 
-// A server dies between two pictures, or during one, and comes back: the session continues with its
+// A server crashes between two pictures or during one, and restarts. The session continues with its
 // prompt and its image.
-func TestALiveServerThatComesBack(t *testing.T) {
+func TestLiveSessionSurvivesServerRestart(t *testing.T) {
 	var sessions, crashes atomic.Int64
 	crashes.Store(2)
 	asked := make(chan string, 100)
@@ -344,9 +344,9 @@ func TestALiveServerThatComesBack(t *testing.T) {
 	}
 }
 
-// An abandoned picture costs the session nothing: its late answer is dropped, and the next picture gets
-// its own.
-func TestALivePictureThatIsGivenUp(t *testing.T) {
+// An abandoned picture does not harm the session: its late response is dropped, and the next
+// picture gets its own.
+func TestAbandonedLivePictureIsDropped(t *testing.T) {
 	release := make(chan struct{})
 	url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
 		if number > 0 && kind == livewire.Picture {
@@ -370,19 +370,19 @@ func TestALivePictureThatIsGivenUp(t *testing.T) {
 	ctx, leave := context.WithTimeout(t.Context(), aLittle)
 	defer leave()
 	if _, err := editor.Edit(ctx, grey(image.Pt(1280, 720))); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("given up: %v", err)
+		t.Fatalf("abandoned: %v", err)
 	}
 	close(release)
 	next := grey(image.Pt(64, 48))
 	next.Y[0] = 33
 	edited, err := editor.Edit(t.Context(), next)
 	if err != nil || edited.Rect != next.Rect || edited.Y[0] != 33 {
-		t.Errorf("the next one: %v, %v", edited, err)
+		t.Errorf("the next picture: %v, %v", edited, err)
 	}
 }
 
-// Sessions leak nothing, whatever their servers did, and their memory does not grow.
-func TestLiveSessionsLeaveNothing(t *testing.T) {
+// Sessions leak nothing, whatever their servers do, and their memory does not grow.
+func TestLiveSessionsLeakNothing(t *testing.T) {
 	server := &engineservertest.Live{Engine: previewFrames(), Models: []*catalog.Model{liveModel}}
 	l := newLive(t, patience.Max, serveLive(t, server))
 	picture := grey(image.Pt(640, 360))
@@ -407,11 +407,11 @@ func TestLiveSessionsLeaveNothing(t *testing.T) {
 		edits(2)
 	}
 	patience.Becomes(t, "open sessions", 0, server.Open)
-	patience.Await(t, "no goroutine is left", runtime.NumGoroutine, func(now int) bool { return now <= before })
+	patience.Await(t, "all goroutines end", runtime.NumGoroutine, func(now int) bool { return now <= before })
 }
 
-// A reference image that the engine refuses changes nothing.
-func TestALiveImageThatIsRefused(t *testing.T) {
+// A reference image that the engine rejects changes nothing.
+func TestRejectedLiveImageChangesNothing(t *testing.T) {
 	url := liveScript(t, readyText, func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool {
 		switch {
 		case number == 0:

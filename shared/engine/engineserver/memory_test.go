@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A server's answer of many small elements takes little more memory than its bytes.
-func TestMemoryOfAnswers(t *testing.T) {
+// A response with many small elements uses little more memory than its bytes.
+func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	const most = 1<<20 - 100
 	many := func(head, piece, tail string, most int) string {
 		return head + strings.Repeat(piece, most/len(piece)) + tail
@@ -42,15 +42,15 @@ func TestMemoryOfAnswers(t *testing.T) {
 			_ = c.call(url) // opens the connection
 			alloctest.Check(t, len(c.answer), func() {
 				if err := c.call(url); err == nil {
-					t.Error("the answer was accepted")
+					t.Error("the response was accepted")
 				}
 			})
 		})
 	}
 }
 
-// So does a catalogue of live models.
-func TestMemoryOfLiveCatalogues(t *testing.T) {
+// So does a list of live models.
+func TestLiveCataloguesUseLittleMemory(t *testing.T) {
 	catalogue := `{"version":1,"models":{"":{}` + strings.Repeat(`,"":{}`, 170<<10) + `}}`
 	url := serveLive(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == livewire.Path {

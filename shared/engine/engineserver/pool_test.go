@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// gated is an engine whose edits wait until the test lets them end.
+// gated is an engine whose edits wait for the test.
 type gated struct {
 	begun  chan string // the name of a server that has started a run
 	name   string
@@ -33,7 +33,7 @@ func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress
 	}
 }
 
-// pool is a pool of servers by name; its channel receives the names of servers that start a run.
+// pool is a pool of named servers. Its channel receives the name of each server that starts a run.
 type pool struct {
 	*engineserver.Pool
 	t       *testing.T
@@ -73,16 +73,15 @@ func (p *pool) run() string {
 	return patience.Receive(p.t, "p.begun", p.begun)
 }
 
-// Runs are spread over the servers, and the next one goes to the first that is
-// free.
-func TestAPoolSpreadsRuns(t *testing.T) {
+// Runs are distributed over the servers, and the next run goes to the first free server.
+func TestPoolDistributesRuns(t *testing.T) {
 	p := newPool(t, "a", "b", "c")
 	first := map[string]bool{p.run(): true, p.run(): true, p.run(): true}
 	if len(first) != 3 {
 		t.Fatalf("three runs went to %v", first)
 	}
 	p.finish["b"] <- struct{}{}
-	// The run has ended for its server; its caller learns of it a moment later.
+	// The run has ended on its server; its caller is notified a moment later.
 	waiting := p.run()
 	for waiting != "b" {
 		p.finish[waiting] <- struct{}{}
@@ -94,12 +93,11 @@ func TestAPoolSpreadsRuns(t *testing.T) {
 	p.runs.Wait()
 }
 
-// A server that is down gets no runs while another is up, and is used again
-// once it recovers.
-func TestAPoolAvoidsServersThatAreDown(t *testing.T) {
+// A server that is down gets no runs while another is up, and is used again after it recovers.
+func TestPoolAvoidsServersThatAreDown(t *testing.T) {
 	down := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
-			t.Error("a server that takes no runs was given one")
+			t.Error("a server that accepts no runs got one")
 		}
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}))
@@ -119,12 +117,12 @@ func TestAPoolAvoidsServersThatAreDown(t *testing.T) {
 		}
 	}
 	if err := p.Health(t.Context()); err != nil {
-		t.Errorf("a pool of which one server is up: %v", err)
+		t.Errorf("a pool with one server up: %v", err)
 	}
 }
 
 // If no server is up, a run waits for one, as with a single server.
-func TestAPoolWithNoServerUp(t *testing.T) {
+func TestPoolWaitsIfNoServerIsUp(t *testing.T) {
 	p := newPool(t, "a", "b")
 	for _, server := range p.servers {
 		server.Close()
@@ -139,7 +137,7 @@ func TestAPoolWithNoServerUp(t *testing.T) {
 	}
 }
 
-func TestInvalidPools(t *testing.T) {
+func TestInvalidPoolsAreRejected(t *testing.T) {
 	for want, urls := range map[string][]string{
 		"no server":       {},
 		"not an http URL": {"http://127.0.0.1:8090", "gpu-1"},

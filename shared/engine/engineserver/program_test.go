@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// TestEngineProgram runs the suite on the engine server, with tiny models of
-// the real classes.
+// The real engine server, with tiny models of the real classes, passes the suite.
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
@@ -26,8 +25,7 @@ func TestEngineProgram(t *testing.T) {
 	})
 }
 
-// TestEngineProgramLive runs the suite of live engines on the engine server, with a tiny model
-// of a real class.
+// The real engine server, with a tiny model of a real class, passes the suite of live engines.
 func TestEngineProgramLive(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, url, liveModel.ID)

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-func TestEnhance(t *testing.T) {
+func TestEnhanceCleansPrompt(t *testing.T) {
 	answer := func(content string) string {
 		body, _ := json.Marshal(
 			map[string]any{"choices": []any{map[string]any{"message": map[string]any{"role": "assistant", "content": content}}}},
@@ -26,14 +26,14 @@ func TestEnhance(t *testing.T) {
 		name   string
 		status int
 		body   string
-		want   string // empty for an error
+		want   string // empty if an error is expected
 	}{
 		{"a prompt", 200, answer("  A loose watercolor of a bay at dusk.\n"), "A loose watercolor of a bay at dusk."},
 		{"a prompt in paragraphs", 200, answer("A bay\n\n at\tdusk."), "A bay at dusk."},
 		{"cut off", 200, `{"choices":[{"message":{"content":"A loose wat"},"finish_reason":"length"}]}`, ""},
 		{"nothing", 200, answer(" \n"), ""},
-		{"far too much", 200, answer(strings.Repeat("é", 101)), ""},
-		{"as much as may be", 200, answer(strings.Repeat("é", 100)), strings.Repeat("é", 100)},
+		{"much too long", 200, answer(strings.Repeat("é", 101)), ""},
+		{"of the maximum length", 200, answer(strings.Repeat("é", 100)), strings.Repeat("é", 100)},
 		{"no choice", 200, `{"choices":[]}`, ""},
 		{"no JSON", 200, `<html>`, ""},
 		{"an error", 503, answer("x"), ""},
@@ -48,7 +48,7 @@ func TestEnhance(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				if r.Method != "POST" || r.URL.Path != "/v1/chat/completions" ||
 					r.Header.Get("Authorization") != "Bearer ck_gateway" {
-					t.Errorf("got %s %s with %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+					t.Errorf("received %s %s with %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
 				}
 				if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
 					t.Error(err)
@@ -67,14 +67,14 @@ func TestEnhance(t *testing.T) {
 			}
 			if len(sent.Messages) != 2 || sent.Messages[1].Content != "watercolor" || sent.Model != "writer" ||
 				sent.MaxTokens <= 0 {
-				t.Errorf("the model was sent %+v", sent)
+				t.Errorf("the model received %+v", sent)
 			}
 		})
 	}
 }
 
 // Users write the base URL of a model server in several ways.
-func TestTheBaseMayEndWithTheVersion(t *testing.T) {
+func TestBaseURLMayEndWithVersion(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/models/v1/chat/completions" {
 			t.Errorf("asked %s", r.URL.Path)
@@ -111,11 +111,11 @@ func TestEnhanceEndsWithItsContext(t *testing.T) {
 		cancel()
 	}()
 	if got, err := enhancer.Enhance(ctx, "watercolor", 100); err == nil {
-		t.Errorf("got %q from a model that never answered", got)
+		t.Errorf("got %q from a model that never responded", got)
 	}
 }
 
-func TestNewEnhancerRefusesInvalidURLs(t *testing.T) {
+func TestNewEnhancerRejectsInvalidURLs(t *testing.T) {
 	for _, base := range []string{"", "localhost:8081", "ftp://models", "http://", fmt.Sprintf("http://%c", 0x7f)} {
 		if _, err := enhance.NewEnhancer(base, "m", ""); err == nil {
 			t.Errorf("%q was accepted", base)
@@ -123,8 +123,8 @@ func TestNewEnhancerRefusesInvalidURLs(t *testing.T) {
 	}
 }
 
-// A model's answer of many small elements takes little more memory than its bytes.
-func TestMemoryOfAnswers(t *testing.T) {
+// A response with many small elements uses little more memory than its bytes.
+func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	answer := `{"choices":[{}` + strings.Repeat(",{}", 340<<10) + `]}`
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
 	defer server.Close()
@@ -134,7 +134,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 	}
 	alloctest.Check(t, len(answer), func() {
 		if _, err := enhancer.Enhance(t.Context(), "a bay", 100); err == nil {
-			t.Error("the answer was accepted")
+			t.Error("the response was accepted")
 		}
 	})
 }

@@ -30,7 +30,7 @@ func resize(t *testing.T, tools *ffmpeg.Tools, path, filter string) error {
 	})
 }
 
-func TestBoundOfMemory(t *testing.T) {
+func TestMemoryIsLimited(t *testing.T) {
 	if runtime.GOOS == "darwin" {
 		t.Skip("macOS has no limit on an address space")
 	}
@@ -47,7 +47,7 @@ func TestBoundOfMemory(t *testing.T) {
 	}
 }
 
-func TestMemoryFollowsTheMachine(t *testing.T) {
+func TestMemoryLimitDependsOnMachine(t *testing.T) {
 	for machine, want := range map[int64]int64{
 		0: 4<<30 + 64<<20, 512 << 20: 1 << 30, 2 << 30: 1 << 30, 4 << 30: 2 << 30, 64 << 30: 4<<30 + 64<<20,
 	} {
@@ -57,7 +57,7 @@ func TestMemoryFollowsTheMachine(t *testing.T) {
 	}
 }
 
-func TestBoundOfProcessorTime(t *testing.T) {
+func TestProcessorTimeIsLimited(t *testing.T) {
 	tools := find(t)
 	tools.SetBounds(4<<30, time.Second)
 	failure := checkCode(t, tools.Run(t.Context(), endless(t.TempDir())), job.InvalidInput)
@@ -66,20 +66,20 @@ func TestBoundOfProcessorTime(t *testing.T) {
 	}
 }
 
-// The largest picture that is accepted is decoded, however small its file is,
-// and no program uses much memory, whatever its file asks for.
-func TestBombs(t *testing.T) {
+// The largest accepted picture is decoded, however small its file is, and no program uses much
+// memory, whatever its file contains.
+func TestDecompressionBombsAreHarmless(t *testing.T) {
 	tools := find(t)
 	const filter = "scale=64:64"
 	accepted := mediatest.PNGBomb(t, 7071)
 	if info, err := tools.ProbeImage(t.Context(), accepted, "image/png"); err != nil || info.Width != 7071 ||
 		info.Height != 7071 {
-		t.Errorf("of the largest picture: %+v, %v", info, err)
+		t.Errorf("the largest picture: %+v, %v", info, err)
 	}
 	if err := resize(t, tools, accepted, filter); err != nil {
 		t.Error(err)
 	}
-	// The limit of one allocation follows from the limits: 80 MiB for these.
+	// The limit on one allocation depends on the limits: here it is 80 MiB.
 	small, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
 	)
@@ -91,8 +91,8 @@ func TestBombs(t *testing.T) {
 	checkCode(t, err, job.InvalidInput)
 	checkCode(t, resize(t, small, profile, filter), job.InvalidInput)
 
-	// Nor is a video worked on whose pictures are larger than any that is accepted, as one
-	// whose header claims less: fewer pixels than an image may have are too many.
+	// A video with pictures larger than any accepted one, such as one whose header understates the
+	// size, is not decoded: even fewer pixels than an image may have are too many.
 	large := mediatest.Video{Width: 1280, Height: 1200, Seconds: 0.1, Source: "color", Silent: true}.Make(t)
 	checkCode(t, small.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: large, MIME: "video/mp4"}},
@@ -103,16 +103,16 @@ func TestBombs(t *testing.T) {
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
 		t.Fatal(err)
 	}
-	most := usage.Maxrss // of the largest child so far
+	most := usage.Maxrss // from the largest child so far
 	if runtime.GOOS != "darwin" {
 		most <<= 10
 	}
 	if most > 1500<<20 {
-		t.Errorf("a program took %d MiB", most>>20)
+		t.Errorf("a program used %d MiB", most>>20)
 	}
 }
 
-// Nothing of this program's environment, such as a key, reaches the programs.
+// The programs do not receive this program's environment, which may contain a key.
 func TestEnvironmentIsEmpty(t *testing.T) {
 	t.Setenv("CUTROOM_DEV_KEY", "ck_secret")
 	var out bytes.Buffer
@@ -128,7 +128,7 @@ func TestEnvironmentIsEmpty(t *testing.T) {
 }
 
 // Only the end of a program's messages is kept for the log.
-func TestMessagesAreBounded(t *testing.T) {
+func TestKeptMessagesAreLimited(t *testing.T) {
 	log, err := find(t).RunShell(
 		t.Context(), t.TempDir(), "yes noise | head -c 1000000 >&2; echo the end >&2; exit 3", nil,
 	)
@@ -138,7 +138,7 @@ func TestMessagesAreBounded(t *testing.T) {
 }
 
 // A program's child processes end with it.
-func TestWholeGroupIsKilled(t *testing.T) {
+func TestChildProcessesAreKilled(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()
 	started := filepath.Join(folder, "started")
@@ -159,9 +159,9 @@ func TestWholeGroupIsKilled(t *testing.T) {
 	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
 }
 
-// TestProcessorTimeFollowsTheInput checks that pictures and short videos get little of the
-// processor time that the longest video gets, whatever follows their headers.
-func TestProcessorTimeFollowsTheInput(t *testing.T) {
+// Pictures and short videos get little of the CPU time that the longest video gets, whatever
+// follows their headers.
+func TestProcessorTimeDependsOnInput(t *testing.T) {
 	tools := find(t)
 	full := job.MaxAge * time.Duration(runtime.NumCPU())
 	clip := media.Info{Width: 1920, Height: 1080, FrameRate: 30, Duration: 2 * time.Second}
@@ -173,7 +173,7 @@ func TestProcessorTimeFollowsTheInput(t *testing.T) {
 		most  time.Duration
 	}{
 		{"a picture", ffmpeg.Source{MIME: "image/png", Info: media.Info{Width: 7000, Height: 7000}}, 30 * time.Second},
-		{"an animation of which the first picture counts",
+		{"an animation with one picture in use",
 			ffmpeg.Source{MIME: "image/gif", Info: media.Info{Width: 100, Height: 100}}, 30 * time.Second},
 		{"two seconds", ffmpeg.Source{MIME: "video/mp4", Info: clip}, 75 * time.Second},
 		{"five minutes", ffmpeg.Source{MIME: "video/mp4", Info: long}, full},
@@ -181,14 +181,13 @@ func TestProcessorTimeFollowsTheInput(t *testing.T) {
 	} {
 		got := tools.TimeFor(ffmpeg.Command{Inputs: []ffmpeg.Source{c.input}})
 		if got > c.most || got < c.most*2/3 {
-			t.Errorf("%s may take %v, want %v at most and not much less", c.name, got, c.most)
+			t.Errorf("%s may take %v, want at most %v and not much less", c.name, got, c.most)
 		}
 	}
 }
 
-// TestTooManyFramesAreRefused checks that frames are counted if the header has no count, and that text
-// is not decompressed before it is measured.
-func TestTooManyFramesAreRefused(t *testing.T) {
+// Frames are counted if the header has no count, and text is measured before it is decompressed.
+func TestTooManyFramesAreRejected(t *testing.T) {
 	tools := find(t)
 	for name, mime := range map[string]string{
 		"a.mp4": "video/mp4", "a.mkv": "video/x-matroska", "a.avi": "video/x-msvideo", "a.ts": "video/mp2t",

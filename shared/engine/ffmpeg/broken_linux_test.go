@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// A program that was broken at the start, as by a running update, costs no job.
-func TestABrokenProgram(t *testing.T) {
+// A program that was damaged at startup, for example by a running update, does not fail a job.
+func TestBrokenProgramDoesNotBlameInput(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	t.Setenv("TMPDIR", t.TempDir())
 	folder, whole := t.TempDir(), map[string]string{}
@@ -26,20 +26,20 @@ func TestABrokenProgram(t *testing.T) {
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 	tools := findAnew(t)
 	if everything(t, tools, clip, picture) != 4 {
-		t.Fatal("it does not go well with copies of the programs")
+		t.Fatal("runs fail with copies of the programs")
 	}
 	for _, name := range []string{"ffmpeg", "ffprobe"} {
 		for _, other := range []string{"false", "true", "cat"} {
 			copyProgram(t, whole[other], filepath.Join(folder, name))
 			if everything(t, tools, clip, picture) == 4 {
-				t.Errorf("all goes well where %s is %s", name, other)
+				t.Errorf("all runs succeed although %s is %s", name, other)
 			}
 		}
 		copyProgram(t, whole[name], filepath.Join(folder, name))
 	}
 }
 
-// copyProgram puts a copy of a program into the place of another.
+// copyProgram replaces a program with a copy of another.
 func copyProgram(t *testing.T, from, path string) {
 	t.Helper()
 	content, err := os.ReadFile(from)

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// TestDescribeVideo compares the header's description with ffprobe's.
-func TestDescribeVideo(t *testing.T) {
+// The header's description matches ffprobe's.
+func TestDescribeVideoMatchesProbe(t *testing.T) {
 	tools := find(t)
 	colours := func(name string) []string {
 		return []string{"-colorspace", name, "-color_primaries", name, "-color_trc", name, "-color_range", "tv"}
@@ -80,12 +80,12 @@ func TestDescribeVideo(t *testing.T) {
 	}
 	var none media.Info
 	if got, whole, err := tools.DescribeVideo(t.TempDir()+"/none", "video/mp4"); err == nil || whole || got != none {
-		t.Errorf("DescribeVideo of no file returned %+v, %v, %v", got, whole, err)
+		t.Errorf("DescribeVideo returned %+v, %v, %v for a missing file", got, whole, err)
 	}
 }
 
-// Headers with unusual places or repeated fields are left to the probe.
-func TestDescribeUnusualHeaders(t *testing.T) {
+// Headers with unusual positions or repeated fields are left to the probe.
+func TestUnusualHeadersAreLeftToProbe(t *testing.T) {
 	tools := find(t)
 	original, err := os.ReadFile(mediatest.Video{Silent: true, Args: []string{"-bf", "2"}}.Make(t))
 	if err != nil {
@@ -99,14 +99,14 @@ func TestDescribeUnusualHeaders(t *testing.T) {
 		return movie[at:]
 	}
 	for name, change := range map[string]func(movie []byte){
-		"a turn of the whole movie": func(movie []byte) {
+		"a rotation of the movie": func(movie []byte) {
 			header := within(movie, "mvhd")
 			for i, value := range []uint32{0, 1 << 16, 0, 0xffff0000, 0} {
 				binary.BigEndian.PutUint32(header[40+4*i:], value)
 			}
 		},
-		"two tables of times": func(movie []byte) { copy(within(movie, "ctts"), "stts") },
-		"frames of no length": func(movie []byte) { binary.BigEndian.PutUint32(within(movie, "stts")[16:], 0) },
+		"two time tables":         func(movie []byte) { copy(within(movie, "ctts"), "stts") },
+		"frames without a length": func(movie []byte) { binary.BigEndian.PutUint32(within(movie, "stts")[16:], 0) },
 	} {
 		movie := bytes.Clone(original)
 		change(movie)

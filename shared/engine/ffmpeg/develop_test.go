@@ -27,12 +27,12 @@ import (
 const quarters = "geq=r='255*(lt(X,W/2)*lt(Y,H/2)+gte(X,W/2)*gte(Y,H/2))':" +
 	"g='255*gte(X,W/2)':b='255*gte(Y,H/2)'"
 
-// orientations has the shown quarters, by rows, for each orientation of Exif.
+// orientations maps each Exif orientation to the shown quarters, by rows.
 var orientations = map[int]string{
 	1: "rgbw", 2: "grwb", 3: "wbgr", 4: "bwrg", 5: "rbgw", 6: "brwg", 7: "wgbr", 8: "gwrb",
 }
 
-// images are the accepted types of images that can have an orientation.
+// images lists the accepted image types that can have an orientation.
 var images = map[string]string{
 	"a.jpg": "image/jpeg", "a.png": "image/png", "a.webp": "image/webp", "a.tif": "image/tiff",
 	"a.avif": "image/avif", "a.heic": "image/heic",
@@ -71,8 +71,8 @@ func name(c color.RGBA) string {
 	return fmt.Sprintf("(%d,%d,%d)", c.R, c.G, c.B)
 }
 
-// TestImagesAreUpright checks all orientations of all formats: the orientation or size in the file,
-// and pictures. Tools turn a PNG and all formats but HEIC and AVIF in the same way.
+// The test covers all orientations of all formats: the orientation or size in the file, and the
+// pictures. Tools turn a PNG and all formats except HEIC and AVIF in the same way.
 func TestImagesAreUpright(t *testing.T) {
 	for file, mime := range images {
 		for orientation, want := range orientations {
@@ -116,7 +116,7 @@ func TestImagesAreUpright(t *testing.T) {
 	}
 }
 
-// kept writes a file of bytes.
+// kept writes bytes to a file.
 func kept(t *testing.T, content []byte) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "picture.png")
@@ -126,8 +126,8 @@ func kept(t *testing.T, content []byte) string {
 	return path
 }
 
-// TestImagesAreShownWhole checks files of which ffmpeg shows a part, wrong colours or nothing.
-func TestImagesAreShownWhole(t *testing.T) {
+// The test uses files that ffmpeg shows only in part, in wrong colours or not at all.
+func TestImagesAreShownCompletely(t *testing.T) {
 	made := func(name string) string {
 		return mediatest.Image{Name: name, Width: 96, Height: 64, Filter: quarters}.Make(t)
 	}
@@ -142,10 +142,10 @@ func TestImagesAreShownWhole(t *testing.T) {
 		path, mime, want string
 		alpha            bool
 	}{
-		"a grid of AVIFs":        {mediatest.File(t, "grid.avif"), "image/avif", "rgbw", false},
-		"a JPEG of four inks":    {mediatest.File(t, "cmyk.jpg"), "image/jpeg", "rgbw", false},
-		"an animated WebP":       {mediatest.AnimatedWebP(t, 96, 64, 0, 0, made("a.webp"), blue), "image/webp", "rgbw", true},
-		"a HEIC of two pictures": {several, "image/heic", "rgbw", false},
+		"a grid of AVIFs":          {mediatest.File(t, "grid.avif"), "image/avif", "rgbw", false},
+		"a JPEG with four inks":    {mediatest.File(t, "cmyk.jpg"), "image/jpeg", "rgbw", false},
+		"an animated WebP":         {mediatest.AnimatedWebP(t, 96, 64, 0, 0, made("a.webp"), blue), "image/webp", "rgbw", true},
+		"a HEIC with two pictures": {several, "image/heic", "rgbw", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -160,8 +160,7 @@ func TestImagesAreShownWhole(t *testing.T) {
 	}
 }
 
-// TestColoursAreConverted checks that a red of Display P3 becomes the red of sRGB that looks the
-// same, in all formats with a profile.
+// A red of Display P3 becomes the sRGB red that looks the same, in all formats with a profile.
 func TestColoursAreConverted(t *testing.T) {
 	p3 := mediatest.File(t, "display-p3.jpg")
 	file, err := os.ReadFile(p3)
@@ -209,8 +208,8 @@ func TestColoursAreConverted(t *testing.T) {
 	}
 }
 
-// TestImagesWithoutHEIF checks that the error names HEIC and the package.
-func TestImagesWithoutHEIF(t *testing.T) {
+// The error names HEIC and the package.
+func TestMissingHEIFConverterIsNamed(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"ffmpeg", "ffprobe"} {
 		path, err := exec.LookPath(name)
@@ -235,8 +234,8 @@ func TestImagesWithoutHEIF(t *testing.T) {
 	}
 }
 
-// TestMutatedHEIF reads damaged files: each is decoded or refused. CUTROOM_MUTATIONS is how many.
-func TestMutatedHEIF(t *testing.T) {
+// CUTROOM_MUTATIONS sets the number of damaged files.
+func TestMutatedHEIFIsDecodedOrRejected(t *testing.T) {
 	tools := find(t).ThatTrustTheMachine()
 	var originals [][]byte
 	for _, path := range []string{

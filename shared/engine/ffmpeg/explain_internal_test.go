@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A decoder that fails by -1 is not a system that permits nothing.
-func TestADecoderThatFailsIsNoTroubleOfTheMachine(t *testing.T) {
+// A decoder that fails with -1 does not mean that the system denies access.
+func TestDecoderFailureIsNotMachineTrouble(t *testing.T) {
 	const permitted = ": Operation not permitted\n"
 	for log, ofMachine := range map[string]bool{
 		"Error while decoding stream #0:0" + permitted + "Cannot determine format of input stream 0:0\n": false,
@@ -19,7 +19,7 @@ func TestADecoderThatFailsIsNoTroubleOfTheMachine(t *testing.T) {
 	} {
 		err := explain(&failure{log: log})
 		if got := err != nil && err.Code == job.EngineError; got != ofMachine {
-			t.Errorf("%q: %v, of the machine: %v", log, err, got)
+			t.Errorf("%q: %v, trouble of the machine: %v", log, err, got)
 		}
 	}
 }

@@ -8,16 +8,16 @@ import (
 	"cutroom/shared/platform/sandbox"
 )
 
-// KeptLog is how much of a program's messages is kept, in bytes.
+// KeptLog limits the part of a program's messages that is kept, in bytes.
 const KeptLog = keptLog
 
-// SetBounds lowers the limits of a run so that a test can reach them.
+// SetBounds lowers the limits of a run, so that a test can reach them.
 func (t *Tools) SetBounds(memory int64, runTime time.Duration) {
 	t.bounds.memory, t.bounds.runTime = memory, runTime
 }
 
-// RunShell runs a script of the shell as if it were ffmpeg, and returns the end
-// of its messages too. The script may start other programs.
+// RunShell runs a shell script as if it were ffmpeg, and returns the end of its messages too. The
+// script may start other programs.
 func (t *Tools) RunShell(ctx context.Context, folder, script string, stdout io.Writer) (log string, err error) {
 	shell, err := sandbox.NewProgram(ctx, "/bin/sh")
 	if err != nil {
@@ -42,15 +42,15 @@ func (t *Tools) ThatWriteAnywhere() *Tools {
 	return &loose
 }
 
-// ThatTrustTheMachine returns the tools without the second start that checks after each failure whether
-// a good picture is decoded: half of all starts in a test of many bad files.
+// ThatTrustTheMachine returns the tools without the check after each failure whether a good picture
+// is decoded, which is half of all starts in a test with many bad files.
 func (t *Tools) ThatTrustTheMachine() *Tools {
 	trusting := *t
 	trusting.trusting = true
 	return &trusting
 }
 
-// TimeFor returns the processor time that a command may take.
+// TimeFor returns the CPU time that a command may take.
 func (t *Tools) TimeFor(command Command) time.Duration { return t.bounds.timeFor(command) }
 
 var MemoryFor = memoryFor

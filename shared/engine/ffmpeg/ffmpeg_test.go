@@ -16,16 +16,16 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// limits are the limits in docs/contract/media.md#input-limits.
+// limits contains the limits in docs/contract/media.md#input-limits.
 var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }
 
-// installed are the programs of PATH, which are looked for once: that starts
-// each of them several times.
+// installed returns the programs in PATH. They are looked up once, because that starts each of them
+// several times.
 var installed = sync.OnceValues(func() (*ffmpeg.Tools, error) { return ffmpeg.Find(context.Background(), limits) })
 
-// find returns tools of the test's own, with the programs that are installed.
+// find returns new tools for the test, with the installed programs.
 func find(t *testing.T) *ffmpeg.Tools {
 	t.Helper()
 	tools, err := installed()
@@ -46,8 +46,8 @@ func findAnew(t *testing.T) *ffmpeg.Tools {
 	return tools
 }
 
-// checkCode checks that an error is the engine's, with the code, and that its
-// message may be shown to anybody.
+// checkCode checks that an error is the engine's, with the code, and that its message is safe to
+// show.
 func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 	t.Helper()
 	var failure *engine.Error
@@ -58,12 +58,12 @@ func checkCode(t *testing.T, err error, code job.Code) *engine.Error {
 		t.Errorf("got %v, want %s", err, code)
 	}
 	if strings.Contains(failure.Message, "/") || strings.Contains(failure.Message, "\n") {
-		t.Errorf("the message %q shows too much", failure.Message)
+		t.Errorf("the message %q reveals too much", failure.Message)
 	}
 	return failure
 }
 
-func TestFindSaysWhatIsMissing(t *testing.T) {
+func TestFindNamesMissingFeatures(t *testing.T) {
 	program := func(folder, name, script string) {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
 			t.Fatal(err)
@@ -73,11 +73,11 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 		name, version, filters, want, but string
 	}{
 		{"old", "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright", "", "version 4; version 5 or newer is needed", ""},
-		{"without what the engine needs", "ffmpeg version 6.1.1 Copyright", " ..C scale V->V", "filter lut3d", "filter scale"},
-		{"of a revision, without what the engine needs", "ffmpeg version N-1234-gabcdef Copyright", "", "encoder libx264", ""},
-		{"whose configuration tells of the filters", "ffmpeg version 6.1.1 configuration: --enable-libzimg", "",
+		{"without a required feature", "ffmpeg version 6.1.1 Copyright", " ..C scale V->V", "filter lut3d", "filter scale"},
+		{"of a revision, without a required feature", "ffmpeg version N-1234-gabcdef Copyright", "", "encoder libx264", ""},
+		{"whose configuration shows the filters", "ffmpeg version 6.1.1 configuration: --enable-libzimg", "",
 			"encoder libx264", "filter"},
-		{"that leaves filters out", "ffmpeg version 6.1.1 configuration: --enable-libzimg --disable-filters",
+		{"that omits filters", "ffmpeg version 6.1.1 configuration: --enable-libzimg --disable-filters",
 			" ..C scale V->V", "filter zscale", "filter scale"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("Find returned %v, want one line with %q", err, test.want)
 			} else if test.but != "" && strings.Contains(err.Error(), test.but) {
-				t.Errorf("Find returned %v, want it without %q", err, test.but)
+				t.Errorf("Find returned %v, which must not contain %q", err, test.but)
 			}
 		})
 	}

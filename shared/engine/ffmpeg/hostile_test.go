@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// videoTypes and imageTypes are the types that a hostile file may be taken for.
+// videoTypes and imageTypes are the types that a hostile file may claim.
 var (
 	videoTypes = []string{
 		"video/mp4", "video/webm", "video/x-msvideo", "video/mp2t", "video/ogg", "video/x-flv", "image/gif",
@@ -64,9 +64,8 @@ func setTrap(t *testing.T) *trap {
 	return tr
 }
 
-// TestTrap checks that the trap works: outside the sandbox, ffmpeg opens the targets of the hostile
-// files.
-func TestTrap(t *testing.T) {
+// Outside the sandbox, ffmpeg opens the targets of the hostile files.
+func TestTrapWorksOutsideSandbox(t *testing.T) {
 	tr := setTrap(t)
 	unsandboxed := func(demuxer, path string, options ...string) error {
 		args := append([]string{"-v", "error", "-f", demuxer, "-protocol_whitelist", "file,http,tcp"}, options...)
@@ -93,10 +92,10 @@ func TestTrap(t *testing.T) {
 	}
 }
 
-// TestFilesThatNameOthers treats files that ask a player to open an address or
-// another file as a clip, as a picture, and as two more types: each type meets
-// some of them. TestHostileFilesTraced has more files.
-func TestFilesThatNameOthers(t *testing.T) {
+// The test treats files that ask a player to open an address or another file as a clip, as a
+// picture, and as two more types: each type gets some of them. TestHostileFilesTraced has more
+// files.
+func TestFilesCannotReferToOthers(t *testing.T) {
 	tools, tr := find(t).ThatTrustTheMachine(), setTrap(t)
 	for i, file := range []struct{ name, path string }{
 		{"playlist with an address", mediatest.Playlist(t, tr.address)},
@@ -126,8 +125,7 @@ func TestFilesThatNameOthers(t *testing.T) {
 	}
 }
 
-// checkRunRefuses checks that a run blames the input and writes no result, even
-// without a probe before it.
+// checkRunRefuses checks that a run blames the input and writes no result, even without a probe.
 func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -143,7 +141,7 @@ func checkRunRefuses(t *testing.T, tools *ffmpeg.Tools, path, mime string) {
 }
 
 // A track that refers to another file is not read from it.
-func TestExternalTrack(t *testing.T) {
+func TestExternalTrackIsNotRead(t *testing.T) {
 	tools := find(t)
 	secret := mediatest.Video{
 		Name: "secret.mov", Source: "color=c=red", Silent: true, Codec: "mjpeg", PixelFormat: "yuvj420p",
@@ -164,7 +162,7 @@ func TestExternalTrack(t *testing.T) {
 	}
 }
 
-func TestFilesThatAreNotMedia(t *testing.T) {
+func TestFilesThatAreNotMediaAreRejected(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
@@ -174,15 +172,15 @@ func TestFilesThatAreNotMedia(t *testing.T) {
 	}{
 		{name: "text named .mp4", path: mediatest.TextFile(t), mime: "video/mp4"},
 		{
-			name: "nonsense behind the first box of an MP4",
+			name: "garbage after the first box of an MP4",
 			path: mediatest.Noise(t, []byte("\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42"), 64<<10), mime: "video/mp4",
 		},
 		{
-			name: "nonsense behind the head of a WebM",
+			name: "garbage after the header of a WebM",
 			path: mediatest.Noise(t, []byte("\x1a\x45\xdf\xa3\x9f\x42\x82\x84webm"), 64<<10), mime: "video/webm",
 		},
 		{
-			name: "nonsense behind the head of an AVI", path: mediatest.Noise(t, []byte("RIFF\x00\x00\x01\x00AVI LIST"), 64<<10),
+			name: "garbage after the header of an AVI", path: mediatest.Noise(t, []byte("RIFF\x00\x00\x01\x00AVI LIST"), 64<<10),
 			mime: "video/x-msvideo",
 		},
 		{name: "MP4 whose end, with the header, is missing", path: mediatest.Truncated(t, clip, 0.9), mime: "video/mp4"},
@@ -200,8 +198,8 @@ func TestFilesThatAreNotMedia(t *testing.T) {
 	}
 }
 
-// The intact part of a truncated clip is used, as by players.
-func TestTruncatedClip(t *testing.T) {
+// The intact part of a truncated clip is used, as in players.
+func TestTruncatedClipIsUsed(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Truncated(t, mediatest.Video{FastStart: true, Seconds: 2}.Make(t), 0.7)
 	if _, err := tools.ProbeVideo(t.Context(), clip, "video/mp4"); err != nil {
@@ -221,8 +219,8 @@ func TestTruncatedClip(t *testing.T) {
 	}
 }
 
-// A file that is a video to one program and an archive to another is a video.
-func TestPolyglot(t *testing.T) {
+// A file that is a video for one program and an archive for another is treated as a video.
+func TestPolyglotIsTreatedAsVideo(t *testing.T) {
 	path := mediatest.WithZip(t, mediatest.Video{}.Make(t))
 	info, err := find(t).ProbeVideo(t.Context(), path, "video/mp4")
 	if err != nil || info.Width != 160 {
@@ -230,7 +228,7 @@ func TestPolyglot(t *testing.T) {
 	}
 }
 
-func TestPicturesBeyondTheLimit(t *testing.T) {
+func TestOversizedPicturesAreRejected(t *testing.T) {
 	tools := find(t)
 	for name, path := range map[string]string{
 		"header of 60,000 by 60,000 pixels": mediatest.PNGHeader(t, 60_000, 60_000),
@@ -246,14 +244,14 @@ func TestPicturesBeyondTheLimit(t *testing.T) {
 	}
 }
 
-func TestClipsOfHours(t *testing.T) {
+func TestOverlongClipsAreRejected(t *testing.T) {
 	tools := find(t)
 	hours := mediatest.Video{FPS: 1.0 / 60, Seconds: 6 * 3600, Silent: true, Width: 64, Height: 64}.Make(t)
 	for name, path := range map[string]string{
-		"clip of hours":                  hours,
-		"clip whose header claims hours": mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false),
-		"clip whose tracks claim hours":  mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, true),
-		"clip of hours, of no known type": mediatest.Video{
+		"a clip of several hours":          hours,
+		"a clip whose header claims hours": mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, false),
+		"a clip whose tracks claim hours":  mediatest.ClaimDuration(t, mediatest.Video{}.Make(t), 6*3600, true),
+		"a clip of several hours, of an unknown type": mediatest.Video{
 			Name: "a.ts", FPS: 1.0 / 60, Seconds: 3600, Silent: true, Width: 64, Height: 64,
 		}.Make(t),
 	} {
@@ -268,7 +266,7 @@ func TestClipsOfHours(t *testing.T) {
 			}
 		})
 	}
-	t.Run("clip of hours whose header claims a second", func(t *testing.T) {
+	t.Run("a clip of several hours whose header claims a second", func(t *testing.T) {
 		path := mediatest.ClaimDuration(t, hours, 1, true)
 		folder := t.TempDir()
 		err := tools.Run(t.Context(), ffmpeg.Command{
@@ -295,8 +293,8 @@ func TestClipsOfHours(t *testing.T) {
 	})
 }
 
-// Sound that nothing decodes is the file's fault, as pictures are.
-func TestSoundOfAnUnknownKind(t *testing.T) {
+// If no decoder supports the sound, the file is at fault, as with pictures.
+func TestUndecodableSoundBlamesInput(t *testing.T) {
 	content, err := os.ReadFile(mediatest.Video{}.Make(t))
 	if err != nil {
 		t.Fatal(err)
@@ -309,7 +307,7 @@ func TestSoundOfAnUnknownKind(t *testing.T) {
 	}
 	tools := find(t)
 	if info, err := tools.ProbeVideo(t.Context(), path, "video/mp4"); err != nil || info.Audio || !info.SoundLost {
-		t.Fatalf("the probe gives %+v, %v", info, err)
+		t.Fatalf("the probe returns %+v, %v", info, err)
 	}
 	err = tools.Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: path, MIME: "video/mp4"}},

@@ -21,7 +21,7 @@ import (
 )
 
 // Posters are small JPEGs of the first picture of each file, in the order of the files.
-func TestPosters(t *testing.T) {
+func TestPostersShowFirstPictures(t *testing.T) {
 	tools := find(t)
 	noise := "geq=random(1)*255:128+random(2)*127:128+random(3)*127"
 	noisy := engine.Input{
@@ -42,14 +42,14 @@ func TestPosters(t *testing.T) {
 			[]catalog.Size{{Width: 320, Height: 180}, {Width: 160, Height: 320}},
 		},
 		{
-			"of a result and what it was made of, with a poster", []engine.Depicted{
+			"of a result and its input, with a poster", []engine.Depicted{
 				{Input: large}, {Input: large, Poster: true},
 				{Input: engine.Input{Path: mediatest.Video{Width: 640, Height: 360}.Make(t), MIME: "video/mp4"}},
 			},
 			[]catalog.Size{{Width: 320, Height: 180}, {Width: 1280, Height: 720}, {Width: 320, Height: 180}},
 		},
 		{
-			"of a small video that is to be turned",
+			"of a small rotated video",
 			pictures(engine.Input{Path: mediatest.Video{Width: 64, Height: 36, Rotation: 90}.Make(t), MIME: "video/mp4"}),
 			[]catalog.Size{{Width: 36, Height: 64}},
 		},
@@ -76,14 +76,14 @@ func TestPosters(t *testing.T) {
 					t.Fatalf("%d: %d bytes of %dx%d, %v", i, len(poster), picture.Width, picture.Height, err)
 				}
 				if size := (catalog.Size{Width: picture.Width, Height: picture.Height}); c.want != nil && size != c.want[i] {
-					t.Errorf("%d: the picture is of %v, want %v", i, size, c.want[i])
+					t.Errorf("%d: the picture shows %v, want %v", i, size, c.want[i])
 				}
 			}
 		})
 	}
 }
 
-// pictures asks for thumbnails.
+// pictures requests thumbnails.
 func pictures(of ...engine.Input) (all []engine.Depicted) {
 	for _, input := range of {
 		all = append(all, engine.Depicted{Input: input})
@@ -91,9 +91,9 @@ func pictures(of ...engine.Input) (all []engine.Depicted) {
 	return all
 }
 
-// If a video starts blank, its poster is a later picture with content; a picture, or a video that does
-// not change, has its first one.
-func TestPostersOfWhatBeginsBlank(t *testing.T) {
+// If a video starts blank, its poster is a later picture with content. A picture, or a video that
+// does not change, has its first one.
+func TestPostersSkipBlankStart(t *testing.T) {
 	tools := find(t)
 	clip := func(source, filter string) engine.Input {
 		return engine.Input{
@@ -109,8 +109,8 @@ func TestPostersOfWhatBeginsBlank(t *testing.T) {
 		{"a fade from black", clip("testsrc2", "fade=d=1"), 0.75 * plain, 1.25 * plain},
 		{"a fade from white", clip("testsrc2", "fade=d=1:c=white"), 0.75 * plain, 1.25 * plain},
 		{"white for half a second", clip("testsrc2", "drawbox=c=white:t=fill:enable='lt(t,0.5)'"), 0.75 * plain, 1.25 * plain},
-		{"nothing but black", clip("color=c=black", ""), 0, 3},
-		{"what comes after the two seconds", clip("testsrc2", "fade=st=2.5:d=0.3"), 0, 3},
+		{"only black", clip("color=c=black", ""), 0, 3},
+		{"content after the first two seconds", clip("testsrc2", "fade=st=2.5:d=0.3"), 0, 3},
 		{"a black picture", engine.Input{Path: mediatest.Image{Source: "color=c=black"}.Make(t), MIME: "image/png"}, 0, 3},
 	} {
 		if spread := posterSpread(t, tools, c.of); spread < c.least || spread > c.most {
@@ -119,10 +119,10 @@ func TestPostersOfWhatBeginsBlank(t *testing.T) {
 	}
 }
 
-// The search for a later picture of a video that begins blank is given up soon, however many frames the
-// first two seconds have. The first picture is the poster then. The test measures processor time, which
+// The search for a later picture of a video that starts blank stops soon, however many frames the
+// first two seconds have. The poster is then the first picture. The test measures CPU time, which
 // does not depend on other load.
-func TestPostersOfManyBlankFrames(t *testing.T) {
+func TestPosterSearchIsLimited(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()
 	frame, path := filepath.Join(folder, "frame.h264"), filepath.Join(folder, "blank.mp4")
@@ -142,12 +142,11 @@ func TestPostersOfManyBlankFrames(t *testing.T) {
 		t.Fatalf("%d posters, %v", len(posters), err)
 	}
 	if took := childrenTime(t) - before; took > 7*time.Second {
-		t.Errorf("the programs took %v of processor time", took)
+		t.Errorf("the programs used %v of CPU time", took)
 	}
 }
 
-// childrenTime returns the processor time of all programs that the test has started and that
-// have ended.
+// childrenTime returns the CPU time of all exited programs that the test has started.
 func childrenTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
@@ -157,9 +156,9 @@ func childrenTime(t *testing.T) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// An edit that draws on its input's black frames does not change the poster's time: a result has the
-// poster of the same time as its input.
-func TestPostersOfAnEditOfWhatBeginsBlank(t *testing.T) {
+// If an edit draws on its input's black frames, the poster's time does not change: the poster of a
+// result shows the same time as its input's.
+func TestPostersOfEditMatchInputTime(t *testing.T) {
 	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
 	framed := fading
 	framed.Filter += ",drawbox=c=white:t=4"
@@ -183,7 +182,7 @@ func TestPostersOfAnEditOfWhatBeginsBlank(t *testing.T) {
 			brightest = max(brightest, int(gray.Y))
 		}
 		if brightest < 100 {
-			t.Errorf("%d: the brightest within the frame is %d", i, brightest)
+			t.Errorf("%d: the brightest pixel within the frame is %d", i, brightest)
 		}
 	}
 }
@@ -212,7 +211,7 @@ func posterSpread(t *testing.T, tools *ffmpeg.Tools, of engine.Input) float64 {
 }
 
 // Transparent pixels are white in a poster.
-func TestPosterOfTransparency(t *testing.T) {
+func TestPosterShowsTransparencyAsWhite(t *testing.T) {
 	clear := mediatest.Image{Source: "color=c=red", Filter: "format=rgba,geq=r=255:g=0:b=0:a=0", PixelFormat: "rgba"}
 	of := pictures(engine.Input{Path: clear.Make(t), MIME: "image/png"})
 	posters, err := find(t).Posters(t.Context(), t.TempDir(), of)
@@ -229,10 +228,10 @@ func TestPosterOfTransparency(t *testing.T) {
 }
 
 // A file that cannot be decoded fails, and so does a run whose context ends.
-func TestPostersFail(t *testing.T) {
+func TestPostersFailForBrokenFiles(t *testing.T) {
 	tools := find(t)
 	broken := filepath.Join(t.TempDir(), "broken.mp4")
-	if err := os.WriteFile(broken, []byte("this is no video"), 0o600); err != nil {
+	if err := os.WriteFile(broken, []byte("this is not a video"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	of := pictures(engine.Input{Path: broken, MIME: "video/mp4"})
@@ -241,6 +240,6 @@ func TestPostersFail(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	end()
 	if _, err := tools.Posters(ended, t.TempDir(), of); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end: %v", err)
+		t.Errorf("after the context's end: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-func TestProbeVideo(t *testing.T) {
+func TestProbeVideoReportsProperties(t *testing.T) {
 	tools := find(t)
 	for _, test := range []struct {
 		name  string
@@ -29,13 +29,13 @@ func TestProbeVideo(t *testing.T) {
 		},
 		{"portrait", "video/mp4", mediatest.Video{Width: 90, Height: 160}, media.Info{Width: 90, Height: 160, Audio: true}},
 		{
-			"phone clip, turned", "video/quicktime", mediatest.Video{Name: "a.mov", Rotation: 90},
+			"phone clip, rotated", "video/quicktime", mediatest.Video{Name: "a.mov", Rotation: 90},
 			media.Info{Width: 90, Height: 160, Audio: true, Turned: true},
 		},
 		{"upside down", "video/mp4", mediatest.Video{Rotation: 180}, media.Info{Width: 160, Height: 90, Audio: true, Turned: true}},
 		{"wide pixels", "video/mp4", mediatest.Video{Filter: "setsar=2"}, media.Info{Width: 320, Height: 90, Audio: true, StoredWidth: 160}},
 		{
-			"wide pixels, turned", "video/mp4", mediatest.Video{Filter: "setsar=2", Rotation: 270},
+			"wide pixels, rotated", "video/mp4", mediatest.Video{Filter: "setsar=2", Rotation: 270},
 			media.Info{Width: 90, Height: 320, Audio: true, Turned: true},
 		},
 		{
@@ -62,7 +62,7 @@ func TestProbeVideo(t *testing.T) {
 			Matrix: "bt2020nc"}},
 		{"WebM", "video/webm", mediatest.Video{Name: "a.webm"}, media.Info{Width: 160, Height: 90, Audio: true}},
 		{
-			"WebM of a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}},
+			"WebM from a browser's recorder", "video/webm", mediatest.Video{Name: "a.webm", Args: []string{"-live", "1"}},
 			media.Info{Width: 160, Height: 90, Audio: true},
 		},
 		{"Matroska", "video/x-matroska", mediatest.Video{Name: "a.mkv"}, media.Info{Width: 160, Height: 90, Audio: true}},
@@ -79,7 +79,7 @@ func TestProbeVideo(t *testing.T) {
 			media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true},
 		},
 		{
-			"GIF of one frame", "image/gif", mediatest.Video{Name: "a.gif", Seconds: 0.1},
+			"GIF with one frame", "image/gif", mediatest.Video{Name: "a.gif", Seconds: 0.1},
 			media.Info{Width: 160, Height: 90, PixelFormat: "bgra", Alpha: true, Duration: 100 * time.Millisecond},
 		},
 	} {
@@ -94,8 +94,8 @@ func TestProbeVideo(t *testing.T) {
 			if test.want.Duration == 0 {
 				test.want.Duration = time.Second
 			}
-			// A frame may be shown a little longer than the others, and sound
-			// is cut at whole packets.
+			// A frame may be shown slightly longer than the others, and sound is cut at packet
+			// boundaries.
 			if off := got.Duration - test.want.Duration; off.Abs() > 110*time.Millisecond {
 				t.Errorf("duration %v, want %v", got.Duration, test.want.Duration)
 			}
@@ -113,7 +113,7 @@ func TestProbeVideo(t *testing.T) {
 	}
 }
 
-func TestProbeImage(t *testing.T) {
+func TestProbeImageReportsProperties(t *testing.T) {
 	tools := find(t)
 	const transparent = "format=rgba,colorchannelmixer=aa=0.5"
 	for _, test := range []struct {
@@ -132,7 +132,7 @@ func TestProbeImage(t *testing.T) {
 		},
 		{"animated PNG", "image/png", mediatest.Image{Args: []string{"-f", "apng"}}, 160, 90, "rgb24", false},
 		{"JPEG", "image/jpeg", mediatest.Image{Name: "a.jpg"}, 160, 90, "yuvj444p", false},
-		{"JPEG turned by Exif", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, 90, 160, "yuvj444p", false},
+		{"JPEG rotated by Exif", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6}, 90, 160, "yuvj444p", false},
 		{"WebP", "image/webp", mediatest.Image{Name: "a.webp", PixelFormat: "yuv420p"}, 160, 90, "yuv420p", false},
 		{"GIF", "image/gif", mediatest.Image{Name: "a.gif"}, 160, 90, "bgra", true},
 		{"BMP", "image/bmp", mediatest.Image{Name: "a.bmp"}, 160, 90, "bgr24", false},
@@ -152,8 +152,8 @@ func TestProbeImage(t *testing.T) {
 	}
 }
 
-// A clip's cover picture is not its picture.
-func TestProbeVideoWithCover(t *testing.T) {
+// A clip's cover picture is not used as its picture.
+func TestProbeVideoIgnoresCover(t *testing.T) {
 	cover, clip := mediatest.Image{Width: 32, Height: 32, Name: "a.jpg"}.Make(t), mediatest.Video{}.Make(t)
 	path := t.TempDir() + "/cover.mp4"
 	mediatest.Run(
@@ -165,7 +165,7 @@ func TestProbeVideoWithCover(t *testing.T) {
 	}
 }
 
-func TestProbeLimits(t *testing.T) {
+func TestProbeEnforcesLimits(t *testing.T) {
 	small, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: 2 * time.Second, VideoWidth: 160, VideoHeight: 160, ImagePixels: 160 * 90},
 	)
@@ -181,7 +181,7 @@ func TestProbeLimits(t *testing.T) {
 		{"within", mediatest.Video{Seconds: 1.9}, "video/mp4", ""},
 		{"too long", mediatest.Video{Seconds: 3}, "video/mp4", "The video is longer than 2 seconds."},
 		{
-			"too long, which its header does not tell",
+			"too long, which its header does not show",
 			mediatest.Video{Name: "a.webm", Seconds: 3, Args: []string{"-live", "1"}}, "video/webm",
 			"The video is longer than 2 seconds.",
 		},
@@ -214,7 +214,7 @@ func TestProbeLimits(t *testing.T) {
 	}
 }
 
-func TestProbeOfAnotherKind(t *testing.T) {
+func TestProbeRejectsOtherKinds(t *testing.T) {
 	tools := find(t)
 	_, err := tools.ProbeVideo(t.Context(), mediatest.Image{}.Make(t), "image/png")
 	if failure := checkCode(t, err, job.InvalidInput); failure.Message != "The file is not a video." {

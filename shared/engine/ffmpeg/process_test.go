@@ -28,7 +28,7 @@ func endless(folder string) ffmpeg.Command {
 	}
 }
 
-// When its context ends, a run is over and leaves no process behind.
+// When its context ends, a run ends and leaves no process behind.
 func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -44,27 +44,26 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if left := childrenOf(t, os.Getpid()); len(left) > 0 {
-		t.Errorf("processes %v are left", left)
+		t.Errorf("processes %v remain", left)
 	}
 	if child != 0 && !errors.Is(syscall.Kill(-child, 0), syscall.ESRCH) {
-		t.Errorf("process group %d is left", child)
+		t.Errorf("process group %d remains", child)
 	}
 }
 
-// role is the environment variable that makes the test binary the program that
-// is killed.
+// role is the environment variable that turns the test binary into the program that is killed.
 const role = "CUTROOM_TEST_RUN_ENDLESSLY"
 
 // When the program that runs ffmpeg is killed with SIGKILL, ffmpeg dies too.
-func TestKilledProgramTakesItsChildrenAlong(t *testing.T) {
+func TestKilledProgramKillsItsChildren(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux can do it")
+		t.Skip("only Linux supports this")
 	}
 	if folder := os.Getenv(role); folder != "" {
 		runEndlessly(t, folder)
 		return
 	}
-	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProgramTakesItsChildrenAlong$")
+	program := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKilledProgramKillsItsChildren$")
 	program.Env = append(os.Environ(), role+"="+t.TempDir())
 	out, err := program.StdoutPipe()
 	if err != nil {
@@ -84,7 +83,7 @@ func TestKilledProgramTakesItsChildrenAlong(t *testing.T) {
 	waitForEnd(t, number(line))
 }
 
-// runEndlessly runs ffmpeg and prints its process id once it is working.
+// runEndlessly runs ffmpeg and prints its process id when it is working.
 func runEndlessly(t *testing.T, folder string) {
 	said := false
 	command := endless(folder)
@@ -97,7 +96,7 @@ func runEndlessly(t *testing.T, folder string) {
 	t.Error(find(t).Run(t.Context(), command))
 }
 
-// number parses a process id; it returns 0 for other texts.
+// number parses a process id. It returns 0 for other texts.
 func number(text string) int {
 	n, _ := strconv.Atoi(strings.TrimSpace(text))
 	return n
@@ -120,8 +119,8 @@ func childrenOf(t *testing.T, parent int) []int {
 	return children
 }
 
-// afterName returns the fields after the name in a process's stat: its state,
-// its parent and so on; none once the process is gone.
+// afterName returns the fields after the name in a process's stat: its state, its parent and so on.
+// It returns none if the process has exited.
 func afterName(path string) []string {
 	stat, err := os.ReadFile(path)
 	if err != nil {
@@ -130,13 +129,13 @@ func afterName(path string) []string {
 	return strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 }
 
-// waitForEnd waits until a process is gone, or is a zombie.
+// waitForEnd waits until a process has exited or is a zombie.
 func waitForEnd(t *testing.T, pid int) {
 	t.Helper()
 	if pid <= 1 {
 		t.Fatalf("%d is not a process of a test", pid)
 	}
-	patience.Until(t, fmt.Sprintf("process %d is gone", pid), func() bool {
+	patience.Until(t, fmt.Sprintf("process %d has exited", pid), func() bool {
 		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || len(fields) > 0 && fields[0] == "Z"
 	})

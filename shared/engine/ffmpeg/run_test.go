@@ -17,10 +17,10 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// encode are output options for a quick H.264.
+// encode contains output options for fast H.264.
 var encode = []string{"-c:v", "libx264", "-preset", "ultrafast", "-pix_fmt", "yuv420p"}
 
-func TestRun(t *testing.T) {
+func TestRunWritesResult(t *testing.T) {
 	tools := find(t)
 	folder := t.TempDir()
 	var progress []time.Duration
@@ -47,8 +47,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// Frames that this program makes come before the files.
-func TestRunWithFrames(t *testing.T) {
+// Frames made by this program come before the files.
+func TestRunReadsFramesFirst(t *testing.T) {
 	var out bytes.Buffer
 	size := catalog.Size{Width: 4, Height: 2}
 	frames := bytes.Repeat([]byte{0, 255, 0}, 3*size.Width*size.Height)
@@ -64,9 +64,9 @@ func TestRunWithFrames(t *testing.T) {
 	}
 }
 
-// If the source of frames fails, the run fails, though the program only sees
-// the end of its input.
-func TestRunWithBrokenFrames(t *testing.T) {
+// If the source of frames fails, the run fails, although the program only sees the end of its
+// input.
+func TestRunFailsWithBrokenFrames(t *testing.T) {
 	frames := io.MultiReader(bytes.NewReader(make([]byte, 3*4*2)), iotest.ErrReader(errors.New("broken")))
 	err := find(t).Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
@@ -76,7 +76,7 @@ func TestRunWithBrokenFrames(t *testing.T) {
 	checkCode(t, err, job.EngineError)
 }
 
-func TestRunWithoutInput(t *testing.T) {
+func TestRunWorksWithoutInput(t *testing.T) {
 	var out bytes.Buffer
 	err := find(t).Run(t.Context(), ffmpeg.Command{
 		Folder: t.TempDir(),
@@ -91,9 +91,9 @@ func TestRunWithoutInput(t *testing.T) {
 	}
 }
 
-// An invalid command of this program is not the client's fault, and its
-// messages are not shown to the client.
-func TestRunTellsWhoIsToBlame(t *testing.T) {
+// An invalid command is this program's fault, not the client's, and its messages are not shown to
+// the client.
+func TestRunBlamesInputOrMachine(t *testing.T) {
 	tools := find(t)
 	clip := mediatest.Video{}.Make(t)
 	for _, test := range []struct {
@@ -104,11 +104,11 @@ func TestRunTellsWhoIsToBlame(t *testing.T) {
 	}{
 		{"unknown filter", "video/mp4", []string{"-vf", "nonsense", "result.mp4"}, job.EngineError},
 		{"unknown option", "video/mp4", []string{"-nonsense", "1", "result.mp4"}, job.EngineError},
-		{"no such folder", "video/mp4", []string{"nowhere/result.mp4"}, job.EngineError},
+		{"a missing folder", "video/mp4", []string{"nowhere/result.mp4"}, job.EngineError},
 		{"input of another type", "video/webm", []string{"result.mp4"}, job.InvalidInput},
 		{"output to a full disk", "video/mp4", []string{"-f", "rawvideo", "/dev/full"}, job.EngineError},
 		{
-			"disk that is full at the end alone", "video/mp4",
+			"disk that is full only at the end", "video/mp4",
 			[]string{"-frames:v", "1", "-vf", "scale=16:16", "-f", "matroska", "/dev/full"}, job.EngineError,
 		},
 	} {
@@ -125,7 +125,7 @@ func TestRunTellsWhoIsToBlame(t *testing.T) {
 			})
 			failure := checkCode(t, err, test.code)
 			if failure.Retryable {
-				t.Error("the failure is retryable, and would only repeat itself")
+				t.Error("the failure is retryable, but a retry would fail too")
 			}
 			if strings.Contains(test.name, "disk") && failure.Message != "The disk is full." {
 				t.Errorf("got %q", failure.Message)
@@ -134,7 +134,7 @@ func TestRunTellsWhoIsToBlame(t *testing.T) {
 	}
 }
 
-func TestRunBoundsOutput(t *testing.T) {
+func TestRunLimitsOutput(t *testing.T) {
 	folder := t.TempDir()
 	err := find(t).Run(t.Context(), ffmpeg.Command{
 		Folder:    folder,

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-func TestStill(t *testing.T) {
+func TestStillDecodesPictures(t *testing.T) {
 	tools := find(t)
 	for _, test := range []struct {
 		name, mime string
@@ -27,7 +27,7 @@ func TestStill(t *testing.T) {
 		{"a PNG of 16 bits", "image/png", mediatest.Image{PixelFormat: "rgba64be"}, catalog.Size{Width: 64, Height: 36}},
 		{"a JPEG", "image/jpeg", mediatest.Image{Name: "a.jpg"}, catalog.Size{Width: 64, Height: 36}},
 		{
-			"a JPEG that is to be turned", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6},
+			"a JPEG that must be rotated", "image/jpeg", mediatest.Image{Name: "a.jpg", Orientation: 6},
 			catalog.Size{Width: 36, Height: 64},
 		},
 		{"a GIF", "image/gif", mediatest.Image{Name: "a.gif"}, catalog.Size{Width: 64, Height: 36}},
@@ -35,9 +35,9 @@ func TestStill(t *testing.T) {
 		{"a BMP", "image/bmp", mediatest.Image{Name: "a.bmp"}, catalog.Size{Width: 64, Height: 36}},
 		{"a TIFF", "image/tiff", mediatest.Image{Name: "a.tif"}, catalog.Size{Width: 64, Height: 36}},
 		{"an AVIF", "image/avif", mediatest.Image{Name: "a.avif"}, catalog.Size{Width: 64, Height: 36}},
-		{"a small one", "image/png", mediatest.Image{Width: 7, Height: 3}, catalog.Size{Width: 7, Height: 3}},
-		{"one that is very wide", "image/png", mediatest.Image{Width: 4000, Height: 2}, catalog.Size{Width: 64, Height: 1}},
-		{"one that is very high", "image/png", mediatest.Image{Width: 2, Height: 4000}, catalog.Size{Width: 1, Height: 64}},
+		{"a small picture", "image/png", mediatest.Image{Width: 7, Height: 3}, catalog.Size{Width: 7, Height: 3}},
+		{"a very wide picture", "image/png", mediatest.Image{Width: 4000, Height: 2}, catalog.Size{Width: 64, Height: 1}},
+		{"a very high picture", "image/png", mediatest.Image{Width: 2, Height: 4000}, catalog.Size{Width: 1, Height: 64}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			data, err := os.ReadFile(test.image.Make(t))
@@ -52,7 +52,7 @@ func TestStill(t *testing.T) {
 	}
 }
 
-// In a container only the server's own folder is writable. A turned photo and a HEIC need it.
+// In a container only the server's own folder is writable. A rotated photo and a HEIC need it.
 func TestStillWritesOnlyToItsFolder(t *testing.T) {
 	tools, folder := *find(t), t.TempDir()
 	tools.Folder = folder
@@ -73,7 +73,7 @@ func TestStillWritesOnlyToItsFolder(t *testing.T) {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
-		t.Errorf("left %v, %v", left, err)
+		t.Errorf("%v remains, %v", left, err)
 	}
 }
 
@@ -92,7 +92,7 @@ func TestStillKeepsColours(t *testing.T) {
 	}
 }
 
-func TestStillRefuses(t *testing.T) {
+func TestStillRejectsInvalidPictures(t *testing.T) {
 	tools := find(t)
 	bomb, err := os.ReadFile(mediatest.PNGBomb(t, 40_000))
 	if err != nil {
@@ -104,10 +104,10 @@ func TestStillRefuses(t *testing.T) {
 	}{
 		"nothing":                       {nil, "image/png"},
 		"text":                          {[]byte("hello"), "image/jpeg"},
-		"a type of no picture":          {[]byte("hello"), "video/mp4"},
+		"a type that is not a picture":  {[]byte("hello"), "video/mp4"},
 		"a PNG of 1600 megapixels":      {bomb, "image/png"},
 		"a WebP bomb":                   {mediatest.WebPBomb(), "image/webp"},
-		"a playlist that is named GIF":  {[]byte("#EXTM3U\nfile:///etc/passwd\n"), "image/gif"},
+		"a playlist named GIF":          {[]byte("#EXTM3U\nfile:///etc/passwd\n"), "image/gif"},
 		"a WebP larger than its canvas": {mediatest.WebPOverCanvas(t)[:60], "image/webp"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -21,8 +21,8 @@ import (
 // the traced process.
 const traceRole = "CUTROOM_TEST_DECODE"
 
-// TestHostileFilesTraced decodes files that refer to other files, have false headers, or are broken,
-// and checks every file and every socket that FFmpeg opens, whether or not the sandbox refuses it.
+// The test decodes files that refer to other files, have false headers, or are damaged, and checks
+// every file and socket that FFmpeg opens, whether or not the sandbox prevents it.
 func TestHostileFilesTraced(t *testing.T) {
 	if list := os.Getenv(traceRole); list != "" {
 		decodeAll(t, list)
@@ -62,7 +62,7 @@ func TestHostileFilesTraced(t *testing.T) {
 		}
 	}
 	if len(own) > len(set)/2 {
-		t.Errorf("of %d files %d were not opened: the trace shows too little", len(set), len(own))
+		t.Errorf("of %d files %d were not opened: the trace is incomplete", len(set), len(own))
 	}
 	if n := tr.accepted.Load(); n != 0 {
 		t.Errorf("%d connections were made", n)
@@ -88,8 +88,8 @@ func decodeAll(t *testing.T, list string) {
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
 		if file.Refused && probed != nil && i%3 > 0 {
-			// A worker runs nothing that the probe refuses. That a run would refuse it too
-			// is seen of a third.
+			// A worker runs nothing that the probe rejects. The test checks for a third of the
+			// files that a run would reject them too.
 			checkCode(t, probed, job.InvalidInput)
 			continue
 		}
@@ -110,8 +110,8 @@ func decodeAll(t *testing.T, list string) {
 	}
 }
 
-// The lines of strace: a process, and a call. A call that another process's line interrupts takes two
-// lines, of which the first ends as unfinished.
+// The lines of strace: a process and a call. If another process's line interrupts a call, the call
+// takes two lines, and the first ends as unfinished.
 var (
 	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".*(?: = 0| <unfinished \.\.\.>)$`)
 	box      = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-sandbox",`)
@@ -139,7 +139,7 @@ func readTrace(t *testing.T, path string) map[string]bool {
 			programs++
 			continue
 		}
-		// The number of a process that has ended comes again, for the sandbox of a later one.
+		// The id of an exited process is reused for the sandbox of a later one.
 		if found := box.FindStringSubmatch(line); found != nil {
 			delete(decoders, found[1])
 			continue
@@ -166,8 +166,8 @@ func readTrace(t *testing.T, path string) map[string]bool {
 	return opened
 }
 
-// mayOpen reports whether a path is a hostile file itself, a result, or one of
-// the system's files that FFmpeg and its libraries read.
+// mayOpen reports whether a path is a hostile file itself, a result, or a system file that FFmpeg
+// and its libraries read.
 func mayOpen(set []mediatest.HostileFile, path string) bool {
 	for _, file := range set {
 		if file.Path == path {

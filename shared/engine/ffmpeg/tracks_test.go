@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// TestCorrectionsKeepOtherPictures decodes progressive pictures of one size, with the detail that a
-// deinterlacer takes for two fields, and compares the bytes.
+// The test decodes progressive pictures of one size, with detail that a deinterlacer mistakes for
+// two fields, and compares the bytes.
 func TestCorrectionsKeepOtherPictures(t *testing.T) {
 	tools := find(t)
 	const lines = "geq=lum='255*mod(Y,2)':cb='X':cr='Y'"
@@ -54,7 +54,7 @@ func TestCorrectionsKeepOtherPictures(t *testing.T) {
 	}
 }
 
-// TestPostersShowWhatPlayersShow makes thumbnails of files that were not probed.
+// The files were not probed.
 func TestPostersShowWhatPlayersShow(t *testing.T) {
 	tools := find(t)
 	red := mediatest.Video{Source: "color=c=red", Filter: "drawbox=c=blue:t=fill:w=iw/2", Width: 90, Silent: true}

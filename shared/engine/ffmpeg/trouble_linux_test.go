@@ -21,21 +21,21 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// blameless checks that an error, if there is one, is not the input's.
+// blameless checks that an error, if there is one, does not blame the input.
 func blameless(t *testing.T, err error) {
 	t.Helper()
 	if err == nil {
 		return
 	}
 	if failure := engine.AsError(err); failure.Code != job.EngineError || !failure.Retryable {
-		t.Errorf("a good file is blamed, or not tried again: %v", err)
+		t.Errorf("a good file is blamed, or not retried: %v", err)
 	}
 	if fault.Is(err, fault.Invalid) {
 		t.Errorf("a good file is blamed: %v", err)
 	}
 }
 
-// everything calls each function of the package on good files.
+// everything calls each function of the package with good files.
 func everything(t *testing.T, tools *ffmpeg.Tools, clip, picture string) (succeeded int) {
 	t.Helper()
 	content, readErr := os.ReadFile(picture)
@@ -85,8 +85,8 @@ func limitOf(t *testing.T, resource int, soft uint64) (restore func()) {
 	}
 }
 
-// When file descriptors run out, at whatever point, no file is blamed.
-func TestNoDescriptors(t *testing.T) {
+// If file descriptors run out, at whatever point, no file is blamed.
+func TestMissingDescriptorsBlameMachine(t *testing.T) {
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	open, err := os.ReadDir("/proc/self/fd")
@@ -102,18 +102,18 @@ func TestNoDescriptors(t *testing.T) {
 		restore()
 	}
 	if succeeded == 0 || succeeded == 4*steps {
-		t.Errorf("%d of %d went well: the limit was not passed step by step", succeeded, 4*steps)
+		t.Errorf("%d of %d calls succeeded: the limit was not reached step by step", succeeded, 4*steps)
 	}
 	if everything(t, tools, clip, picture) != 4 {
-		t.Error("it does not go well again with descriptors")
+		t.Error("calls do not succeed again with descriptors")
 	}
 }
 
-// When no processes and threads can be started, no file is blamed.
-func TestNoProcesses(t *testing.T) {
+// If no processes and threads can be started, no file is blamed.
+func TestMissingProcessesBlameMachine(t *testing.T) {
 	if users, err := os.ReadFile("/proc/self/uid_map"); err != nil || os.Getuid() != 0 ||
 		!strings.Contains(string(users), "4294967295") {
-		t.Skip("only root may starve others of processes and not itself")
+		t.Skip("only root can deprive others of processes without affecting itself")
 	}
 	tools := find(t)
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
@@ -123,13 +123,13 @@ func TestNoProcesses(t *testing.T) {
 		succeeded := everything(t, tools, clip, picture)
 		restore()
 		if limit == 0 && succeeded == 4 { // a call that needs no thread may succeed
-			t.Error("all went well without processes")
+			t.Error("all calls succeeded without processes")
 		}
 	}
 }
 
-// If a program is refused memory within its limit, the machine is to blame.
-func TestNoMemory(t *testing.T) {
+// If a program cannot allocate memory within its limit, the machine is to blame.
+func TestMissingMemoryBlamesMachine(t *testing.T) {
 	tools, err := ffmpeg.Find(
 		t.Context(), catalog.Limits{VideoDuration: time.Minute, VideoWidth: 512, VideoHeight: 512, ImagePixels: 1_000_000},
 	)
@@ -138,7 +138,7 @@ func TestNoMemory(t *testing.T) {
 	}
 	bomb := mediatest.PNGProfileBomb(t, 100<<20)
 	checkCode(t, resize(t, tools, bomb, "scale=16:16"), job.InvalidInput)
-	// No machine has as much.
+	// No machine has that much memory.
 	tools.SetBounds(1<<47, time.Minute)
 	err = resize(t, tools, bomb, "scale=16:16")
 	blameless(t, err)
@@ -147,8 +147,8 @@ func TestNoMemory(t *testing.T) {
 	}
 }
 
-// Missing programs, and disks that cannot be written, are no file's fault.
-func TestProgramsAreGone(t *testing.T) {
+// Missing programs and read-only disks are not a file's fault.
+func TestMissingProgramsBlameMachine(t *testing.T) {
 	clip, picture := mediatest.Video{}.Make(t), mediatest.Image{}.Make(t)
 	folder := t.TempDir()
 	for _, name := range []string{"ffmpeg", "ffprobe"} {
@@ -165,7 +165,7 @@ func TestProgramsAreGone(t *testing.T) {
 	tools := findAnew(t)
 	t.Setenv("PATH", before)
 	if got := everything(t, tools, clip, picture); got != 4 {
-		t.Errorf("%d of 4 went well", got)
+		t.Errorf("%d of 4 calls succeeded", got)
 	}
 	if err := errors.Join(
 		os.Remove(filepath.Join(folder, "ffmpeg")), os.Remove(filepath.Join(folder, "ffprobe")),
@@ -173,11 +173,11 @@ func TestProgramsAreGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := everything(t, tools, clip, picture); got != 0 {
-		t.Errorf("%d went well without the programs", got)
+		t.Errorf("%d calls succeeded without the programs", got)
 	}
 }
 
-func TestDiskIsReadOnly(t *testing.T) {
+func TestReadOnlyDiskBlamesMachine(t *testing.T) {
 	picture, folder := mediatest.Image{}.Make(t), disktest.Small(t, "size=1m")
 	if err := unix.Mount("", folder, "", unix.MS_REMOUNT|unix.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
@@ -188,12 +188,12 @@ func TestDiskIsReadOnly(t *testing.T) {
 	})
 	blameless(t, err)
 	if err == nil {
-		t.Error("a disk that is read-only was written")
+		t.Error("a read-only disk was written")
 	}
 }
 
-// A program that the system kills, as when it runs out of memory, is run again.
-func TestKilledBySystem(t *testing.T) {
+// A program that the system kills, for example when memory runs out, is run again.
+func TestKilledProgramIsRetried(t *testing.T) {
 	command := endless(t.TempDir())
 	killed := false
 	command.Progress = func(time.Duration) {
@@ -205,6 +205,6 @@ func TestKilledBySystem(t *testing.T) {
 	err := find(t).Run(t.Context(), command)
 	blameless(t, err)
 	if err == nil {
-		t.Error("a program that was killed has succeeded")
+		t.Error("a killed program has succeeded")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A server's answer of many small elements takes little more memory than its bytes.
-func TestMemoryOfAnswers(t *testing.T) {
+// A response with many small elements uses little more memory than its bytes.
+func TestResponsesWithSmallElementsUseLittleMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind   catalog.Kind
 		call   string

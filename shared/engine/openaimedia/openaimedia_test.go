@@ -44,8 +44,8 @@ type call struct {
 	files  map[string][]string
 }
 
-// upstream is a server whose responses for each path the test defines. Each
-// response but the last is sent once.
+// upstream is a server whose responses for each path the test defines. It sends each response once,
+// but the last one repeatedly.
 type upstream struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -115,7 +115,7 @@ func serve(t *testing.T, answers map[string][]answer) (*openaimedia.Engine, *ups
 	return serveAt(t, "", "", answers)
 }
 
-// serveAt is serve, with the paths after the server's address in its two URLs.
+// serveAt is serve with the given paths in the server's two URLs.
 func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (*openaimedia.Engine, *upstream) {
 	t.Helper()
 	found, err := tools()
@@ -134,7 +134,7 @@ func serveAt(t *testing.T, videos, images string, answers map[string][]answer) (
 	return e, u
 }
 
-// clip returns a server's result: a video of a different size, rate and length than requested.
+// clip returns a server's result: a video with a different size, rate and length than requested.
 func clip(t *testing.T) string {
 	t.Helper()
 	content, err := os.ReadFile(mediatest.Video{Width: 96, Height: 64, FPS: 16, Seconds: 0.5, Silent: true}.Make(t))
@@ -190,7 +190,7 @@ const (
 	done    = `{"id":"v1","status":"completed","progress":100}`
 )
 
-func TestVideo(t *testing.T) {
+func TestVideoIsEdited(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
 		t.Run(string(kind), func(t *testing.T) {
 			e, u := serve(t, map[string][]answer{
@@ -227,7 +227,7 @@ func TestVideo(t *testing.T) {
 				"fps": "10", "seed": "4294967295",
 			}
 			if fmt.Sprint(asked.fields) != fmt.Sprint(want) {
-				t.Errorf("asked for %v, want %v", asked.fields, want)
+				t.Errorf("requested %v, want %v", asked.fields, want)
 			}
 			if has := len(asked.files["input_reference"]) == 1; has != (kind == catalog.Edit) {
 				t.Errorf("sent %v", asked.files)
@@ -236,7 +236,7 @@ func TestVideo(t *testing.T) {
 	}
 }
 
-func TestImage(t *testing.T) {
+func TestImageIsEdited(t *testing.T) {
 	made, err := os.ReadFile(mediatest.Image{Name: "made.jpg", Width: 96, Height: 64}.Make(t))
 	if err != nil {
 		t.Fatal(err)
@@ -262,8 +262,8 @@ func TestImage(t *testing.T) {
 	}
 }
 
-// TestTrouble checks the outcome of a run for each fault of a server.
-func TestTrouble(t *testing.T) {
+// Each fault of a server has a defined outcome.
+func TestServerFaultsGiveClearErrors(t *testing.T) {
 	completed := map[string][]answer{create: {says(queued)}, status: {says(done)}, remove: {says("{}")}}
 	with := func(what string, then ...answer) map[string][]answer {
 		answers := map[string][]answer{}
@@ -286,7 +286,7 @@ func TestTrouble(t *testing.T) {
 		},
 		{"it is busy", catalog.Edit, with(create, answer{429, ""}), "The engine rejected the edit.", true},
 		{"it is broken", catalog.Edit, with(create, answer{500, ""}), "The engine rejected the edit.", true},
-		{"it crashes at once", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
+		{"it crashes immediately", catalog.Edit, with(create, answer{}), "The engine cannot be reached.", true},
 		{
 			"it sends invalid JSON", catalog.Edit, with(create, says("<html>")),
 			"The engine returned an invalid response.",
@@ -305,10 +305,10 @@ func TestTrouble(t *testing.T) {
 			"it forgets the video", catalog.Edit, with(status, answer{404, ""}), "The engine stopped during the edit.",
 			true,
 		},
-		{"it does not come back", catalog.Edit, with(status, answer{}), "The engine stopped during the edit.", true},
+		{"it does not restart", catalog.Edit, with(status, answer{}), "The engine stopped during the edit.", true},
 		{"its video is empty", catalog.Edit, with(content, says("")), "The engine returned no result.", true},
 		{"its video is not a video", catalog.Edit, with(content, says("oops")), "The engine returned no result.", true},
-		{"it crashes in the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
+		{"it crashes during the download", catalog.Edit, with(content, answer{}), "The engine cannot be reached.", true},
 		{"it has no image", catalog.Image, with(edits, says(`{"data":[]}`)), "The engine returned no result.", true},
 		{
 			"its image is not base64", catalog.Image, with(edits, says(`{"data":[{"b64_json":"?"}]}`)),
@@ -319,7 +319,7 @@ func TestTrouble(t *testing.T) {
 			"The engine returned no result.", true,
 		},
 		{
-			"its answer is cut off", catalog.Image, with(edits, says(`{"data":[`)),
+			"its response is truncated", catalog.Image, with(edits, says(`{"data":[`)),
 			"The engine stopped during the edit.", true,
 		},
 	} {
@@ -339,7 +339,7 @@ func TestTrouble(t *testing.T) {
 	}
 }
 
-func TestAReferenceImageBesideAVideoIsRefused(t *testing.T) {
+func TestReferenceImageWithVideoIsRejected(t *testing.T) {
 	e, u := serve(t, nil)
 	spec := newSpec(t, catalog.TryOn)
 	spec.Reference = spec.Data
@@ -350,9 +350,8 @@ func TestAReferenceImageBesideAVideoIsRefused(t *testing.T) {
 	}
 }
 
-// TestCancel checks that the end of the context ends the run and deletes it on
-// the server.
-func TestCancel(t *testing.T) {
+// When the context ends, the run ends and is deleted on the server.
+func TestCancellationDeletesRun(t *testing.T) {
 	e, u := serve(
 		t,
 		map[string][]answer{
@@ -370,43 +369,42 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// TestUploadIsStreamed checks that an input that cannot be read aborts the
-// upload, instead of sending half of it as if it were complete.
-func TestUploadIsStreamed(t *testing.T) {
+// An input that cannot be read aborts the upload, instead of sending half of it as if it were
+// complete.
+func TestUnreadableInputAbortsUpload(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(queued)}})
 	spec := newSpec(t, catalog.Edit)
 	spec.Data.Path = filepath.Join(t.TempDir(), "gone.mp4")
 	if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); err == nil {
-		t.Error("an edit of nothing succeeded")
+		t.Error("an edit without an input succeeded")
 	}
 }
 
-func TestURLs(t *testing.T) {
+func TestInvalidURLsAreRejected(t *testing.T) {
 	for _, wrong := range []string{"", "127.0.0.1", "ftp://a", "http://", "http://a?b"} {
 		if _, err := openaimedia.New(openaimedia.Config{Videos: wrong, Images: "http://a"}); err == nil {
-			t.Errorf("%q is taken for a URL", wrong)
+			t.Errorf("%q is accepted as a URL", wrong)
 		}
 	}
 	for _, right := range [][2]string{{"", ""}, {"/", "/"}, {"/v1", "/v1/"}, {"/v1", "/v1"}} {
 		e, u := serveAt(t, right[0], right[1], nil)
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
 			if _, err := e.Run(t.Context(), newSpec(t, kind), func(engine.Progress) {}); err == nil {
-				t.Errorf("%q: an edit that was refused succeeded", right)
+				t.Errorf("%q: a rejected edit succeeded", right)
 			}
 		}
 		if got := u.called(); !slices.Equal(got, []string{create, edits}) {
-			t.Errorf("%q: the server was asked for %q", right, got)
+			t.Errorf("%q: the server received %q", right, got)
 		}
 	}
 }
 
-// TestDownloadLeavesTheDiskFree checks that no result is downloaded when the disk has no
-// space for it.
+// No result is downloaded if the disk has no space for it.
 func TestDownloadLeavesTheDiskFree(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(done)}, content: {says(clip(t))}})
 	spec := newSpec(t, catalog.TextToVideo)
 	spec.Free = func() (int64, error) { return -1, nil }
 	if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); !fault.Is(err, fault.StorageFull) {
-		t.Errorf("got %v, want a full disk", err)
+		t.Errorf("got %v, want an error for a full disk", err)
 	}
 }

@@ -10,13 +10,12 @@ import (
 	"cutroom/shared/engine/transfer"
 )
 
-// endless is a server that never ends its answer.
+// endless is a server whose response never ends.
 type endless struct{}
 
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 
-// TestDownloadsLeaveTheDiskFree checks that a download ends while some of the free space is
-// left.
+// A download stops while some of the free space remains.
 func TestDownloadsLeaveTheDiskFree(t *testing.T) {
 	const disk = 30 << 20
 	path := filepath.Join(t.TempDir(), "generated.mp4")

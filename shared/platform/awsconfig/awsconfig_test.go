@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/platform/awsconfig"
 )
 
-// A client signs with the credentials of the environment, and goes where the
-// endpoints of the environment say.
+// A client signs with the credentials in the environment and uses the endpoints in the environment.
 func TestClientsFollowTheEnvironment(t *testing.T) {
 	var asked []*http.Request
 	serve := func(name string) string {
@@ -42,7 +41,7 @@ func TestClientsFollowTheEnvironment(t *testing.T) {
 		}
 		if len(asked) != 1 || asked[0].Header.Get("X-Server") != c.server ||
 			asked[0].Header.Get("X-Amz-Security-Token") != "session" {
-			t.Fatalf("%s: asked %v", c.endpoint, asked)
+			t.Fatalf("%s: called %v", c.endpoint, asked)
 		}
 		if signed := asked[0].Header.Get("Authorization"); !strings.Contains(signed, "Credential=AKIDEXAMPLE/") ||
 			!strings.Contains(signed, "/eu-north-1/dynamodb/") {
@@ -51,7 +50,7 @@ func TestClientsFollowTheEnvironment(t *testing.T) {
 	}
 }
 
-func TestAnIncompleteEnvironment(t *testing.T) {
+func TestIncompleteEnvironmentIsRejected(t *testing.T) {
 	for _, c := range []struct{ variables, err string }{
 		{"AWS_ACCESS_KEY_ID=a AWS_SECRET_ACCESS_KEY=b", "AWS_REGION: not set"},
 		{"AWS_REGION=a AWS_SECRET_ACCESS_KEY=b", "AWS_ACCESS_KEY_ID: not set, or AWS_SECRET_ACCESS_KEY is not set"},

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-func TestTheClockGoesOnAndAllOpenTheSame(t *testing.T) {
+func TestClocksAdvanceTogether(t *testing.T) {
 	first, err := boottime.Open()
 	if err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func TestTheClockGoesOnAndAllOpenTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	if first.Boot() == "" || first.Boot() != second.Boot() {
-		t.Errorf("the starts %q and %q are not one", first.Boot(), second.Boot())
+		t.Errorf("the boots %q and %q differ", first.Boot(), second.Boot())
 	}
 	last := first.Now()
 	for range 1000 {

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-func TestValuesAreCounted(t *testing.T) {
+func TestValuesAreLimited(t *testing.T) {
 	for name, c := range map[string]struct {
 		text    string
 		refused bool
@@ -20,7 +20,7 @@ func TestValuesAreCounted(t *testing.T) {
 		"members":            {`{"a":1,"b":2,"c":3,"d":4,"e":5,"f":6}`, true},
 		"nested":             {`[[[[[[[[[[[]]]]]]]]]]]`, true},
 		"inside a string":    {`"[[[[[[[[[[,,,,,,,,\"::::::::\\"`, false},
-		"behind a string":    {`["\\",1,2,3,4,5,6,7,8,9,0]`, true},
+		"after a string":     {`["\\",1,2,3,4,5,6,7,8,9,0]`, true},
 		"without an end":     {`["` + strings.Repeat(",", 100), false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestValuesAreCounted(t *testing.T) {
 	}
 }
 
-func TestBytesAreCounted(t *testing.T) {
+func TestBytesAreLimited(t *testing.T) {
 	var into any
 	var limit *boundedjson.LimitError
 	if err := boundedjson.Read(strings.NewReader(`[1]`), 3, 10, &into); err != nil {
@@ -45,9 +45,8 @@ func TestBytesAreCounted(t *testing.T) {
 	}
 }
 
-// The cheapest values of a text that is refused, and of the longest that is not, take
-// little memory.
-func TestMemoryOfValues(t *testing.T) {
+// The cheapest values of a rejected text, and of the longest accepted one, use little memory.
+func TestDecodingUsesLittleMemory(t *testing.T) {
 	for name, text := range map[string]string{
 		"refused":  "[" + strings.Repeat("{},", 1<<20) + "{}]",
 		"accepted": "[" + strings.Repeat("{},", 9_000) + "{}]" + strings.Repeat(" ", 1<<20),

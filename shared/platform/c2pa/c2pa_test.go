@@ -12,15 +12,15 @@ import (
 	"cutroom/shared/testkit/c2patest"
 )
 
-// The error for a missing or wrong library names its path.
-func TestWhatIsNoLibrary(t *testing.T) {
+// The error for a missing or unusable library names its path.
+func TestInvalidLibraryIsNamed(t *testing.T) {
 	t.Parallel()
 	box, err := sandbox.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/nonexistent/libc2pa_c.so": "/nonexistent/libc2pa_c.so cannot be loaded", "/usr/bin/env": "cannot be loaded",
+		"/nonexistent/libc2pa_c.so": "cannot load /nonexistent/libc2pa_c.so", "/usr/bin/env": "cannot load",
 	} {
 		if _, err := c2pa.Find(t.Context(), box, path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", path, err, want)
@@ -28,8 +28,8 @@ func TestWhatIsNoLibrary(t *testing.T) {
 	}
 }
 
-// A file without credentials and a file that is not media give different errors.
-func TestReadNothing(t *testing.T) {
+// A file without Content Credentials and a file that is not media give different errors.
+func TestReadDistinguishesMissingCredentials(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)
 	if library.String() == "" {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// machine is a machine whose clock is set, and which is started again.
+// machine is a machine whose clock is set and which is restarted.
 type machine struct {
 	*testing.T
 	wall    time.Time
@@ -50,7 +50,7 @@ func (m *machine) mustOpen() *clock.Clock {
 	return k
 }
 
-// pass lets time pass, and the clock look every second.
+// pass lets time pass, with a check of the clock every second.
 func (m *machine) pass(k *clock.Clock, d time.Duration) {
 	m.Helper()
 	for end := m.elapsed + d; m.elapsed < end; {
@@ -73,7 +73,7 @@ func (m *machine) want(k *clock.Clock, when string, now time.Time, settled bool)
 	}
 }
 
-func TestStepsForAMoment(t *testing.T) {
+func TestBriefStepsAreIgnored(t *testing.T) {
 	for name, step := range map[string]time.Duration{
 		"90 seconds back": -90 * time.Second, "five days forward": 5 * 24 * time.Hour, "to 2066": 40 * 365 * 24 * time.Hour,
 	} {
@@ -82,7 +82,7 @@ func TestStepsForAMoment(t *testing.T) {
 			k, right := m.mustOpen(), m.wall
 			m.want(k, "at the start", right, true)
 			m.wall = m.wall.Add(step)
-			// The clock has not looked yet.
+			// The clock has not checked yet.
 			m.want(k, "set", right, false)
 			m.pass(k, time.Minute)
 			m.want(k, "a minute later", right.Add(time.Minute), false)
@@ -93,7 +93,7 @@ func TestStepsForAMoment(t *testing.T) {
 			m.pass(k, time.Second)
 			m.want(k, "set right", right.Add(61*time.Second), false)
 			m.pass(k, clock.Quiet)
-			m.want(k, "a while after", right.Add(61*time.Second+clock.Quiet), true)
+			m.want(k, "some time after that", right.Add(61*time.Second+clock.Quiet), true)
 			if m.followed != 0 {
 				t.Errorf("it was followed by %v", m.followed)
 			}
@@ -101,7 +101,7 @@ func TestStepsForAMoment(t *testing.T) {
 	}
 }
 
-func TestStepsForGood(t *testing.T) {
+func TestLastingStepsAreFollowed(t *testing.T) {
 	m := newMachine(t)
 	k, right := m.mustOpen(), m.wall
 	const step = -90 * time.Second
@@ -125,8 +125,8 @@ func TestStepsForGood(t *testing.T) {
 	}
 }
 
-// follow is called before the clock goes forward, and after it went back.
-func TestFollowing(t *testing.T) {
+// follow is called before the clock moves forward, and after it moved back.
+func TestFollowIsCalledInOrder(t *testing.T) {
 	for _, step := range []time.Duration{time.Hour, -time.Hour} {
 		m := newMachine(t)
 		k := m.mustOpen()
@@ -151,27 +151,27 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-func TestStarts(t *testing.T) {
+func TestStartsAfterClockChanges(t *testing.T) {
 	for name, c := range map[string]struct {
-		// away is how long the machine is off, or the server on it.
+		// away is the time that the machine, or only the server, is off.
 		away time.Duration
 		step time.Duration
 		boot string
-		// want is the clock's resulting offset from the right time; refused means that it does not
-		// open.
+		// want is the clock's resulting offset from the correct time. refused means that it does
+		// not open.
 		want    time.Duration
 		settled bool
 		refused bool
 	}{
-		"another start of the server":                 {away: time.Hour, settled: true},
-		"set back meanwhile":                          {away: time.Hour, step: -90 * time.Second},
-		"set five days forward meanwhile":             {away: time.Hour, step: 120 * time.Hour},
-		"set to 2066 meanwhile":                       {away: time.Hour, step: 40 * 365 * 24 * time.Hour},
-		"another start of the machine":                {away: time.Hour, boot: "two", settled: true},
-		"off for days, or set forward":                {away: time.Hour, step: 120 * time.Hour, boot: "two", want: 120 * time.Hour},
-		"a machine that comes up in 2066":             {away: time.Hour, step: 40 * 365 * 24 * time.Hour, boot: "two", refused: true},
-		"a machine that comes up before it went down": {away: time.Hour, step: -3 * time.Hour, boot: "two", want: -time.Hour},
-		"a machine that comes up in 1970":             {away: time.Hour, step: -56 * 365 * 24 * time.Hour, boot: "two", refused: true},
+		"another start of the server":                   {away: time.Hour, settled: true},
+		"set back meanwhile":                            {away: time.Hour, step: -90 * time.Second},
+		"set five days forward meanwhile":               {away: time.Hour, step: 120 * time.Hour},
+		"set to 2066 meanwhile":                         {away: time.Hour, step: 40 * 365 * 24 * time.Hour},
+		"another start of the machine":                  {away: time.Hour, boot: "two", settled: true},
+		"off for days, or set forward":                  {away: time.Hour, step: 120 * time.Hour, boot: "two", want: 120 * time.Hour},
+		"a machine that starts in 2066":                 {away: time.Hour, step: 40 * 365 * 24 * time.Hour, boot: "two", refused: true},
+		"a machine that starts before it was shut down": {away: time.Hour, step: -3 * time.Hour, boot: "two", want: -time.Hour},
+		"a machine that starts in 1970":                 {away: time.Hour, step: -56 * 365 * 24 * time.Hour, boot: "two", refused: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
@@ -201,7 +201,7 @@ func TestStarts(t *testing.T) {
 	}
 }
 
-func TestAFileThatCannotBeRead(t *testing.T) {
+func TestUnreadableFileIsAnError(t *testing.T) {
 	m := newMachine(t)
 	if err := os.WriteFile(m.path, nil, 0o600); err != nil {
 		t.Fatal(err)

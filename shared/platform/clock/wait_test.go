@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-func TestWait(t *testing.T) {
+func TestWaitEndsWithContext(t *testing.T) {
 	if !clock.Wait(t.Context(), time.Millisecond) {
-		t.Error("a wait was cut short")
+		t.Error("a wait ended early")
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()

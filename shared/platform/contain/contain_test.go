@@ -11,10 +11,10 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// outOfRange panics as a decoder does.
+// outOfRange panics like a decoder.
 func outOfRange(picture []byte) byte { return picture[len(picture)] }
 
-func TestErrorOfAPanic(t *testing.T) {
+func TestErrorReturnsPanic(t *testing.T) {
 	work := func() (err error) {
 		defer contain.Error(&err)
 		outOfRange([]byte{1})
@@ -34,11 +34,11 @@ func TestErrorOfAPanic(t *testing.T) {
 	}
 }
 
-func TestRunLogsAPanic(t *testing.T) {
+func TestRunLogsPanic(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
 	if contain.Run(logger, "reading", func() { outOfRange(nil) }) {
-		t.Error("a panic was taken for a return")
+		t.Error("a panic was reported as a return")
 	}
 	for _, want := range []string{"in=reading", "index out of range", "outOfRange"} {
 		if !strings.Contains(log.String(), want) {
@@ -47,12 +47,12 @@ func TestRunLogsAPanic(t *testing.T) {
 	}
 	log.Reset()
 	if !contain.Run(logger, "reading", func() {}) || log.Len() > 0 {
-		t.Errorf("a return was taken for a panic: %s", &log)
+		t.Errorf("a return was reported as a panic: %s", &log)
 	}
 }
 
-// A panic of one part is passed on once all other parts have ended.
-func TestGroupPassesAPanicOn(t *testing.T) {
+// A panic in one goroutine is passed on after all others have ended.
+func TestGroupPassesOnPanic(t *testing.T) {
 	var ended atomic.Int32
 	work := func() (err error) {
 		defer contain.Error(&err)
@@ -73,6 +73,6 @@ func TestGroupPassesAPanicOn(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if ended.Load() != 7 {
-		t.Errorf("%d of 7 parts ended", ended.Load())
+		t.Errorf("%d of 7 goroutines ended", ended.Load())
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// A file is replaced as a whole, or stays unchanged.
-func TestWrite(t *testing.T) {
+// A file is replaced completely or stays unchanged.
+func TestWriteReplacesFileAtomically(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kept")
 	wrong := errors.New("wrong")
 	for _, c := range []struct {
@@ -53,6 +53,6 @@ func TestWrite(t *testing.T) {
 		t.Errorf("its mode is %v, %v", info.Mode(), err)
 	}
 	if left, err := filepath.Glob(path + "?*"); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("%v and %v remain", left, err)
 	}
 }

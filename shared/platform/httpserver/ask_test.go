@@ -10,16 +10,16 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-func TestAskHealth(t *testing.T) {
+func TestAskHealthReportsHealth(t *testing.T) {
 	status := http.StatusOK
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/healthz" {
-			t.Errorf("%s is asked", r.URL.Path)
+			t.Errorf("%s is called", r.URL.Path)
 		}
 		w.WriteHeader(status)
 	}))
 	defer server.Close()
-	// The client is on the machine: a proxy could not reach it.
+	// The client is on the same machine, which a proxy could not reach.
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	address := strings.TrimPrefix(server.URL, "http://")
 	_, port, err := net.SplitHostPort(address)
@@ -33,12 +33,12 @@ func TestAskHealth(t *testing.T) {
 	}
 	status = http.StatusServiceUnavailable
 	if httpserver.AskHealth(t.Context(), address) == nil {
-		t.Error("a server that is not well is healthy")
+		t.Error("an unhealthy server is reported as healthy")
 	}
 	server.Close()
 	for _, asked := range []string{address, "nowhere", ""} {
 		if httpserver.AskHealth(t.Context(), asked) == nil {
-			t.Errorf("%q is healthy", asked)
+			t.Errorf("%q is reported as healthy", asked)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// perAddress is how many connections one address may have.
+// perAddress limits the connections of one address.
 const perAddress = 1024
 
 // dialFrom connects to a server from a loopback address.
@@ -33,7 +33,7 @@ func dialFrom(t *testing.T, from, to string) net.Conn {
 	return conn
 }
 
-// asks sends a request and reports whether it is answered.
+// asks sends a request and reports whether there is a response.
 func asks(t *testing.T, conn net.Conn) bool {
 	t.Helper()
 	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
@@ -47,9 +47,8 @@ func asks(t *testing.T, conn net.Conn) bool {
 	return err == nil && answer.StatusCode == http.StatusOK
 }
 
-// A new connection takes the place of the longest idle one of its address, and other
-// addresses keep theirs.
-func TestNewConnectionReplacesAnIdleOne(t *testing.T) {
+// A new connection replaces the longest idle one of its address, and other addresses keep theirs.
+func TestNewConnectionReplacesIdleOne(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	other := dialFrom(t, "127.0.0.2", address)
 	if !asks(t, other) {
@@ -72,9 +71,9 @@ func TestNewConnectionReplacesAnIdleOne(t *testing.T) {
 	}
 }
 
-// Unfinished requests of one address neither keep others out nor take more memory than a small multiple
-// of their bytes.
-func TestUnfinishedHeadersLeaveOthersTheirPlace(t *testing.T) {
+// Unfinished requests of one address do not keep others out, and use at most a small multiple of
+// their bytes in memory.
+func TestUnfinishedHeadersDoNotBlockOthers(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
 	head := "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 60_000)
 	took := alloctest.Of(func() {
@@ -91,8 +90,8 @@ func TestUnfinishedHeadersLeaveOthersTheirPlace(t *testing.T) {
 	}
 }
 
-// One account with uploads from two addresses leaves places to others.
-func TestAccountWithManyAddressesLeavesPlaces(t *testing.T) {
+// One account with uploads from two addresses leaves connections to others.
+func TestAccountWithManyAddressesDoesNotBlockOthers(t *testing.T) {
 	var known atomic.Int64
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "" {
@@ -113,9 +112,9 @@ func TestAccountWithManyAddressesLeavesPlaces(t *testing.T) {
 	}
 }
 
-// Slow senders without a credential, at all places of a server, do not keep others out. Slow uploads with
-// a credential continue, also at the slow senders' address.
-func TestUnknownSlowSendersGiveTheirPlaceAway(t *testing.T) {
+// Slow senders without a credential, on all connections of a server, do not keep others out. Slow
+// uploads with a credential continue, even at the slow senders' address.
+func TestSlowUnknownSendersAreReplaced(t *testing.T) {
 	known := make(chan struct{}, 1)
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") != "" {

@@ -2,7 +2,7 @@ package httpserver
 
 import "testing"
 
-// FuzzFraming checks that the place of a fault does not depend on how the bytes arrive.
+// FuzzFraming checks that the position of a fault does not depend on how the bytes arrive.
 func FuzzFraming(f *testing.F) {
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\n\r\nabcGET / HTTP/1.1\r\n\r\n"), 7)
 	f.Add([]byte("POST / HTTP/1.1\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"), 1)
@@ -27,9 +27,9 @@ func FuzzFraming(f *testing.F) {
 			taken += n
 			rest = rest[len(part):]
 		}
-		// A line that came in pieces was passed on in part.
+		// Part of a line that arrived in pieces was passed on.
 		if fault != err || taken > len(stream) {
-			t.Errorf("%v in pieces of %d, %v at once", fault, piece, err)
+			t.Errorf("%v in pieces of %d, %v in one piece", fault, piece, err)
 		}
 	})
 }

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// keyed is a service with one route that asks for a key, and one that does not. If reads
-// is set it reads bodies before anything else.
+// keyed is a service with one route that needs a key and one that does not. If reads is set, it
+// reads bodies first.
 func keyed(reads bool) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if reads {
@@ -35,9 +35,9 @@ func keyed(reads bool) http.Handler {
 	})
 }
 
-// A request that hides another is refused, or is one request to every reader, however its
-// bytes arrive.
-func TestNoRequestIsSmuggled(t *testing.T) {
+// A request that hides another is rejected, or is one request for every reader, however its bytes
+// arrive.
+func TestRequestSmugglingIsPrevented(t *testing.T) {
 	attacks := servertest.FramingAttacks("/v1/things")
 	if len(attacks) < 100 {
 		t.Fatalf("%d attacks", len(attacks))
@@ -59,9 +59,9 @@ func TestNoRequestIsSmuggled(t *testing.T) {
 	}
 }
 
-// The connection of a request with both fields ends, so that nothing on it is taken
-// for a request that a proxy did not see.
-func TestLengthAndChunksEndTheConnection(t *testing.T) {
+// The connection of a request with both fields is closed, so that no later bytes count as a request
+// that a proxy did not see.
+func TestAmbiguousLengthClosesConnection(t *testing.T) {
 	served := make(chan string, 10)
 	address, _ := start(t,
 		httpserver.Config{NewRequestID: func() string { return "1" },
@@ -91,8 +91,8 @@ func TestLengthAndChunksEndTheConnection(t *testing.T) {
 	}
 }
 
-// After an upgrade the bytes are no longer HTTP, and are not inspected.
-func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
+// After an upgrade the bytes are no longer HTTP and are not inspected.
+func TestUpgradedConnectionsAreNotInspected(t *testing.T) {
 	const odd = "GET / HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n folded\r\n\r\n"
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
@@ -125,8 +125,8 @@ func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
 	}
 }
 
-// A connection without faults is kept, request after request.
-func TestSoundConnectionsAreKept(t *testing.T) {
+// A connection without faults stays open, request after request.
+func TestValidConnectionsStayOpen(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: keyed(true)})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -150,9 +150,9 @@ func TestSoundConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// A body that looks like an answer of net/http's own is sent unchanged, wherever the
-// writes to the connection split it.
-func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
+// A body that looks like net/http's own response is sent unchanged, wherever the writes to the
+// connection split it.
+func TestBodyLikeARefusalIsUnchanged(t *testing.T) {
 	for _, look := range []string{
 		"HTTP/1.1 417 X\r\n\r\n",
 		"HTTP/1.1 400 X\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n\r\n",
@@ -169,7 +169,7 @@ func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 		}
 		defer conn.Close()
 		conn.SetDeadline(time.Now().Add(patience.Max))
-		// The second is answered on the same connection.
+		// The second request gets its response on the same connection.
 		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		text, err := io.ReadAll(conn)
 		if err != nil || strings.Count(string(text), "\r\n\r\n"+look) != 2 || !strings.HasSuffix(string(text), look) {
@@ -179,7 +179,7 @@ func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 }
 
 // A request that switches protocols may have a body that is never read.
-func TestAnUpgradeWithABodyIsServed(t *testing.T) {
+func TestUpgradeWithBodyIsServed(t *testing.T) {
 	answered := make(chan httpserver.Answer, 1)
 	address, _ := start(t, httpserver.Config{
 		Observer: observed(answered),
@@ -213,7 +213,7 @@ func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 			t.Errorf("observed %+v", a)
 		}
 	case <-time.After(patience.Max):
-		t.Error("the handling of the request did not end as others do")
+		t.Error("the request was not completed like others")
 	}
 }
 

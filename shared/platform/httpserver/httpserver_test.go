@@ -46,8 +46,8 @@ func start(t *testing.T, c httpserver.Config) (address string, server *httpserve
 	return listener.Addr().String(), server
 }
 
-// log is an access log that a test can read. A request's line is written when its
-// handling is over, which is slightly later than when the client sees the answer.
+// log is an access log that a test can read. A request's line is written after it was handled,
+// which is slightly later than when the client sees the response.
 type log struct {
 	mu    sync.Mutex
 	bytes bytes.Buffer
@@ -65,7 +65,7 @@ func (l *log) Write(p []byte) (int, error) {
 
 func (l *log) logger() *slog.Logger { return slog.New(slog.NewJSONHandler(l, nil)) }
 
-// wait returns the log once it has this many lines.
+// wait returns the log when it has this many lines.
 func (l *log) wait(t *testing.T, lines int) string {
 	t.Helper()
 	for range lines {
@@ -93,7 +93,7 @@ func TestRequestIDs(t *testing.T) {
 	})
 	for _, c := range []struct{ name, path, sent, want string }{
 		{"none is sent", "/", "", "new"},
-		{"one is kept", "/", "my-id 1~", "my-id 1~"},
+		{"a valid one is kept", "/", "my-id 1~", "my-id 1~"},
 		{"on an error too", "/error", "my-id", "my-id"},
 		{"128 characters", "/", strings.Repeat("x", 128), strings.Repeat("x", 128)},
 		{"129 characters", "/", strings.Repeat("x", 129), "new"},
@@ -111,7 +111,7 @@ func TestRequestIDs(t *testing.T) {
 		answer.Body.Close()
 		if got, inContext := answer.Header.Get("x-request-id"), patience.Receive(t, "seen", seen); got != c.want ||
 			inContext != c.want {
-			t.Errorf("%s: %q on the answer and %q in the context, want %q", c.name, got, inContext, c.want)
+			t.Errorf("%s: %q in the response and %q in the context, want %q", c.name, got, inContext, c.want)
 		}
 	}
 }
@@ -132,7 +132,7 @@ func TestGeneratedRequestIDsDiffer(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsWhoAndWhatButNoSecret(t *testing.T) {
+func TestAccessLogHasNoSecrets(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /things/{id}", func(w http.ResponseWriter, r *http.Request) {
 		httpserver.SetAccount(r.Context(), "studio")
@@ -172,9 +172,8 @@ func TestTheAccessLogTellsWhoAndWhatButNoSecret(t *testing.T) {
 	}
 }
 
-// Probes of the health come every few seconds for ever: only one that finds the
-// server ill is in the log.
-func TestTheAccessLogLeavesOutProbes(t *testing.T) {
+// Health probes arrive every few seconds: only one that finds the server unhealthy is logged.
+func TestAccessLogOmitsProbes(t *testing.T) {
 	mux := http.NewServeMux()
 	status := http.StatusOK
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
@@ -193,7 +192,7 @@ func TestTheAccessLogLeavesOutProbes(t *testing.T) {
 }
 
 // With QuietReads the log shows changes and errors, but not successful reads.
-func TestTheAccessLogWithoutReads(t *testing.T) {
+func TestQuietAccessLogOmitsReads(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
 		Logger: log.logger(), QuietReads: true,
@@ -221,7 +220,7 @@ func TestTheAccessLogWithoutReads(t *testing.T) {
 	}
 }
 
-func TestTheAccessLogTellsARefusal(t *testing.T) {
+func TestAccessLogShowsRefusalReason(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{Logger: log.logger(),
 		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -238,7 +237,7 @@ func TestTheAccessLogTellsARefusal(t *testing.T) {
 	}
 }
 
-func TestAPanicIsAnsweredInTheShapeOfTheSurface(t *testing.T) {
+func TestPanicReturnsSurfaceError(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
 		Logger: log.logger(),
@@ -262,11 +261,11 @@ func TestAPanicIsAnsweredInTheShapeOfTheSurface(t *testing.T) {
 		t.Errorf("got %d %s %v", answer.StatusCode, body, answer.Header)
 	}
 	if text := log.wait(t, 2); !strings.Contains(text, "httpserver_test.go") || !strings.Contains(text, `"panic":"oh"`) {
-		t.Errorf("the log does not say where it panicked: %s", text)
+		t.Errorf("the log does not show where it panicked: %s", text)
 	}
 }
 
-func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
+func TestPanicAbortsStartedResponse(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.WriteString(w, "half")
 		http.NewResponseController(w).Flush()
@@ -278,12 +277,12 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 	}
 	defer answer.Body.Close()
 	if body, err := io.ReadAll(answer.Body); err == nil {
-		t.Errorf("the client took %q for the whole answer", body)
+		t.Errorf("the client accepted %q as the complete response", body)
 	}
 }
 
-// A peer that stops sending, or receiving, is given up after the time for a step.
-func TestAStalledPeerIsGivenUp(t *testing.T) {
+// A peer that stops sending or receiving is disconnected after the time for a step.
+func TestStalledPeerIsDisconnected(t *testing.T) {
 	result := make(chan error, 1)
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost {
@@ -313,7 +312,7 @@ func TestAStalledPeerIsGivenUp(t *testing.T) {
 			io.WriteString(conn, request)
 			status := make([]byte, len("HTTP/1.1 408 "))
 			if _, err := io.ReadFull(conn, status); err != nil {
-				return fmt.Errorf("%.10s…: the head was not in time: %w", request, err)
+				return fmt.Errorf("%.10s…: the header was not in time: %w", request, err)
 			}
 			if strings.HasPrefix(request, "POST") && string(status) != "HTTP/1.1 408 " {
 				t.Errorf("got %q, want the handler's 408", status)
@@ -326,8 +325,8 @@ func TestAStalledPeerIsGivenUp(t *testing.T) {
 	}
 }
 
-// The deadline for a step of an upload must not end the work that follows the upload.
-func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
+// The deadline for a step of an upload must not end the work after the upload.
+func TestStallTimeDoesNotLimitHandler(t *testing.T) {
 	busytest.Try(t, 20*time.Millisecond, func(stall time.Duration) error {
 		address, _ := start(t,
 			httpserver.Config{Stall: stall, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -344,7 +343,7 @@ func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 		}
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
-			return errors.New("the request's context ended while it was worked on")
+			return errors.New("the request's context ended while it was being handled")
 		}
 		return nil
 	})
@@ -352,7 +351,7 @@ func TestTheTimeForAStepDoesNotBoundTheHandler(t *testing.T) {
 
 // A program without its own connection, such as a function invoked with a request, gets everything
 // except deadlines.
-func TestHandlerWithoutAConnection(t *testing.T) {
+func TestHandlerWorksWithoutConnection(t *testing.T) {
 	log := newLog()
 	handler := httpserver.Handler(httpserver.Config{Handler: refuse, Logger: log.logger()})
 	recorder := httptest.NewRecorder()
@@ -364,7 +363,7 @@ func TestHandlerWithoutAConnection(t *testing.T) {
 		t.Errorf("got %d %s %v", recorder.Code, recorder.Body, recorder.Header())
 	}
 	if text := log.wait(t, 1); !strings.Contains(text, `"status":401`) {
-		t.Errorf("the log says %s", text)
+		t.Errorf("the log contains %s", text)
 	}
 }
 
@@ -405,9 +404,9 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 	}
 }
 
-// A request that does not finish is cut off. A handler that notices can still send its client a
-// complete answer.
-func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
+// A request that does not finish is cut off. A handler that notices this can still send its client
+// a complete response.
+func TestShutdownCutsOffSlowRequests(t *testing.T) {
 	entered, returned := make(chan struct{}), make(chan struct{})
 	address, server := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer close(returned)
@@ -432,7 +431,7 @@ func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if err := server.Shutdown(ended); !errors.Is(err, context.Canceled) {
-		t.Errorf("shutdown: %v, want that requests were cut off", err)
+		t.Errorf("shutdown: %v, want an error because requests were cut off", err)
 	}
 	select {
 	case <-returned:

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// takeAll reads a request's body, answers 408 if that takes too long, and sends how the
-// reading ended.
+// takeAll reads a request's body, responds with 408 if that takes too long, and reports how reading
+// ended.
 func takeAll() (http.Handler, <-chan error) {
 	results := make(chan error, 1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -40,9 +40,9 @@ func drip(conn net.Conn, every time.Duration) {
 	}
 }
 
-// A client that sends a byte now and then, each within the time for a step, and a client whose body
-// never ends are cut off with an error.
-func TestABodyThatIsTooSlowEnds(t *testing.T) {
+// A client is cut off with an error if it sends a byte now and then, each within the time for a
+// step, or if its body never ends.
+func TestSlowBodyIsCutOff(t *testing.T) {
 	for says, c := range map[string]struct {
 		config httpserver.Config
 		head   string
@@ -51,10 +51,10 @@ func TestABodyThatIsTooSlowEnds(t *testing.T) {
 			httpserver.Config{Grace: 200 * time.Millisecond}, "Content-Length: 100000\r\n\r\n",
 		},
 		"no end": {
-			// The bytes are sent fast enough for this.
+			// The bytes are sent fast enough for these limits.
 			httpserver.Config{Slowest: 1, Longest: 200 * time.Millisecond}, "Content-Length: 100000\r\n\r\n",
 		},
-		"no end, in chunks": {
+		"no end, with chunks": {
 			httpserver.Config{Slowest: 1, Longest: 200 * time.Millisecond}, "Transfer-Encoding: chunked\r\n\r\n100000\r\n",
 		},
 	} {
@@ -77,9 +77,9 @@ func TestABodyThatIsTooSlowEnds(t *testing.T) {
 	}
 }
 
-// A sender that is fast enough on average may pause, and a handler's own time is not
-// counted against the client.
-func TestABodyThatIsFastEnoughOnTheWhole(t *testing.T) {
+// A sender that is fast enough on average may pause, and a handler's own time does not count
+// against the client.
+func TestBodyMayPause(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, time.Second, func(grace time.Duration) error {
 		handler, results := takeAll()

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-func TestPartNames(t *testing.T) {
+func TestPartNamesAreParsed(t *testing.T) {
 	for disposition, want := range map[string]string{
 		`form-data; name="data"; filename="a%22b.png"`:    `a"b.png`,
 		`form-data; name="data"; filename=Übung.png`:      "Übung.png",

@@ -19,10 +19,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// upload is the size of the request bodies that are refused here.
+// upload is the size of the request bodies that are rejected here.
 const upload = 500 << 20
 
-// refuse answers 401 and reads nothing.
+// refuse returns 401 and reads nothing.
 var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	const body = `{"detail":"no"}`
 	w.Header().Set("Content-Length", fmt.Sprint(len(body)))
@@ -30,9 +30,9 @@ var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 	io.WriteString(w, body)
 })
 
-// If net/http itself refuses a request, for an unknown expectation, the connection is
-// held no longer than any other whose body does not arrive.
-func TestARefusedExpectationEnds(t *testing.T) {
+// If net/http itself rejects a request because of an unknown expectation, the connection is held no
+// longer than others whose body does not arrive.
+func TestRejectedExpectationClosesConnection(t *testing.T) {
 	busytest.Try(t, 500*time.Millisecond, func(stall time.Duration) error {
 		address, _ := start(t, httpserver.Config{Handler: refuse, Stall: stall})
 		conn, err := net.Dial("tcp", address)
@@ -43,7 +43,7 @@ func TestARefusedExpectationEnds(t *testing.T) {
 		if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
 			return err
 		}
-		// The second request arrives before the first is answered.
+		// The second request arrives before the response to the first.
 		fmt.Fprint(conn,
 			"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
 		answer, err := io.ReadAll(conn)
@@ -55,8 +55,8 @@ func TestARefusedExpectationEnds(t *testing.T) {
 	})
 }
 
-// A refusal reaches a client that sends its whole request before it reads.
-func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
+// A rejection reaches a client that sends its entire request before it reads.
+func TestRejectionReachesSendingClient(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	for name, c := range map[string]struct {
 		header string
@@ -88,34 +88,34 @@ func TestARefusalReachesAClientThatIsStillSending(t *testing.T) {
 			fmt.Fprintf(conn, "POST / HTTP/1.1\r\nHost: x\r\n%s\r\n", c.header)
 			for range upload >> 20 {
 				if _, err := conn.Write(chunk); err != nil {
-					t.Fatalf("cut off while sending: %v", err)
+					t.Fatalf("aborted while sending: %v", err)
 				}
 			}
 			io.WriteString(conn, c.end)
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
-				t.Fatalf("the answer was lost: %v", err)
+				t.Fatalf("the response was lost: %v", err)
 			}
 			body, err := io.ReadAll(answer.Body)
 			if err != nil || answer.StatusCode != 401 || string(body) != `{"detail":"no"}` || !answer.Close {
 				t.Errorf("got %d %q close=%v: %v", answer.StatusCode, body, answer.Close, err)
 			}
 			if used := allocated() - before; used > 16<<20 {
-				t.Errorf("%d MiB were allocated for a request that was refused", used>>20)
+				t.Errorf("%d MiB were allocated for a rejected request", used>>20)
 			}
 		})
 	}
 }
 
-// allocated returns how many bytes were ever allocated, freed or not.
+// allocated returns the total number of allocated bytes, freed or not.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.TotalAlloc
 }
 
-// A client that waits for "100 Continue" is answered at once and sends nothing.
-func TestAClientThatWaitsForContinueIsRefusedInstead(t *testing.T) {
+// A client that waits for "100 Continue" gets a response immediately and sends nothing.
+func TestRejectionReplacesContinue(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -129,7 +129,7 @@ func TestAClientThatWaitsForContinueIsRefusedInstead(t *testing.T) {
 	}
 }
 
-func TestContinueIsSentWhenTheBodyIsWanted(t *testing.T) {
+func TestContinueIsSentWhenBodyIsRead(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		io.Copy(w, r.Body)
 	})})
@@ -150,8 +150,8 @@ func TestContinueIsSentWhenTheBodyIsWanted(t *testing.T) {
 	}
 }
 
-// A small body is read before the answer, so the connection is kept.
-func TestASmallRefusedRequestKeepsTheConnection(t *testing.T) {
+// A small body is read before the response, so the connection stays open.
+func TestSmallRejectedRequestKeepsConnection(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -172,9 +172,9 @@ func TestASmallRefusedRequestKeepsTheConnection(t *testing.T) {
 	}
 }
 
-// A small request that its client does not finish is refused all the same, long before
-// the time for a step is over.
-func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
+// A small request that its client does not finish is still rejected, long before the time for a
+// step has passed.
+func TestSmallUnfinishedRequestIsRejected(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: time.Hour, DrainTime: time.Second})
 	for name, drip := range map[string]bool{"silent": false, "dripping": true} {
 		t.Run(name, func(t *testing.T) {
@@ -194,7 +194,7 @@ func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
 					}
 				}()
 			}
-			conn.SetReadDeadline(time.Now().Add(patience.Max)) // not the hour
+			conn.SetReadDeadline(time.Now().Add(patience.Max)) // not an hour
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)
@@ -206,21 +206,21 @@ func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
 	}
 }
 
-// The draining of a refused request is limited in bytes and in time.
-func TestDrainingIsBounded(t *testing.T) {
+// Draining a rejected request is limited in bytes and in time.
+func TestDrainingIsLimited(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{
 		Handler: refuse, Logger: log.logger(), DrainBytes: 1 << 20, DrainTime: 100 * time.Millisecond,
 	})
 	for name, send := range map[string]func(net.Conn){
-		"a client that sends for ever": func(conn net.Conn) {
+		"a client that never stops sending": func(conn net.Conn) {
 			for chunk := make([]byte, 1<<20); ; {
 				if _, err := conn.Write(chunk); err != nil {
 					return
 				}
 			}
 		},
-		"a client that stops in the middle": func(conn net.Conn) { conn.Write(make([]byte, 100_000)) },
+		"a client that stops midway": func(conn net.Conn) { conn.Write(make([]byte, 100_000)) },
 	} {
 		conn, err := net.Dial("tcp", address)
 		if err != nil {
@@ -235,8 +235,8 @@ func TestDrainingIsBounded(t *testing.T) {
 	}
 }
 
-// The clients that people use, with their own defaults.
-func TestARefusalReachesCurlAndPython(t *testing.T) {
+// The clients use their own defaults.
+func TestRejectionReachesCurlAndPython(t *testing.T) {
 	address, _ := start(t, httpserver.Config{Handler: refuse})
 	file := filepath.Join(t.TempDir(), "upload")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -253,9 +253,9 @@ r = c.getresponse()
 print(r.read().decode() + str(r.status), end="")
 `
 	for name, command := range map[string][]string{
-		"curl":                    {"curl", "-sS", "-w", "%{http_code}", "-F", "data=@" + file, "http://" + address},
-		"curl that does not wait": {"curl", "-sS", "-w", "%{http_code}", "-H", "Expect:", "-F", "data=@" + file, "http://" + address},
-		"python":                  {"python3", "-c", python, address, file, fmt.Sprint(upload)},
+		"curl":                 {"curl", "-sS", "-w", "%{http_code}", "-F", "data=@" + file, "http://" + address},
+		"curl without waiting": {"curl", "-sS", "-w", "%{http_code}", "-H", "Expect:", "-F", "data=@" + file, "http://" + address},
+		"python":               {"python3", "-c", python, address, file, fmt.Sprint(upload)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output, err := exec.CommandContext(t.Context(), command[0], command[1:]...).CombinedOutput()

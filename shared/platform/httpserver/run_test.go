@@ -25,7 +25,7 @@ func surface(t *testing.T, log *bytes.Buffer, handler http.HandlerFunc) httpserv
 		Listener: listener}
 }
 
-func TestRunEndsAllWhenOneFails(t *testing.T) {
+func TestRunStopsAllWhenOneFails(t *testing.T) {
 	broken := surface(t, &bytes.Buffer{}, func(http.ResponseWriter, *http.Request) {})
 	broken.Listener.Close()
 	other := surface(t, &bytes.Buffer{}, func(http.ResponseWriter, *http.Request) {})
@@ -36,6 +36,6 @@ func TestRunEndsAllWhenOneFails(t *testing.T) {
 	}
 	if response, err := http.Get("http://" + other.Listener.Addr().String()); err == nil {
 		response.Body.Close()
-		t.Error("the other surface still serves")
+		t.Error("the other surface is still serving")
 	}
 }

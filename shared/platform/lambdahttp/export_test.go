@@ -1,6 +1,6 @@
 package lambdahttp
 
-// These are called by the tests without a process around them.
+// The tests call these without a process.
 var (
 	Stream    = stream
 	PathBelow = pathBelow

@@ -49,7 +49,7 @@ type seen struct {
 	Header                        http.Header
 	Length                        int64
 	Body                          []byte
-	// Left is how much time the request has.
+	// Left is the remaining time of the request.
 	Left time.Duration
 }
 
@@ -88,7 +88,7 @@ func handler() http.Handler {
 	mux.HandleFunc("/v1/steps", func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusOK)
 		for _, step := range []string{"one", "two", "three"} {
-			// The test says when to take the next step.
+			// The test decides when to take the next step.
 			if _, err := http.Get(r.Header.Get("X-Next")); err != nil {
 				panic(err)
 			}
@@ -125,7 +125,7 @@ func start(t *testing.T, settings ...string) *lambdatest.Function {
 	return f
 }
 
-// event returns a request as API Gateway passes it on.
+// event returns a request in API Gateway's format.
 func event(method, resource, path string, change func(*events.APIGatewayProxyRequest)) []byte {
 	e := events.APIGatewayProxyRequest{
 		Resource: resource, Path: path, HTTPMethod: method,
@@ -143,7 +143,7 @@ func event(method, resource, path string, change func(*events.APIGatewayProxyReq
 	return text
 }
 
-// request sends an event to the function and reads its answer to the end.
+// request sends an event to the function and reads the complete response.
 func request(t *testing.T, f *lambdatest.Function, event []byte) (*lambdatest.Answer, []byte) {
 	t.Helper()
 	answer, err := f.Request(t.Context(), event)
@@ -164,7 +164,7 @@ func inBothModes(t *testing.T, test func(t *testing.T, f *lambdatest.Function)) 
 	t.Run("streaming", func(t *testing.T) { test(t, start(t)) })
 }
 
-func TestRequests(t *testing.T) {
+func TestRequestsReachHandler(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *lambdatest.Function) {
 		for _, c := range []struct {
 			name, method, path string
@@ -194,19 +194,19 @@ func TestRequests(t *testing.T) {
 			}, func(s seen) bool { return fmt.Sprint(s.Header["Accept"]) == "[a b]" }},
 			{"host", "GET", "/v1/seen/a", nil, func(s seen) bool { return s.Host == "api.example.com" && s.Header.Get("Host") == "" }},
 			{"no body", "POST", "/v1/seen/a", nil, func(s seen) bool { return s.Length == 0 && len(s.Body) == 0 }},
-			{"a body of text", "POST", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) { e.Body = `{"é": 1}` },
+			{"a text body", "POST", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) { e.Body = `{"é": 1}` },
 				func(s seen) bool { return s.Length == 9 && string(s.Body) == `{"é": 1}` }},
 			{"a binary body", "POST", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
 				e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString([]byte{0xff, 0, 'a', 1}), true
 			}, func(s seen) bool { return s.Length == 4 && bytes.Equal(s.Body, []byte{0xff, 0, 'a', 1}) }},
-			{"4 MiB of binary", "POST", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
+			{"4 MiB of binary data", "POST", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
 				e.Body, e.IsBase64Encoded = base64.StdEncoding.EncodeToString(make([]byte, 4<<20)), true
 			}, func(s seen) bool { return s.Length == 4<<20 && len(s.Body) == 4<<20 }},
 			{"API Gateway's request id", "GET", "/v1/seen/a", nil, func(s seen) bool { return s.RequestID == "gateway-1" }},
 			{"the client's request id", "GET", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
 				e.MultiValueHeaders["x-request-id"] = []string{"mine"}
 			}, func(s seen) bool { return s.RequestID == "mine" }},
-			{"the time that the invocation has", "GET", "/v1/seen/a", nil,
+			{"the remaining time of the invocation", "GET", "/v1/seen/a", nil,
 				func(s seen) bool { return s.Left > 0 && s.Left <= lambdatest.Timeout }},
 		} {
 			answer, body := request(t, f, event(c.method, "/v1/seen/{id}", c.path, c.change))
@@ -216,7 +216,7 @@ func TestRequests(t *testing.T) {
 				t.Errorf("%s: status %d, %v, the handler saw %+v", c.name, answer.Status, err, got)
 			}
 			if id := answer.Header.Get("x-request-id"); id != got.RequestID {
-				t.Errorf("%s: the answer has the request id %q, the handler %q", c.name, id, got.RequestID)
+				t.Errorf("%s: the response has the request id %q, the handler %q", c.name, id, got.RequestID)
 			}
 		}
 		answer, body := request(t, f, event("POST", "/v1/seen/{id}", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
@@ -228,14 +228,14 @@ func TestRequests(t *testing.T) {
 	})
 }
 
-func TestAnswers(t *testing.T) {
+func TestResponsesReachCaller(t *testing.T) {
 	inBothModes(t, func(t *testing.T, f *lambdatest.Function) {
 		for _, c := range []struct {
 			name, method, path string
 			status             int
 			body               string
 		}{
-			{"bytes that are no text", "GET", "/v1/answer", 202, "\xff\x00\x01"},
+			{"bytes that are not text", "GET", "/v1/answer", 202, "\xff\x00\x01"},
 			{"HEAD", "HEAD", "/v1/answer", 202, ""},
 			{"a handler that writes nothing", "GET", "/v1/nothing", 200, ""},
 			{"no content", "DELETE", "/v1/gone", 204, ""},
@@ -261,7 +261,7 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-func TestAStreamGoesOutAsItIsWritten(t *testing.T) {
+func TestStreamIsSentWhileWritten(t *testing.T) {
 	next := make(chan struct{})
 	steps := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-next }))
 	defer steps.Close()
@@ -269,7 +269,7 @@ func TestAStreamGoesOutAsItIsWritten(t *testing.T) {
 	answer, err := f.Request(t.Context(), event("GET", "/v1/steps", "/v1/steps", func(e *events.APIGatewayProxyRequest) {
 		e.MultiValueHeaders["X-Next"] = []string{steps.URL}
 	}))
-	// The header arrives before anything of the body is written.
+	// The header arrives before any part of the body is written.
 	if err != nil || answer.Status != 200 || !answer.Streamed {
 		t.Fatalf("%+v, %v", answer, err)
 	}
@@ -286,7 +286,7 @@ func TestAStreamGoesOutAsItIsWritten(t *testing.T) {
 	}
 }
 
-func TestAnswersBeyondTheBufferedLimit(t *testing.T) {
+func TestStreamExceedsBufferedLimit(t *testing.T) {
 	_, body := request(t, start(t), event("GET", "/v1/large", "/v1/large", nil))
 	if len(body) != 20<<20 {
 		t.Errorf("%d bytes were streamed", len(body))
@@ -298,9 +298,8 @@ func TestAnswersBeyondTheBufferedLimit(t *testing.T) {
 	}
 }
 
-// An answer that breaks off must not look complete, and does not affect the function's
-// next request.
-func TestAnswersThatBreakOff(t *testing.T) {
+// An aborted response must not look complete, and does not affect the function's next request.
+func TestAbortedResponseLooksIncomplete(t *testing.T) {
 	var failure *lambdatest.FunctionError
 	f := start(t)
 	answer, err := f.Request(t.Context(), event("GET", "/v1/cut", "/v1/cut", nil))
@@ -324,7 +323,7 @@ func TestAnswersThatBreakOff(t *testing.T) {
 	}
 }
 
-func TestTheLogTellsTheIdsButNoSecret(t *testing.T) {
+func TestLogHasIDsButNoSecrets(t *testing.T) {
 	f := start(t)
 	request(t, f, event("POST", "/v1/seen/{id}", "/v1/seen/hidden", func(e *events.APIGatewayProxyRequest) {
 		e.MultiValueHeaders["x-api-key"] = []string{"hidden"}
@@ -350,11 +349,11 @@ func TestTheLogTellsTheIdsButNoSecret(t *testing.T) {
 	}
 }
 
-// No handler outlives its invocation.
-func TestAnInvocationEndsItsHandler(t *testing.T) {
+// A handler does not outlive its invocation.
+func TestInvocationEndsItsHandler(t *testing.T) {
 	ended := make(chan error, 1)
 	invoke := lambdahttp.Stream(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, err := w.Write(make([]byte, 10<<20)) // more than any buffer holds
+		_, err := w.Write(make([]byte, 10<<20)) // more than any buffer can hold
 		ended <- errors.Join(err, r.Context().Err())
 	}))
 	answer, err := invoke(t.Context(),
@@ -379,7 +378,7 @@ func TestAnInvocationEndsItsHandler(t *testing.T) {
 	}
 }
 
-func TestPathBelow(t *testing.T) {
+func TestPathBelowFindsResourcePath(t *testing.T) {
 	for _, c := range []struct{ path, resource, want string }{
 		{"/v1/jobs/a", "/v1/jobs/{id}", "/v1/jobs/a"},
 		{"/v1/files/", "/v1/files", "/v1/files/"},
@@ -399,7 +398,7 @@ func TestPathBelow(t *testing.T) {
 	}
 }
 
-func TestAWrongSettingStopsTheStart(t *testing.T) {
+func TestInvalidSettingPreventsStart(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -410,12 +409,13 @@ func TestAWrongSettingStopsTheStart(t *testing.T) {
 		t.Fatal("it has started")
 	}
 	if !strings.Contains(err.Error(), `CUTROOM_RESPONSE: invalid value "whole"`) || strings.Count(err.Error(), "\n") > 1 {
-		t.Errorf("it says %v", err)
+		t.Errorf("the error is %v", err)
 	}
 }
 
-// Lambda decides whether an invocation is traced; if it is not, the client's own trace is passed on.
-func TestARequestIsBeneathItsTrace(t *testing.T) {
+// Lambda decides whether an invocation is traced. If it is not, the client's own trace is passed
+// on.
+func TestRequestContinuesTrace(t *testing.T) {
 	const (
 		segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled="
 		lambda  = "00-5759e988bd862e3fe1be46a994272793-53995c3f42cd8ad8-0"
@@ -439,7 +439,7 @@ func TestARequestIsBeneathItsTrace(t *testing.T) {
 		if c.header != "" {
 			event.Headers["traceparent"] = c.header
 		}
-		ctx := context.WithValue(t.Context(), "x-amzn-trace-id", c.segment) //nolint:staticcheck // aws-lambda-go has it so
+		ctx := context.WithValue(t.Context(), "x-amzn-trace-id", c.segment) //nolint:staticcheck // as in aws-lambda-go
 		answer, err := lambdahttp.Stream(handler)(ctx, event)
 		if err != nil {
 			t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// acts are actions of a program that a file has taken over. Each takes one argument.
+// acts lists actions of a compromised program. Each takes one argument.
 var acts = map[string]func(string) error{
 	"nothing": func(string) error { return nil },
 	"priority": func(string) error {
@@ -73,13 +73,13 @@ var acts = map[string]func(string) error{
 	"signal":  func(string) error { return unix.Kill(os.Getpid(), 0) },
 	"shorten": func(path string) error { return unix.Truncate(path, 1) },
 	"age":     func(path string) error { return os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)) },
-	// These change the process whose number they are given, which has nothing to do with them.
+	// These change an unrelated process, whose id they are given.
 	"limit": func(process string) error {
 		pid, limit := number(process), unix.Rlimit{}
 		return errors.Join(unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit), unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil))
 	},
 	"slow": func(process string) error {
-		const most = 20 // the system call returns this, less the nice value
+		const most = 20 // the system call returns this minus the nice value
 		level, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
 		return errors.Join(err, unix.Setpriority(unix.PRIO_PROCESS, number(process), most-level))
 	},
@@ -150,7 +150,7 @@ func failed(errno syscall.Errno) error {
 	return errno
 }
 
-// number reads the number of a process.
+// number parses a process id.
 func number(process string) int {
 	pid, err := strconv.Atoi(process)
 	if err != nil {
@@ -159,8 +159,8 @@ func number(process string) int {
 	return pid
 }
 
-// unsupported makes a call with invalid arguments. If the kernel reports invalid arguments, the call
-// was allowed.
+// unsupported makes a call with invalid arguments. If the kernel reports invalid arguments, the
+// call was allowed.
 func unsupported(call uintptr) error {
 	_, _, errno := unix.RawSyscall(call, 0, 0, 0)
 	if errno == unix.EINVAL || errno == unix.EFAULT {
@@ -169,15 +169,15 @@ func unsupported(call uintptr) error {
 	return failed(errno)
 }
 
-// actName and actArgument are the environment variables that make this program act as a taken-over
-// program.
+// actName and actArgument are the environment variables that make this program act like a
+// compromised program.
 const actName, actArgument = "FENCED_ACT", "FENCED_ARGUMENT"
 
-// act runs the named act, and prints why it failed.
+// act runs the named act and prints why it failed.
 func act(name string) {
 	do, found := acts[name]
 	if !found {
-		fmt.Fprintln(os.Stderr, "no such act")
+		fmt.Fprintln(os.Stderr, "unknown act")
 		os.Exit(3)
 	}
 	if err := do(os.Getenv(actArgument)); err != nil {

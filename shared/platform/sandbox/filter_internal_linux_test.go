@@ -43,7 +43,7 @@ func TestFiltersMatchPolicy(t *testing.T) {
 	}
 }
 
-// The launcher replaces launcher.OwnProcess in a filter by its process id, so a filter must
+// The launcher replaces launcher.OwnProcess in a filter with its process id, so a filter must
 // contain it exactly once.
 func TestFiltersContainOwnProcessOnce(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) world {
 	}
 	err := os.Mkdir(w.folder, 0o700)
 	for _, path := range []string{w.input, w.secret, filepath.Join(w.folder, "mine")} {
-		// Every user may read it, so that only the sandbox protects it.
+		// Every user may read it, so only the sandbox protects it.
 		err = errors.Join(err, os.WriteFile(path, []byte("content"), 0o644), os.Chmod(path, 0o644))
 	}
 	var programErr error
@@ -62,7 +62,7 @@ func newWorld(t *testing.T) world {
 	return w
 }
 
-// outcome is how an act ended.
+// outcome is the result of an act.
 type outcome struct {
 	err         error
 	output, log string
@@ -109,11 +109,11 @@ func unsandboxed(t *testing.T, name, argument string) error {
 }
 
 // A sandboxed program can do its permitted work.
-func TestAllowed(t *testing.T) {
+func TestPermittedActionsWork(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for _, test := range []struct{ name, act, argument string }{
 		{"its input", "read", w.input},
-		{"a file of its folder", "read", filepath.Join(w.folder, "mine")},
+		{"a file in its folder", "read", filepath.Join(w.folder, "mine")},
 		{"its folder", "list", w.folder},
 		{"a result", "write", filepath.Join(w.folder, "result")},
 		{"a name relative to its folder", "write", "relative"},
@@ -130,10 +130,9 @@ func TestAllowed(t *testing.T) {
 	}
 }
 
-// Everything that a program that was taken over might do is refused, and
-// succeeds without the layers that refuse it, so that the refusal is known to
-// be theirs.
-func TestRefused(t *testing.T) {
+// Everything that a compromised program might do is refused. It succeeds without the layers that
+// refuse it, which proves that they are responsible.
+func TestForbiddenActionsAreRefused(t *testing.T) {
 	f := newSandbox(t)
 	if len(f.Lacks()) > 0 && os.Getuid() != 0 {
 		t.Fatalf("this machine lacks %v; the test needs all layers", f.Lacks())
@@ -158,9 +157,9 @@ func TestRefused(t *testing.T) {
 		{"the database", "read", "SECRET", denied, files},
 		{"the passwords", "read", "/etc/passwd", denied, files},
 		{"another process", "list", "/proc", denied, files},
-		{"a folder that is not its own", "list", "PARENT", denied, files},
+		{"another folder", "list", "PARENT", denied, files},
 		{"write to its input", "write", "INPUT", denied, files},
-		{"write beside its folder", "write", outside, denied, files},
+		{"write next to its folder", "write", outside, denied, files},
 		{"a link out of its folder", "link", "OWN/link", refused, all},
 		{"a pipe in its folder", "device", "OWN/pipe", refused, all},
 		{"a TCP socket", "socket", "tcp", refused, calls},
@@ -194,7 +193,7 @@ func TestRefused(t *testing.T) {
 				t.Errorf("sandboxed: got %v, ran %v: %s %s", o.err, o.ran, o.log, o.reason)
 			}
 			if test.name == "BPF" || os.Getuid() == 0 && (test.act == "slow" || test.act == "place") {
-				return // the kernel reserves it for root, and changes of root's processes for a process with all rights
+				return // the kernel reserves it for root, and changes to root's processes for a process with all capabilities
 			}
 			w = newWorld(t)
 			argument = strings.NewReplacer(
@@ -209,7 +208,7 @@ func TestRefused(t *testing.T) {
 }
 
 // Without seccomp, the namespaces keep a program off the network.
-func TestNamespacesAlone(t *testing.T) {
+func TestNamespacesBlockNetworkWithoutSeccomp(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +223,7 @@ func TestNamespacesAlone(t *testing.T) {
 }
 
 // A program's resources are limited.
-func TestLimits(t *testing.T) {
+func TestResourcesAreLimited(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for _, test := range []struct {
 		name, act, argument string
@@ -241,7 +240,7 @@ func TestLimits(t *testing.T) {
 			}
 			argument := test.argument
 			if test.act == "spin" {
-				return // without a limit it does so for ever
+				return // without a limit it would never end
 			}
 			if test.act == "fill" {
 				argument = filepath.Join(t.TempDir(), argument)
@@ -254,14 +253,14 @@ func TestLimits(t *testing.T) {
 }
 
 // A descriptor that the server's parent left open does not reach the program.
-func TestInheritedDescriptor(t *testing.T) {
+func TestInheritedDescriptorIsClosed(t *testing.T) {
 	w := newWorld(t)
 	fd, err := unix.Open(w.secret, unix.O_RDONLY, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer unix.Close(fd)
-	// Higher than a launcher's.
+	// Higher than the launcher's descriptors.
 	const high = 40
 	if err := unix.Dup2(fd, high); err != nil {
 		t.Fatal(err)
@@ -275,8 +274,8 @@ func TestInheritedDescriptor(t *testing.T) {
 	}
 }
 
-// If the server is root, the program is not.
-func TestOwnUser(t *testing.T) {
+// If the server runs as root, the program does not.
+func TestProgramRunsAsOwnUser(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	o := w.do(t, f, "whoami", "", nil)
 	want := "65533 65533\n"
@@ -289,7 +288,7 @@ func TestOwnUser(t *testing.T) {
 }
 
 // A program that cannot be started is distinguished from one that failed.
-func TestNotRun(t *testing.T) {
+func TestFailedStartIsReported(t *testing.T) {
 	f, w := newSandbox(t), newWorld(t)
 	for name, change := range map[string]func(*sandbox.Plan){
 		"no program": func(p *sandbox.Plan) { p.Program, _ = sandbox.NewProgram(t.Context(), w.input) },
@@ -307,9 +306,9 @@ func TestNotRun(t *testing.T) {
 }
 
 // An ordinary user's sandbox is as tight as root's.
-func TestAsOrdinaryUser(t *testing.T) {
+func TestOrdinaryUserSandboxIsComplete(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("this is an ordinary user already")
+		t.Skip("already running as an ordinary user")
 	}
 	folder, err := os.MkdirTemp("", "sandbox")
 	if err != nil {
@@ -318,7 +317,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	defer os.RemoveAll(folder)
 	const nobody = 65534
 	if err := os.Chown(folder, nobody, nobody); err != nil {
-		t.Skipf("root of a user namespace is nobody else: %v", err)
+		t.Skipf("cannot run as root of a user namespace: %v", err)
 	}
 	program, err := os.ReadFile("/proc/self/exe")
 	if err == nil {
@@ -329,7 +328,7 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 	cmd := exec.CommandContext(
 		t.Context(), filepath.Join(folder, "program"),
-		"-test.run=^(TestAllowed|TestRefused|TestNamespacesAlone|TestLimits|TestOwnUser)$",
+		"-test.run=^(TestPermittedActionsWork|TestForbiddenActionsAreRefused|TestNamespacesBlockNetworkWithoutSeccomp|TestResourcesAreLimited|TestProgramRunsAsOwnUser)$",
 	)
 	cmd.Env = append(os.Environ(), "TMPDIR="+folder)
 	cmd.Dir = folder
@@ -339,8 +338,8 @@ func TestAsOrdinaryUser(t *testing.T) {
 	}
 }
 
-// TestBackground: a background program is nicer than this program.
-func TestBackground(t *testing.T) {
+// A background program has a lower priority than this program.
+func TestBackgroundLowersPriority(t *testing.T) {
 	f, w := newSandbox(t).Without(sandbox.Layers{Seccomp: true}), newWorld(t)
 	nice := func(background bool) (value int) {
 		done := w.do(t, f, "priority", "", func(p *sandbox.Plan) { p.Background = background })
@@ -350,6 +349,6 @@ func TestBackground(t *testing.T) {
 		return value
 	}
 	if usual, background := nice(false), nice(true); background != min(usual+5, 19) {
-		t.Errorf("a program in the background has the nice value %d, any other %d", background, usual)
+		t.Errorf("a background program has the nice value %d, another one %d", background, usual)
 	}
 }

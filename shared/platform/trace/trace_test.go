@@ -15,7 +15,7 @@ const (
 	parent  = "00-" + traceID + "-00f067aa0ba902b7-01"
 )
 
-func TestATraceIsCarriedOnWhereNothingIsRecorded(t *testing.T) {
+func TestUnrecordedTraceIsPassedOn(t *testing.T) {
 	ctx := trace.WithParent(t.Context(), parent)
 	if got := trace.Parent(ctx); got != parent {
 		t.Errorf("got %q", got)
@@ -23,22 +23,22 @@ func TestATraceIsCarriedOnWhereNothingIsRecorded(t *testing.T) {
 	ctx, span := trace.OrNoop(nil).Start(ctx, "work")
 	defer span.End()
 	if got := trace.Parent(ctx); got != parent {
-		t.Errorf("beneath a span that is not recorded: %q", got)
+		t.Errorf("below a span that is not recorded: %q", got)
 	}
 }
 
-func TestWrongTraceparents(t *testing.T) {
+func TestInvalidTraceparentsAreIgnored(t *testing.T) {
 	for _, text := range []string{
 		"", "x", "00-" + traceID + "-00f067aa0ba902b7", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
 		"ff-" + traceID + "-00f067aa0ba902b7-01", parent + "\r\nX-Other: 1", strings.ToUpper(parent),
 	} {
 		if got := trace.Parent(trace.WithParent(t.Context(), text)); got != "" {
-			t.Errorf("%q is taken for %q", text, got)
+			t.Errorf("%q is accepted as %q", text, got)
 		}
 	}
 }
 
-func TestLogLinesHaveTheIDOfTheirTrace(t *testing.T) {
+func TestLogLinesHaveTraceID(t *testing.T) {
 	var out bytes.Buffer
 	logger := slog.New(trace.Logger(slog.NewTextHandler(&out, nil))).With("a", 1)
 	logger.InfoContext(trace.WithParent(t.Context(), parent), "traced")

@@ -21,11 +21,11 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// hostileFrames is how many broken frames a test decodes.
+// hostileFrames is the number of damaged frames that a test decodes.
 const hostileFrames = 2000
 
-// encoded are VP8 streams of the sample clip, made by ffmpeg, with and without the features that live
-// video uses.
+// encoded contains VP8 streams of the sample clip, made by ffmpeg, with and without the features
+// that live video uses.
 var encoded = sync.OnceValues(func() ([][][]byte, error) {
 	var all [][][]byte
 	for _, options := range []string{
@@ -61,7 +61,7 @@ func streams(t testing.TB) [][][]byte {
 	return all
 }
 
-// broken returns a frame with damage, of each kind that there is.
+// broken returns a frame with one of all kinds of damage.
 func broken(frame []byte, random *rand.Rand) []byte {
 	frame = bytes.Clone(frame)
 	noise := func(in []byte) {
@@ -71,23 +71,23 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	}
 	at := random.IntN(len(frame))
 	switch random.IntN(8) {
-	case 0: // bits
+	case 0: // flipped bits
 		for range 1 + random.IntN(20) {
 			frame[random.IntN(len(frame))] ^= 1 << random.IntN(8)
 		}
-	case 1: // an end that is missing
+	case 1: // a missing end
 		return frame[:at]
-	case 2: // a part that is zero
+	case 2: // a zeroed part
 		clear(frame[at : at+random.IntN(len(frame)-at)])
-	case 3: // bits of the headers, with sizes and partitions
+	case 3: // flipped bits in the headers, with sizes and partitions
 		for range 1 + random.IntN(4) {
 			frame[random.IntN(min(40, len(frame)))] ^= 1 << random.IntN(8)
 		}
-	case 4: // noise behind a header that is in order
+	case 4: // noise after a valid header
 		noise(frame[min(10, len(frame)):])
 	case 5: // only noise
 		noise(frame)
-	case 6: // a part that is there twice, and too much at the end
+	case 6: // a repeated part and extra bytes at the end
 		frame = append(frame[:at:at], append(bytes.Clone(frame[at/2:]), frame...)...)
 	case 7: // another size
 		if len(frame) > 10 {
@@ -98,9 +98,9 @@ func broken(frame []byte, random *rand.Rand) []byte {
 	return frame
 }
 
-// Broken video ends nothing and leaks nothing: a good frame is shown after it, and the numbers of
-// processes, mappings and descriptors are unchanged.
-func TestBrokenVideoEndsNothing(t *testing.T) {
+// Damaged video ends nothing and leaks nothing: a good frame is shown after it, and the numbers of
+// processes, mappings and descriptors do not change.
+func TestBrokenVideoIsHarmless(t *testing.T) {
 	l, err := library()
 	if err != nil {
 		t.Fatal(err)
@@ -150,12 +150,12 @@ func TestBrokenVideoEndsNothing(t *testing.T) {
 		t.Errorf("a good frame afterwards: %v, %v", shown, err)
 	}
 	c.Close()
-	patience.Await(t, fmt.Sprintf("at most %+v is left", before), func() left { return inventory(t) },
+	patience.Await(t, fmt.Sprintf("at most %+v may remain", before), func() left { return inventory(t) },
 		func(now left) bool { return !now.moreThan(before) })
 }
 
-// A frame that takes over the helper gains few rights.
-func TestTheHelperIsSandboxed(t *testing.T) {
+// A frame that compromises the helper gains few privileges.
+func TestHelperIsSandboxed(t *testing.T) {
 	c := open(t)
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
 	if err != nil {
@@ -183,8 +183,8 @@ func TestTheHelperIsSandboxed(t *testing.T) {
 	}
 }
 
-// A helper works behind every sandbox that a machine may have.
-func TestTheHelperWorksBehindEverySandbox(t *testing.T) {
+// A helper works in every sandbox that a machine may have.
+func TestHelperWorksInEverySandbox(t *testing.T) {
 	whole, err := sandbox.New(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func resident(t *testing.T, pid int) int64 {
 	return 0
 }
 
-// FuzzDecode looks for frames that a helper does not survive.
+// FuzzDecode searches for frames that crash a helper.
 func FuzzDecode(f *testing.F) {
 	good := streams(f)
 	for _, stream := range good {

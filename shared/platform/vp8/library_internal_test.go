@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-func TestThePackageToInstall(t *testing.T) {
+func TestPackageToInstallIsNamed(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("other systems have one name")
+		t.Skip("other systems use one name")
 	}
 	for release, want := range map[string]string{
 		"ID=debian\nVERSION_CODENAME=bookworm\n": "libvpx7", "VERSION_CODENAME=trixie": "libvpx9",

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/vp8/helper"
 )
 
-// takenOver returns a codec whose helper was taken over by its video: it behaves like does.
+// takenOver returns a codec whose helper was compromised by its video and behaves like does.
 func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *Codec {
 	t.Helper()
 	memory, shared, err := newShared(helper.SharedSize)
@@ -31,7 +31,7 @@ func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A process to end in its place.
+	// A process that can be killed instead.
 	h := &process{frameTime: time.Second, shared: shared, in: in, out: out, ended: make(chan struct{}),
 		cmd: exec.Command("sleep", "600")}
 	if err := h.cmd.Start(); err != nil {
@@ -50,7 +50,7 @@ func takenOver(t *testing.T, does func(requests io.Reader, answers io.Writer)) *
 	return c
 }
 
-// answerEach writes the answer for each request that it reads.
+// answerEach writes the response to each request that it reads.
 func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 	return func(requests io.Reader, answers io.Writer) {
 		for request := make([]byte, helper.RequestSize); ; {
@@ -64,11 +64,11 @@ func answerEach(answer helper.Answer) func(io.Reader, io.Writer) {
 	}
 }
 
-// keyFrame has the header of one, of 16x16.
+// keyFrame is the header of a 16x16 key frame.
 var keyFrame = []byte{0x10, 0, 0, 0x9d, 0x01, 0x2a, 16, 0, 16, 0}
 
-// The answer of a taken-over helper is verified: a picture must have a valid size.
-func TestAHelperThatWasTakenOverTellsOfNoPicture(t *testing.T) {
+// The response of a compromised helper is verified: a picture must have a valid size.
+func TestCompromisedHelperCannotFakePicture(t *testing.T) {
 	for _, answer := range []helper.Answer{
 		{Width: 16}, {Width: helper.MaxSide + 1, Height: 1}, {Width: helper.MaxSide, Height: helper.MaxSide},
 		{Width: 1 << 31, Height: 1 << 31}, {Status: 7}, {Width: 1, Height: 1<<32 - 1},
@@ -81,8 +81,8 @@ func TestAHelperThatWasTakenOverTellsOfNoPicture(t *testing.T) {
 	}
 }
 
-// A helper that answers without reading its requests is ended once the pipe is full.
-func TestAHelperThatDoesNotReadIsEnded(t *testing.T) {
+// A helper that responds without reading its requests is ended when the pipe is full.
+func TestHelperThatDoesNotReadIsEnded(t *testing.T) {
 	c := takenOver(t, func(_ io.Reader, answers io.Writer) {
 		for binary.Write(answers, binary.LittleEndian, helper.Answer{Width: 16, Height: 16}) == nil {
 		}
@@ -97,5 +97,5 @@ func TestAHelperThatDoesNotReadIsEnded(t *testing.T) {
 			return
 		}
 	}
-	t.Error("it is asked for ever")
+	t.Error("the helper gets requests forever")
 }

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/vp8"
 )
 
-// stream is a stream of a codec's own.
+// stream is a stream with its own codec.
 type stream struct {
 	*vp8.Codec
 	pictures []*image.YCbCr
@@ -33,7 +33,7 @@ func (s *stream) next(ctx context.Context) (vp8.Frame, error) {
 	return s.Encode(ctx, picture, vp8.Encoding{At: time.Duration(s.frames) * frameLength, Bitrate: 500})
 }
 
-// key encodes a key frame, and makes sure that it is one.
+// key encodes a picture and verifies that it is a key frame.
 func (s *stream) key(t testing.TB) vp8.Frame {
 	t.Helper()
 	frame, err := s.Encode(t.Context(), s.pictures[0],
@@ -44,7 +44,7 @@ func (s *stream) key(t testing.TB) vp8.Frame {
 	return frame
 }
 
-// shows decodes a frame that has to show a picture.
+// shows decodes a frame that must show a picture.
 func (s *stream) shows(t testing.TB, frame []byte) {
 	t.Helper()
 	var picture image.YCbCr
@@ -53,13 +53,13 @@ func (s *stream) shows(t testing.TB, frame []byte) {
 	}
 }
 
-// A helper that ends costs one error, and the next continues from a key frame.
-func TestAHelperThatEndsIsReplaced(t *testing.T) {
+// A helper that exits costs one error, and the next one continues from a key frame.
+func TestExitedHelperIsReplaced(t *testing.T) {
 	s := newStream(t)
 	s.shows(t, s.key(t).Data)
 	between, err := s.next(t.Context())
 	if err != nil || between.Key {
-		t.Fatalf("a frame between: %v, %v", between.Key, err)
+		t.Fatalf("a frame in between: %v, %v", between.Key, err)
 	}
 	var picture image.YCbCr
 	kill(t, s.PID())
@@ -75,12 +75,12 @@ func TestAHelperThatEndsIsReplaced(t *testing.T) {
 	}
 	s.shows(t, again.Data)
 	if s.Restarts() != 1 {
-		t.Errorf("%d helpers were started again", s.Restarts())
+		t.Errorf("%d helpers were restarted", s.Restarts())
 	}
 }
 
-// A session whose helper keeps ending gets an error in the end.
-func TestAHelperThatAlwaysEnds(t *testing.T) {
+// If its helpers keep exiting, a session finally gets an error.
+func TestSessionFailsIfHelpersKeepExiting(t *testing.T) {
 	s := newStream(t)
 	for range 20 {
 		if pid := s.PID(); pid != 0 {
@@ -94,12 +94,11 @@ func TestAHelperThatAlwaysEnds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	t.Error("helpers are started for ever")
+	t.Error("helpers are started forever")
 }
 
-// A helper that does not answer is ended after a while, or when the caller's context
-// ends.
-func TestAHelperThatHangsIsReplaced(t *testing.T) {
+// A helper that does not respond is ended after a while, or when the caller's context ends.
+func TestHungHelperIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
 	l, err := library()
@@ -111,7 +110,7 @@ func TestAHelperThatHangsIsReplaced(t *testing.T) {
 	hung := &stream{Codec: openOf(t, &impatient), pictures: s.pictures}
 	stop(t, hung.PID())
 	if _, err := hung.next(t.Context()); !errors.Is(err, vp8.ErrLost) || !strings.Contains(err.Error(), "too long") {
-		t.Errorf("a helper that hangs: %v", err)
+		t.Errorf("a hung helper: %v", err)
 	}
 	s.key(t)
 	stop(t, s.PID())
@@ -124,7 +123,7 @@ func TestAHelperThatHangsIsReplaced(t *testing.T) {
 }
 
 // Close ends a call that waits for the helper, and the helper.
-func TestCloseEndsWhatIsUnderWay(t *testing.T) {
+func TestCloseEndsRunningCalls(t *testing.T) {
 	s := newStream(t)
 	s.key(t)
 	pid := s.PID()
@@ -138,7 +137,7 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	s.Close()
 	calling.Wait()
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the helper lives: %v", err)
+		t.Errorf("the helper is alive: %v", err)
 	}
 	s.Close()
 	if _, err := s.next(t.Context()); !errors.Is(err, vp8.ErrClosed) {
@@ -146,8 +145,8 @@ func TestCloseEndsWhatIsUnderWay(t *testing.T) {
 	}
 }
 
-// A request that an encoder or a decoder refuses leaves the codec unchanged.
-func TestRefusals(t *testing.T) {
+// A request that an encoder or a decoder rejects does not change the codec.
+func TestRejectedRequestsChangeNothing(t *testing.T) {
 	s := newStream(t)
 	good := s.key(t)
 	s.shows(t, good.Data)
@@ -159,8 +158,8 @@ func TestRefusals(t *testing.T) {
 		want  error
 	}{
 		"nothing": {nil, vp8.ErrBroken}, "a byte": {[]byte{0}, vp8.ErrBroken},
-		"text":                  {[]byte("hello, this is no video"), vp8.ErrBroken},
-		"a key frame cut short": {good.Data[:12], vp8.ErrBroken}, "a large picture": {large, vp8.ErrTooLarge},
+		"text":                  {[]byte("hello, this is not a video"), vp8.ErrBroken},
+		"a truncated key frame": {good.Data[:12], vp8.ErrBroken}, "a large picture": {large, vp8.ErrTooLarge},
 		"a large frame": {append(good.Data[:10:10], make([]byte, vp8.MaxFrame)...), vp8.ErrTooLarge},
 	} {
 		if _, err := s.Decode(t.Context(), c.frame, &picture); !errors.Is(err, c.want) || !vp8.NeedsKeyFrame(err) {
@@ -182,7 +181,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	if s.Restarts() != 0 {
-		t.Errorf("%d helpers were started again", s.Restarts())
+		t.Errorf("%d helpers were restarted", s.Restarts())
 	}
 }
 

@@ -11,8 +11,9 @@ import (
 // frameLength is the duration of a picture in the tests' streams.
 const frameLength = 40 * time.Millisecond
 
-// A stream shows its original pictures after encoding and decoding, even with changing and odd sizes.
-func TestStreamIsDecodedAsItWasEncoded(t *testing.T) {
+// A stream shows its original pictures after encoding and decoding, even with changing and odd
+// sizes.
+func TestStreamSurvivesEncodingAndDecoding(t *testing.T) {
 	c := open(t)
 	var got image.YCbCr
 	at := time.Duration(0)
@@ -35,6 +36,6 @@ func TestStreamIsDecodedAsItWasEncoded(t *testing.T) {
 		}
 	}
 	if n := c.Restarts(); n != 0 {
-		t.Errorf("%d helpers were started again", n)
+		t.Errorf("%d helpers were restarted", n)
 	}
 }

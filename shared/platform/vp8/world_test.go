@@ -26,7 +26,7 @@ var library = sync.OnceValues(func() (*vp8.Library, error) {
 	return l, err
 })
 
-// open returns a codec that the test closes.
+// open returns a codec that is closed when the test ends.
 func open(t testing.TB) *vp8.Codec {
 	t.Helper()
 	l, err := library()
@@ -36,7 +36,7 @@ func open(t testing.TB) *vp8.Codec {
 	return openOf(t, l)
 }
 
-// openOf returns a codec of a library that the test closes.
+// openOf returns a codec of a library that is closed when the test ends.
 func openOf(t testing.TB, l *vp8.Library) *vp8.Codec {
 	t.Helper()
 	c, err := l.Open(t.Context())
@@ -47,7 +47,7 @@ func openOf(t testing.TB, l *vp8.Library) *vp8.Codec {
 	return c
 }
 
-// clip returns the first pictures of a moving test picture.
+// clip returns the first pictures of a moving test pattern.
 func clip(t testing.TB, size image.Point, n int) []*image.YCbCr {
 	t.Helper()
 	out, err := exec.Command("ffmpeg", "-v", "error", "-f", "lavfi", "-i", "testsrc2=size=1280x720:rate=25",
@@ -71,7 +71,7 @@ func clip(t testing.TB, size image.Point, n int) []*image.YCbCr {
 	return pictures
 }
 
-// difference returns how much the luma of two pictures of a size differs, a pixel.
+// difference returns the mean difference in luma between two pictures of one size.
 func difference(a, b *image.YCbCr) float64 {
 	sum := 0
 	for y := range a.Rect.Dy() {

@@ -13,7 +13,7 @@ import (
 
 const segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=1:a87bd80c:0"
 
-// A function passes on the trace header that AWS gave it.
+// A function passes on the trace header that it got from AWS.
 func TestHeaderIsPassedOn(t *testing.T) {
 	const want = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1"
 	if got := xray.Header(xray.WithParent(context.Background(), segment)); got != want {
@@ -21,11 +21,11 @@ func TestHeaderIsPassedOn(t *testing.T) {
 	}
 	unsampled := strings.Replace(segment, "Sampled=1", "Sampled=0", 1)
 	if got := xray.Header(xray.WithParent(context.Background(), unsampled)); got != "" {
-		t.Errorf("a trace that is not sampled has the header %q", got)
+		t.Errorf("an unsampled trace has the header %q", got)
 	}
 }
 
-func TestAnnotation(t *testing.T) {
+func TestAnnotationKeysAreValid(t *testing.T) {
 	for key, want := range map[string]string{"cutroom.job": "cutroom_job", "http.route": ""} {
 		if got := xray.Annotation(attribute.Key(key)); got != want {
 			t.Errorf("%s becomes %q, want %q", key, got, want)
@@ -33,7 +33,7 @@ func TestAnnotation(t *testing.T) {
 	}
 }
 
-func TestWrongTracingHeaders(t *testing.T) {
+func TestInvalidTracingHeadersAreIgnored(t *testing.T) {
 	for _, header := range []string{
 		"", "Root=1-5759e988-bd862e3fe1be46a994272793", "Parent=53995c3f42cd8ad8;Sampled=1",
 		"Root=2-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8",
@@ -41,12 +41,12 @@ func TestWrongTracingHeaders(t *testing.T) {
 		"Root=1-00000000-000000000000000000000000;Parent=53995c3f42cd8ad8", ";;=;",
 	} {
 		if got := trace.Parent(xray.WithParent(context.Background(), header)); got != "" {
-			t.Errorf("%q is taken for %s", header, got)
+			t.Errorf("%q is accepted as %s", header, got)
 		}
 	}
 }
 
-func TestEnabled(t *testing.T) {
+func TestEnabledRejectsOtherValues(t *testing.T) {
 	for value, want := range map[string]bool{"": false, "xray": true} {
 		if got, err := xray.Enabled(func(string) string { return value }); err != nil || got != want {
 			t.Errorf("%q: %t, %v", value, got, err)

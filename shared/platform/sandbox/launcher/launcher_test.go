@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/platform/sandbox/launcher"
 )
 
-// TestImportsTheStandardLibraryAlone: other packages would be initialized before the launcher, and so
-// would packages of the standard library with many imports.
-func TestImportsTheStandardLibraryAlone(t *testing.T) {
+// Other packages would be initialized before the launcher, and so would packages of the standard
+// library with many imports.
+func TestLauncherImportsOnlyStandardLibrary(t *testing.T) {
 	for _, system := range []string{"linux", "darwin"} {
 		cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{.ImportPath}} {{.Standard}}", ".")
 		cmd.Env = append(cmd.Environ(), "GOOS="+system, "CGO_ENABLED=0")
@@ -24,16 +24,16 @@ func TestImportsTheStandardLibraryAlone(t *testing.T) {
 			switch {
 			case path == "cutroom/shared/platform/sandbox/launcher":
 			case standard != "true":
-				t.Errorf("on %s it needs %s, which is not of the standard library", system, path)
+				t.Errorf("on %s it needs %s, which is not in the standard library", system, path)
 			case slices.Contains([]string{"fmt", "reflect", "unicode", "encoding/json"}, path):
-				t.Errorf("on %s it needs %s, which comes after much else", system, path)
+				t.Errorf("on %s it needs %s, which is initialized late", system, path)
 			}
 		}
 	}
 }
 
-// TestOrder: an order survives the command line, and one that does not is refused.
-func TestOrder(t *testing.T) {
+// An order survives the command line, and an invalid one is rejected.
+func TestOrderSurvivesCommandLine(t *testing.T) {
 	want := launcher.Order{
 		Program: "/usr/bin/ffmpeg", Args: []string{"-i", "file:a=b", "--", "", "filter=0"},
 		Executes: []string{"/usr/bin/ffmpeg", "/lib/with space=and=signs"}, Reads: []string{"/etc/ld.so.cache"},
@@ -53,7 +53,7 @@ func TestOrder(t *testing.T) {
 		"status=3 filter=12 -- /bin/true", "status=3 filter=000000000000000g -- /bin/true", "status=3 memory=a -- /bin/true",
 	} {
 		if got, err := launcher.Parse(strings.Fields(line)); err == nil {
-			t.Errorf("%q is read as %+v", line, got)
+			t.Errorf("%q is parsed as %+v", line, got)
 		}
 	}
 }
@@ -63,8 +63,8 @@ func equal(a, b launcher.Order) bool {
 		slices.Equal(a.Executes, b.Executes) && slices.Equal(a.Reads, b.Reads) && slices.Equal(a.Filter, b.Filter)
 }
 
-// TestAbility: a launcher's report survives the pipe.
-func TestAbility(t *testing.T) {
+// A launcher's report survives the pipe.
+func TestAbilitySurvivesPipe(t *testing.T) {
 	for _, want := range []launcher.Ability{{}, {Landlock: 6, Seccomp: true}, {Landlock: 1, User: true}} {
 		if got, err := launcher.ParseAbility(want.String()); err != nil || got != want {
 			t.Errorf("got %+v, %v, want %+v", got, err, want)
@@ -72,7 +72,7 @@ func TestAbility(t *testing.T) {
 	}
 	for _, written := range []string{"", "6", "6,true", "x,true,true"} {
 		if got, err := launcher.ParseAbility(written); err == nil {
-			t.Errorf("%q is read as %+v", written, got)
+			t.Errorf("%q is parsed as %+v", written, got)
 		}
 	}
 }

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestNumbers: this package's own numbers match the headers from which golang.org/x/sys/unix is
-// generated.
-func TestNumbers(t *testing.T) {
+// The numbers in this package match the headers from which golang.org/x/sys/unix is generated.
+func TestNumbersMatchKernelHeaders(t *testing.T) {
 	for name, numbers := range map[string][2]uint64{
 		"close_range":               {sysCloseRange, unix.SYS_CLOSE_RANGE},
 		"landlock_create_ruleset":   {sysLandlockCreateRuleset, unix.SYS_LANDLOCK_CREATE_RULESET},

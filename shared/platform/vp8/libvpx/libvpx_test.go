@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
-// A wrong library and a missing library give different errors.
-func TestWhatCannotBeLoaded(t *testing.T) {
+// The errors for an unusable and a missing library differ.
+func TestUnusableLibraryIsExplained(t *testing.T) {
 	for path, want := range map[string]string{
 		"/nonexistent/libvpx.so.7": "cannot load libvpx", "libdl.so.2": "built without VP8",
 	} {
@@ -22,9 +22,8 @@ func TestWhatCannotBeLoaded(t *testing.T) {
 	}
 }
 
-// The bitrate that is asked for holds from then on, and a key frame comes when it is
-// asked for and not before.
-func TestTheEncoderFollows(t *testing.T) {
+// A new bitrate takes effect immediately, and key frames are made only on request.
+func TestEncoderFollowsSettings(t *testing.T) {
 	l, err := libvpx.Load("")
 	if err != nil {
 		t.Fatal(err)
@@ -49,18 +48,18 @@ func TestTheEncoderFollows(t *testing.T) {
 			if key := data[0]&1 == 0; key != (frame == second/2 || i == 0 && frame == 0) {
 				t.Errorf("frame %d at %d kbit/s: a key frame is %v", frame, bitrate, key)
 			}
-			if frame >= 2*second { // once it has found its way
+			if frame >= 2*second { // after it has adapted
 				size += len(data)
 			}
 		}
 		if got := size * 8 / 1000; got < bitrate/2 || got > bitrate*3/2 {
-			t.Errorf("at %d kbit/s it takes %d", bitrate, got)
+			t.Errorf("at %d kbit/s it uses %d", bitrate, got)
 		}
 	}
 }
 
-// A decoder that broke continues with a key frame.
-func TestABrokenFrameIsForgotten(t *testing.T) {
+// A decoder that failed continues with a key frame.
+func TestDecoderRecoversAtKeyFrame(t *testing.T) {
 	l, err := libvpx.Load("")
 	if err != nil {
 		t.Fatal(err)
