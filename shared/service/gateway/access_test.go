@@ -12,14 +12,13 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// everyRoute is a model that serves every route.
 const everyRoute = `
   - {id: small, routes: [chat, completions, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// The rights of credentials (docs/contract/auth.md#permissions): every route that requires a
-// credential, called with each kind of credential.
-func TestEveryRouteWithEveryCredential(t *testing.T) {
+// Tests the permissions of credentials (docs/contract/auth.md#permissions): every route that
+// requires a credential is called with each kind of credential.
+func TestEveryRouteChecksEveryCredential(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
@@ -49,7 +48,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 			if a.status >= 400 {
 				checkDialectError(t, call.Path, a)
 			}
-			// Only Messages also takes the credential in a special header.
+			// Only Messages also accepts the credential in another header.
 			want := http.StatusUnauthorized
 			if strings.HasPrefix(call.Path, "/v1/messages") {
 				want = c.want
@@ -63,7 +62,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	}
 }
 
-// limitedKey makes a key of the account studio, which change limits.
+// limitedKey creates a key of the account studio. change sets its limits.
 func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	w.t.Helper()
 	secret, err := credential.NewSecret(rand.Reader)
@@ -75,10 +74,10 @@ func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	return secret
 }
 
-// Limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a
-// credential, with keys for its group, for all other groups and for another model, and with
-// one that has expired.
-func TestEveryRouteWithLimitedKeys(t *testing.T) {
+// Tests the limits of keys (docs/contract/auth.md#limits-of-a-key): every route that requires a
+// credential is called with keys for its group, for all other groups and for another model, and
+// with an expired key.
+func TestEveryRouteChecksKeyLimits(t *testing.T) {
 	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
@@ -121,8 +120,8 @@ func TestEveryRouteWithLimitedKeys(t *testing.T) {
 	}
 }
 
-// A key limited to models lists and calls only those.
-func TestAKeyReachesItsModelsAlone(t *testing.T) {
+// A key that is limited to models can list and call only those.
+func TestLimitedKeyUsesOnlyItsModels(t *testing.T) {
 	w := newWorld(t, setup{rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, fallbacks: [small], upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
@@ -130,7 +129,7 @@ func TestAKeyReachesItsModelsAlone(t *testing.T) {
 	list := w.do(w.request(t.Context(), http.MethodGet, "/v1/models", key, nil))
 	if list.status != http.StatusOK || !strings.Contains(list.body, `"id":"other"`) ||
 		strings.Contains(list.body, `"id":"small"`) {
-		t.Errorf("the list: %d %s", list.status, list.body)
+		t.Errorf("list: %d %s", list.status, list.body)
 	}
 	for path, body := range map[string]string{
 		"/v1/chat/completions": `{"model": "small", "messages": [{"role": "user", "content": "x"}]}`,
@@ -147,10 +146,10 @@ func TestAKeyReachesItsModelsAlone(t *testing.T) {
 	if one.status != http.StatusForbidden || !strings.Contains(one.body, `"code":"model_not_allowed"`) {
 		t.Errorf("the model: %d %s", one.status, one.body)
 	}
-	// Nor does it fall back to one that it may not use.
+	// The call does not fall back to a model that the key may not use.
 	a := w.do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", key,
 		strings.NewReader(`{"model": "other", "messages": [{"role": "user", "content": "x"}]}`)))
 	if a.status < 500 {
-		t.Errorf("the model whose server is out: %d %s", a.status, a.body)
+		t.Errorf("a model whose server is down: %d %s", a.status, a.body)
 	}
 }

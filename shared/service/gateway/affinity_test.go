@@ -21,7 +21,7 @@ func fourServers(t *testing.T) []*modelServer {
 	return all
 }
 
-// turn returns a conversation's body after n answers.
+// turn returns a conversation's body after n replies.
 func turn(conversation, n int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"model":"small","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Talk %d."}`, conversation)
@@ -31,9 +31,9 @@ func turn(conversation, n int) string {
 	return b.String() + "]}"
 }
 
-// Every turn of a conversation goes to the same server, on every instance; the
-// conversations are on all servers. A server that fails gives its conversations to
-// others, and gets them back.
+// All turns of a conversation go to the same server, on every instance, and conversations are
+// distributed over all servers. If a server fails, its conversations go to others, and return when
+// it recovers.
 func TestConversationsStayWithAServer(t *testing.T) {
 	servers := fourServers(t)
 	one := newWorld(t, setup{rows: fourRows, upstreams: servers})
@@ -57,11 +57,11 @@ func TestConversationsStayWithAServer(t *testing.T) {
 				return i
 			}
 		}
-		t.Fatal("no server was asked")
+		t.Fatal("no server was called")
 		return 0
 	}
-	// The servers' ports differ each time, so the distribution of conversations is random. Of 72, none
-	// goes to one of four servers once in 200 million times.
+	// The servers' ports differ in each run, so the distribution of conversations is random. With
+	// 72 conversations, the chance that one of four servers gets none is 1 in 200 million.
 	const talks = 72
 	for talk := range talks {
 		home[talk] = place(one, turn(talk, 0))
@@ -88,7 +88,7 @@ func TestConversationsStayWithAServer(t *testing.T) {
 	one.wait(time.Hour)
 	for talk := range talks {
 		if got := place(one, turn(talk, 4)); got != home[talk] {
-			t.Errorf("conversation %d is on server %d instead of %d", talk, got, home[talk])
+			t.Errorf("conversation %d is on server %d, want %d", talk, got, home[talk])
 		}
 	}
 	named := place(one, turn(0, 0), "X-Session-Affinity: s1")

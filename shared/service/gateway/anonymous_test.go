@@ -7,9 +7,9 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// A call without a credential takes at most 20 bytes of memory for each byte received,
-// and 128 KiB. The gateway answers it without its body, and never with a server error.
-func TestMemoryOfAnonymousCalls(t *testing.T) {
+// A call without a credential uses at most 20 bytes of memory per received byte, plus 128 KiB. The
+// gateway responds without reading the body, and never with a server error.
+func TestAnonymousCallsUseLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	address := strings.TrimPrefix(w.url, "http://")
 	lines := []string{
@@ -27,6 +27,6 @@ func TestMemoryOfAnonymousCalls(t *testing.T) {
 	calls := alloctest.CheckAnonymous(t, address, bearer, false, lines...) +
 		alloctest.CheckAnonymous(t, address, bearer, true, protected...) +
 		alloctest.CheckAnonymous(t, address, "x-api-key: ", true, "POST /v1/messages")
-	t.Logf("%d calls of %d routes", calls, len(lines)+len(protected))
+	t.Logf("made %d calls, want one of each of %d routes", calls, len(lines)+len(protected))
 	alloctest.CheckUnread(t, address, 401, protected...)
 }

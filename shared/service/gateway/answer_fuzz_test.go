@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// fuzzed returns a completion whose upstream answers with arbitrary bytes.
+// fuzzed returns a completion whose upstream responds with arbitrary bytes.
 func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *httptest.ResponseRecorder) {
 	t.Helper()
 	row := &catalog.Inference{
@@ -58,7 +58,7 @@ type letters struct{}
 
 func (letters) Count(text string) int { return len(text) }
 
-// bufferedBody is the body of a reply that has arrived completely.
+// bufferedBody is the body of a response that has arrived completely.
 type bufferedBody struct{ io.Reader }
 
 func (bufferedBody) Close() error        { return nil }
@@ -74,8 +74,8 @@ var answerSeeds = []string{
 	`{"error":{"message":"no","code":400,"param":[]}}`, `[[[[`, `{"error":"x"}`, ` {"choices": [ ] } `,
 }
 
-// A whole answer that is passed on is one that clients can read, with the
-// caller's model name and the tokens that were metered.
+// A complete response that is forwarded is valid for clients and has the caller's model name and
+// the metered tokens.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range answerSeeds {
 		f.Add([]byte(seed))
@@ -104,7 +104,7 @@ func FuzzAnswer(f *testing.F) {
 	})
 }
 
-// A stream that is passed on consists of JSON events and ends.
+// A forwarded stream consists of JSON events and has an end.
 func FuzzRelay(f *testing.F) {
 	for _, seed := range answerSeeds {
 		f.Add([]byte("data: " + seed + "\n\ndata: " + seed + "\n\ndata: [DONE]\n\n"))
@@ -128,7 +128,7 @@ func FuzzRelay(f *testing.F) {
 	})
 }
 
-// The error for a refusal has the contract's shape and a limited length.
+// The error for an upstream's error has the contract's format and a limited length.
 func FuzzRefusal(f *testing.F) {
 	f.Add(429, "5", "", []byte(`{"error":{"message":"slow","param":"x","code":"y"}}`))
 	f.Add(400, "Mon, 02 Jan 2006 15:04:05 GMT", "Mon, 02 Jan 2005 15:04:05 GMT", []byte(`{"detail":"secret"}`))

@@ -11,16 +11,16 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Upstreams' answers, the caller's view of them (docs/contract/gateway.md#answers), and the metered
-// usage.
-func TestAnswers(t *testing.T) {
+// Tests upstream responses, the responses to callers (docs/contract/gateway.md#answers), and the
+// metered usage.
+func TestResponsesAreCompletedAndMetered(t *testing.T) {
 	const details = `"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
 	for _, c := range []struct {
 		name, upstream, want string
 		counts               usage.Counts
 	}{
-		{"as it should be", whole, asSmall(whole), usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: 3, ReasoningTokens: 2}},
-		{"unknown members, space and the writing of numbers stay",
+		{"a correct response", whole, asSmall(whole), usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: 3, ReasoningTokens: 2}},
+		{"unknown members, space and number formats are kept",
 			`{ "id":"c1", "object":"chat.completion","created":7e0,"x":[1.0,1e2],"model" : "weights","choices":[{"index":0,` +
 				`"y":null,"message":{"z":"\u0041","role":"assistant","content":"a"},"finish_reason":"stop","logprobs":null}],` +
 				`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,"w":1,` + details + `} }`,
@@ -43,15 +43,15 @@ func TestAnswers(t *testing.T) {
 			`"choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],` +
 			`"usage":null}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `}}`, counted(3)},
-		{"hardly anything", `{"choices":[{},{"message":{}},{"message":null,"index":null,"finish_reason":null}],` +
+		{"almost empty", `{"choices":[{},{"message":{}},{"message":null,"index":null,"finish_reason":null}],` +
 			`"usage":{"prompt_tokens":11,"completion_tokens":5}}`,
 			`{"id":"chatcmpl-ID","object":"chat.completion","created":NOW,"model":"small","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":""}},{"index":1,"finish_reason":"stop","message":{"role":"assistant","content":""}},{"message":{"role":"assistant","content":""},"index":2,"finish_reason":"stop"}],"usage":{"total_tokens":16,` + details + `,"prompt_tokens":11,"completion_tokens":5}}`, reported},
-		{"null content beside calls of tools stays",
+		{"null content with tool calls is kept",
 			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
 				`"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],` +
 				`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":null,"tool_calls":[]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16,` + details + `}}`, reported},
-		{"null content elsewhere is text",
+		{"other null content becomes text",
 			`{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
 				`"message":{"role":"assistant","content":null},"finish_reason":"length"}],"usage":{"prompt_tokens":11,` +
 				`"completion_tokens":5,"total_tokens":16,` + details + `}}`,
@@ -66,7 +66,7 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("got %d %s\n%s\nwant\n%s", a.status, a.header, got, c.want)
 			}
 			if a.header.Get("X-Tokens-Used") != tokens(c.counts) || a.header.Get("X-Request-Id") != "ID" {
-				t.Errorf("the header says %s", a.header)
+				t.Errorf("X-Tokens-Used is %s", a.header)
 			}
 			if r := w.recorded(1)[0]; r.Counts != c.counts {
 				t.Errorf("recorded %+v, want %+v", r.Counts, c.counts)
@@ -79,7 +79,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestTextCompletions(t *testing.T) {
+func TestTextCompletionsAreForwarded(t *testing.T) {
 	const text = `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[{"index":0,"text":"a ` +
 		`b","finish_reason":"length"}],"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
 	u := newUpstream(t, always(200, text))
@@ -109,8 +109,8 @@ func TestTextCompletions(t *testing.T) {
 	}
 }
 
-// Upstreams' refusals, and the caller's error.
-func TestRefusals(t *testing.T) {
+// Tests upstreams' error responses and the errors for callers.
+func TestUpstreamErrorsAreConverted(t *testing.T) {
 	const failed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
 	refusal := func(message, param, code string) string {
@@ -128,35 +128,35 @@ func TestRefusals(t *testing.T) {
 		body     string
 		tokens   string
 	}{
-		{"a refusal is passed on",
+		{"a rejection is forwarded",
 			always(400,
 				`{"error":{"message":"too long","type":"BadRequestError","param":"messages","code":"context_length_exceeded"}}`),
 			400,
 			refusal("too long", `"messages"`, `"context_length_exceeded"`), ""},
-		{"as vLLM writes it", always(400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`), 400, refusal("too long", "null", "null"), ""},
-		{"as FastAPI writes it", always(422, `{"detail":"no such field"}`), 422, refusal("no such field", "null", "null"), ""},
-		{"in a few words", always(413, `{"error":"too big"}`), 413, refusal("too big", "null", "null"), ""},
-		{"as no JSON", always(400, `<html>`), 400, refusal("The model server rejected the request.", "null", "null"), ""},
-		{"with this service's key in it", always(400, `{"error":{"message":"key sk-very-secret, too long"}}`), 400, refusal("key ***, too long", "null", "null"), ""},
-		{"an error inside of 200", always(200, `{"error":{"message":"boom"}}`), 502, failed, ""},
-		{"a refusal inside of 200", always(200, `{"error":{"message":"too long","code":400}}`), 400, refusal("too long", "null", "null"), ""},
+		{"vLLM's format", always(400, `{"object":"error","message":"too long","type":"BadRequestError","param":null,"code":400}`), 400, refusal("too long", "null", "null"), ""},
+		{"FastAPI's format", always(422, `{"detail":"no such field"}`), 422, refusal("no such field", "null", "null"), ""},
+		{"an error string", always(413, `{"error":"too big"}`), 413, refusal("too big", "null", "null"), ""},
+		{"not JSON", always(400, `<html>`), 400, refusal("The model server rejected the request.", "null", "null"), ""},
+		{"a message with the key", always(400, `{"error":{"message":"key sk-very-secret, too long"}}`), 400, refusal("key ***, too long", "null", "null"), ""},
+		{"an error with status 200", always(200, `{"error":{"message":"boom"}}`), 502, failed, ""},
+		{"a rejection with status 200", always(200, `{"error":{"message":"too long","code":400}}`), 400, refusal("too long", "null", "null"), ""},
 		{"an error that used tokens", always(200, `{"error":{"message":"boom"},"usage":{"prompt_tokens":4,"completion_tokens":3}}`), 502, failed, "7"},
 		{"an unknown key", always(401, `{"error":{"message":"Incorrect API key provided: sk-very-secret"}}`), 502, failed, ""},
-		{"a key without the right", always(403, `{"error":{"message":"sk-very-secret may not"}}`), 502, failed, ""},
+		{"a forbidden key", always(403, `{"error":{"message":"sk-very-secret may not"}}`), 502, failed, ""},
 		{"an unknown model", always(404, `{"error":{"message":"The model weights does not exist"}}`), 502, failed, ""},
 		{"a failure", always(500, `{"error":{"message":"stack trace"}}`), 502, failed, ""},
-		{"what is no JSON", always(200, `hello`), 502, failed, ""},
-		{"what is cut off", always(200, whole[:100]), 502, failed, ""},
-		{"what is no completion", always(200, `{"choices":"x"}`), 502, failed, ""},
-		{"what is no object", always(200, `[]`), 502, failed, ""},
+		{"a response that is not JSON", always(200, `hello`), 502, failed, ""},
+		{"a truncated response", always(200, whole[:100]), 502, failed, ""},
+		{"a response that is not a completion", always(200, `{"choices":"x"}`), 502, failed, ""},
+		{"a response that is not an object", always(200, `[]`), 502, failed, ""},
 		{"nothing", always(200, ``), 502, failed, ""},
-		{"what is shorter than its length", func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}") }, 502, failed, ""},
+		{"a response shorter than its length", func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n{}") }, 502, failed, ""},
 		{"gigabytes", func(c *call) {
 			c.stream()
 			for piece := strings.Repeat(" ", 1<<20); c.write(piece) == nil; {
 			}
 		}, 502, failed, ""},
-		{"gigabytes of refusal", func(c *call) {
+		{"an endless error", func(c *call) {
 			io.WriteString(c, "HTTP/1.1 400 x\r\nTransfer-Encoding: chunked\r\n\r\n")
 			for piece := strings.Repeat(" ", 1<<20); c.write(piece) == nil; {
 			}
@@ -177,7 +177,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Whatever happens, the log contains no text of a prompt or a completion.
+// The log never contains text of a prompt or a completion.
 func TestLogContainsNoText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -191,19 +191,19 @@ func TestLogContainsNoText(t *testing.T) {
 	w.completed(4)
 	text := w.log.String()
 	if strings.Contains(text, "private") || strings.Contains(text, studio) {
-		t.Errorf("the log says %s", text)
+		t.Errorf("the log contains text: %s", text)
 	}
 	for line := range strings.Lines(text) {
 		var entry map[string]any
 		if err := json.Unmarshal([]byte(line), &entry); err != nil || entry["request_id"] == "" ||
 			entry["account"] != "studio" {
-			t.Errorf("a line of the log says too little: %s", line)
+			t.Errorf("a log line lacks fields: %s", line)
 		}
 	}
 }
 
-// Megabytes are not counted word by word, and the estimate is still close.
-func TestEstimatesOfMegabytes(t *testing.T) {
+// Megabytes of text are not counted word by word, but the estimate is close.
+func TestLongTextsAreEstimated(t *testing.T) {
 	const words = 1 << 20 // of 8 bytes
 	prompt := strings.Replace(plain, "one two", strings.Repeat("lengthy ", words), 1)
 	answer := strings.Replace(whole, "hello there", strings.Repeat("answers ", words), 1)

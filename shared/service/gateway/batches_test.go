@@ -24,10 +24,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// maxFile is the size of the largest file of the tests, in bytes.
+// maxFile is the maximum size of a file in bytes.
 const maxFile = 1 << 20
 
-// files returns the world's files and batches, or nil.
+// files returns the configuration for files and batches, or nil if the world does not serve them.
 func (w *world) files() *gateway.Batches {
 	w.t.Helper()
 	if !w.setup.batches {
@@ -55,7 +55,7 @@ func (w *world) files() *gateway.Batches {
 	}
 }
 
-// form writes a form of fields, "name=value", and of a file unless that is nil.
+// form returns a form with fields, as "name=value", and a file unless content is nil.
 func form(content []byte, fields ...string) (body []byte, contentType string) {
 	var text bytes.Buffer
 	writer := multipart.NewWriter(&text)
@@ -77,7 +77,7 @@ func (w *world) upload(content []byte, fields ...string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/files", studio, bytes.NewReader(body), "Content-Type: "+kind))
 }
 
-// object is the JSON of an answer.
+// object parses the JSON of a response.
 func (a answer) object(t *testing.T) map[string]any {
 	t.Helper()
 	var object map[string]any
@@ -87,7 +87,7 @@ func (a answer) object(t *testing.T) map[string]any {
 	return object
 }
 
-func TestUploadsForBatches(t *testing.T) {
+func TestUploadsAreValidated(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	for _, c := range []struct {
 		says    string
@@ -96,20 +96,20 @@ func TestUploadsForBatches(t *testing.T) {
 		status  int
 		wants   string
 	}{
-		{"with its purpose", []byte("{}"), []string{"purpose=batch"}, 200, `"purpose":"batch"`},
-		{"with the name without its folder", []byte("{}"), []string{"purpose=user_data"}, 200, `"filename":"calls.jsonl"`},
-		{"as large as it may be", make([]byte, maxFile), []string{"purpose=batch"}, 200, `"bytes":1048576`},
+		{"with a purpose", []byte("{}"), []string{"purpose=batch"}, 200, `"purpose":"batch"`},
+		{"with a file name that has a folder", []byte("{}"), []string{"purpose=user_data"}, 200, `"filename":"calls.jsonl"`},
+		{"of the maximum size", make([]byte, maxFile), []string{"purpose=batch"}, 200, `"bytes":1048576`},
 		{"too large", make([]byte, maxFile+1), []string{"purpose=batch"}, 413, "request_too_large"},
 		{"much too large", make([]byte, 3*maxFile), []string{"purpose=batch"}, 413, "request_too_large"},
 		{"without a purpose", []byte("{}"), nil, 400, `"param":"purpose"`},
-		{"for another purpose", []byte("{}"), []string{"purpose=batch_output"}, 400, `"param":"purpose"`},
+		{"with an unknown purpose", []byte("{}"), []string{"purpose=batch_output"}, 400, `"param":"purpose"`},
 		{"without a file", nil, []string{"purpose=batch"}, 400, `"param":"file"`},
 		{"empty", []byte{}, []string{"purpose=batch"}, 400, `"param":"file"`},
-		{"for too short a time", []byte("{}"),
+		{"with a short lifetime", []byte("{}"),
 			[]string{"purpose=batch", "expires_after[anchor]=created_at", "expires_after[seconds]=3599"}, 400, "seconds"},
-		{"from another time", []byte("{}"), []string{"purpose=batch", "expires_after[anchor]=x", "expires_after[seconds]=3600"},
+		{"with another anchor", []byte("{}"), []string{"purpose=batch", "expires_after[anchor]=x", "expires_after[seconds]=3600"},
 			400, "anchor"},
-		{"with a long value", []byte("{}"), []string{"purpose=" + strings.Repeat("x", 2000)}, 400, `"param":"purpose"`},
+		{"with a long field", []byte("{}"), []string{"purpose=" + strings.Repeat("x", 2000)}, 400, `"param":"purpose"`},
 	} {
 		if a := w.upload(c.content, c.fields...); a.status != c.status || !strings.Contains(a.body, c.wants) {
 			t.Errorf("a file %s: %d %.300s, want %d and %s", c.says, a.status, a.body, c.status, c.wants)
@@ -123,14 +123,14 @@ func TestUploadsForBatches(t *testing.T) {
 	a := w.do(w.request(t.Context(), http.MethodPost, "/v1/files", studio, bytes.NewReader(body[:len(body)-80]),
 		"Content-Type: "+kind))
 	if a.status != 400 {
-		t.Errorf("a form that breaks off: %d %s", a.status, a.body)
+		t.Errorf("a truncated form: %d %s", a.status, a.body)
 	}
 	if a := w.do(w.request(t.Context(), http.MethodPost, "/v1/files", studio, strings.NewReader("{}"))); a.status != 400 {
-		t.Errorf("no form: %d %s", a.status, a.body)
+		t.Errorf("not a form: %d %s", a.status, a.body)
 	}
 }
 
-func TestListsOfFiles(t *testing.T) {
+func TestFileListsArePaged(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	var ids []string
 	for i := range 5 {
@@ -171,8 +171,9 @@ func TestListsOfFiles(t *testing.T) {
 	}
 }
 
-// A key limited to models sees and cancels only their batches (docs/contract/batches.md#calls).
-func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
+// A key that is limited to models sees and cancels only batches of these models
+// (docs/contract/batches.md#calls).
+func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
 	wants := map[string]int{"batch_1": 403, "batch_2": 200, "batch_3": 403, "batch_4": 200, "batch_5": 403, "batch_6": 200}
@@ -185,7 +186,7 @@ func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 			b.Key = credential.KeyID(credential.HashOf(limited))
 		}
 		must(t, w.batches.Create(t.Context(), b, 0, 0))
-		if id < "batch_5" { // of the others the models are not known
+		if id < "batch_5" { // the models of the others are unknown
 			b.Status, b.Model = batch.InProgress, "small"
 			if wants[id] == 200 {
 				b.Model = "other"
@@ -216,8 +217,8 @@ func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 	}
 }
 
-// It reads the results only of batches that it made, because others may come from any model.
-func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
+// The key reads only the results of its own batches, because other batches may have used any model.
+func TestLimitedKeyReadsOnlyItsResults(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
 	uploaded := w.upload([]byte("{}"), "purpose=user_data").object(t)["id"].(string)
@@ -242,14 +243,14 @@ func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
 	}
 }
 
-// lineOf makes a call of a batch for the account studio.
+// lineOf makes a batch call for the account studio.
 func (w *world) lineOf(ctx context.Context, body string) gateway.BatchResponse {
 	who := credential.Principal{Key: credential.Key{ID: "key_1", Account: "studio"}, Tier: w.setup.tier}
 	return w.gateway.BatchCall(ctx, who, catalog.Chat, []byte(body))
 }
 
-// A call of a batch is answered as a live one is, at its own price, and is not metered.
-func TestLineIsAnswered(t *testing.T) {
+// A batch call gets the same response as a live call. It has its own price and is not metered.
+func TestBatchCallHasBatchPrice(t *testing.T) {
 	const row = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
 `
@@ -260,22 +261,22 @@ func TestLineIsAnswered(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	if live.status != 200 || !strings.Contains(string(got.Body), `"finish_reason":"stop"`) {
-		t.Errorf("live: %s, of a batch: %s", live.body, got.Body)
+		t.Errorf("live call: %s, batch call: %s", live.body, got.Body)
 	}
 	records := w.recorded(1)
 	if used := got.Used[0]; used.Cost*4 != records[0].Cost || used.Cost == 0 || used.Model != "small" || used.Key != "key_1" {
 		t.Errorf("used %+v; the live call %+v", used, records[0])
 	} else if used.BatchRequests != 1 || used.BatchCost != used.Cost || records[0].BatchRequests+records[0].BatchCost != 0 {
-		t.Errorf("used %+v of a batch; the live call %+v", used, records[0])
+		t.Errorf("batch call used %+v, live call %+v", used, records[0])
 	}
 	if got := w.lineOf(t.Context(), `{"model":"none","messages":[]}`); got.Status < 400 || len(got.Used) > 0 {
 		t.Errorf("got %+v", got)
 	}
 }
 
-// A live call takes the slot of a batch's call, which is abandoned and not billed. A batch's call takes
+// A live call takes the slot of a batch call, which is abandoned and not billed. A batch call takes
 // no slot that a live call has or waits for.
-func TestLineYields(t *testing.T) {
+func TestBatchCallYieldsToLiveCalls(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	line := func(text string) <-chan gateway.BatchResponse {
@@ -285,21 +286,21 @@ func TestLineYields(t *testing.T) {
 	}
 	yielding := line("l0")
 	if got := patience.Receive(t, "g.entered", g.entered); got != "l0" {
-		t.Fatalf("%q came first", got)
+		t.Fatalf("%q arrived first", got)
 	}
 	first := w.chatAs(t.Context(), studio, "a0")
 	if got := patience.Receive(t, "g.entered", g.entered); got != "a0" {
-		t.Fatalf("%q came next", got)
+		t.Fatalf("%q arrived next", got)
 	}
 	if got := patience.Receive(t, "yielding", yielding); !got.Cut || len(got.Used) > 0 {
-		t.Errorf("the call that yields: %+v", got)
+		t.Errorf("the yielding call: %+v", got)
 	}
 	if got := patience.Receive(t, "line(\"l1\")", line("l1")); got.Status != 429 || got.RetryAfter == 0 {
-		t.Errorf("while a live call has the place: %+v", got)
+		t.Errorf("while a live call has the slot: %+v", got)
 	}
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
-	g.open <- true // l0, whose caller is gone
+	g.open <- true // l0, whose caller has disconnected
 	g.open <- true
 	if got := patience.Receive(t, "first", first); got.status != 200 {
 		t.Errorf("got %+v", got)
@@ -313,13 +314,13 @@ func TestLineYields(t *testing.T) {
 	patience.Receive(t, "g.entered", g.entered)
 	g.open <- true
 	if got := patience.Receive(t, "last", last); got.Status != 200 || len(got.Used) != 1 {
-		t.Errorf("after all other calls: %+v", got)
+		t.Errorf("after the other calls: %+v", got)
 	}
 	w.recorded(2)
 }
 
-// A call of a batch that a model server has and that is never made again is billed.
-func TestLineThatIsGivenUp(t *testing.T) {
+// A batch call that has reached a model server and will not be retried is billed.
+func TestGivenUpBatchCallIsBilled(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	for _, c := range []struct {
@@ -335,12 +336,12 @@ func TestLineThatIsGivenUp(t *testing.T) {
 		if !got.Cut || len(got.Used) != c.used || c.used > 0 && got.Used[0].PromptTokens == 0 {
 			t.Errorf("%v: %+v", c.cause, got)
 		}
-		g.open <- true // its caller is gone
+		g.open <- true // its caller has disconnected
 	}
 }
 
-// Calls of batches leave a quarter of a server's places free.
-func TestLinesLeavePlaces(t *testing.T) {
+// Batch calls leave a quarter of a server's slots free.
+func TestBatchCallsLeaveSlotsFree(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "concurrency: 1", "concurrency: 4", 1),
 		upstreams: []*modelServer{g.modelServer}})
@@ -352,7 +353,7 @@ func TestLinesLeavePlaces(t *testing.T) {
 		patience.Receive(t, "g.entered", g.entered)
 	}
 	if got := patience.Receive(t, "answers", answers); got.Status != 429 {
-		t.Errorf("the fourth: %+v", got)
+		t.Errorf("fourth call: %+v", got)
 	}
 	live := w.chatAs(t.Context(), studio, "live")
 	patience.Receive(t, "g.entered", g.entered)
@@ -369,8 +370,8 @@ func TestLinesLeavePlaces(t *testing.T) {
 	}
 }
 
-// Calls of batches leave half of the tier's rates.
-func TestLinesLeaveRates(t *testing.T) {
+// Batch calls leave half of the tier's rates to live calls.
+func TestBatchCallsLeaveHalfOfRates(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{InferenceRequestsPerMinute: 4}})
 	w.stopClock()
@@ -381,7 +382,7 @@ func TestLinesLeaveRates(t *testing.T) {
 	}
 	got := w.lineOf(t.Context(), plain)
 	if got.Status != 429 || got.RetryAfter <= 0 || got.RetryAfter > time.Minute {
-		t.Fatalf("beyond: %+v", got)
+		t.Fatalf("call over the rate: %+v", got)
 	}
 	for i := range 2 {
 		if a := w.chat(plain); a.status != 200 {
@@ -394,9 +395,9 @@ func TestLinesLeaveRates(t *testing.T) {
 	}
 }
 
-// Calls of batches take no memory from live calls: their bodies take none of the account's half, and a
-// dialect's memory is released when a live call needs it.
-func TestLinesLeaveMemory(t *testing.T) {
+// Batch calls take no memory from live calls. Their bodies do not count towards the account's half.
+// The memory of a translation is released if a live call needs it.
+func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	entered, open := make(chan bool, 16), make(chan bool)
 	w := newWorld(t, setup{rows: longRow, bodyWait: patience.Max, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		if strings.Contains(c.body, "held") {
@@ -408,7 +409,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	t.Cleanup(func() { close(open) })
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
-	// of returns a body with the given mebibytes of text.
+	// of returns a body with the given number of mebibytes of text.
 	of := func(body string, mebibytes int) []byte {
 		head, tail, _ := strings.Cut(body, "one two")
 		return slices.Concat([]byte(head+"held"), bytes.Repeat([]byte("y"), mebibytes<<20), []byte(tail))
@@ -427,7 +428,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	live := w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio,
 		bytes.NewReader(bytes.Replace(chat, []byte("held"), []byte("live"), 1)))
 	if a := w.do(live); a.status != 200 {
-		t.Errorf("a live call with four of batches: %d %s", a.status, a.body)
+		t.Errorf("a live call next to four batch calls: %d %s", a.status, a.body)
 	}
 	leave()
 	ctx = t.Context()
@@ -437,10 +438,10 @@ func TestLinesLeaveMemory(t *testing.T) {
 	patience.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
 	patience.Receive(t, "entered", entered)
-	// They have 40 of the 64 MiB. A third would need 20 more, and fails with 25 in use.
-	if got := patience.Receive(t, "an answer", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
+	// Two calls hold 40 of the 64 MiB. A third needs 20 more and fails while 25 are in use.
+	if got := patience.Receive(t, "a response", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
 		got.RetryAfter == 0 {
-		t.Errorf("beyond a quarter: %d %s", got.Status, got.Body)
+		t.Errorf("over a quarter: %d %s", got.Status, got.Body)
 	}
 	filler := bytes.Repeat([]byte("x"), 1<<20)
 	for range 4 {
@@ -448,22 +449,22 @@ func TestLinesLeaveMemory(t *testing.T) {
 			defer w.hold(account, filler, 28).conn.Close()
 		}
 	}
-	// When the live calls need the memory of both, either may answer first.
+	// If the live calls need the memory of both, either may respond first.
 	var got gateway.BatchResponse
 	select {
 	case got = <-first:
 	case got = <-second:
 	case <-time.After(patience.Max):
-		t.Fatal("none is given up for live calls")
+		t.Fatal("no batch call was abandoned for live calls")
 	}
 	if !got.Cut || len(got.Used) > 0 {
-		t.Errorf("given up for live calls: %d %s", got.Status, got.Body)
+		t.Errorf("abandoned for live calls: %d %s", got.Status, got.Body)
 	}
-	w.eventually("no live call waits", func() bool { return w.gateway.BodiesWaiting() == 0 })
+	w.eventually("live calls to finish", func() bool { return w.gateway.BodiesWaiting() == 0 })
 }
 
-// Calls of batches take their cost from budgets, and an abandoned call takes nothing.
-func TestLinesHaveBudgets(t *testing.T) {
+// The cost of batch calls counts against budgets. An abandoned call costs nothing.
+func TestBatchCallsCountAgainstBudgets(t *testing.T) {
 	const row = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 10, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
 `
@@ -484,11 +485,11 @@ func TestLinesHaveBudgets(t *testing.T) {
 		t.Fatalf("got %+v", got)
 	}
 	if given := w.lineOf(ctx, strings.Replace(plain, "one two", "held", 1)); !given.Cut || len(given.Used) > 0 {
-		t.Errorf("a call that is given up: %+v", given)
+		t.Errorf("an abandoned call: %+v", given)
 	}
-	stop() // which releases the unused rest
+	stop() // releases the unused amount
 	if used := usedOf(t, store, now()); used != got.Used[0].Cost {
-		t.Errorf("%d of the budget are used, and the call cost %d", used, got.Used[0].Cost)
+		t.Errorf("the budget has %d used, want the call's cost %d", used, got.Used[0].Cost)
 	}
 	small, machine := openBudgets(t, 100)
 	k, _ = keep(t, small, machine, time.Now)
@@ -499,8 +500,8 @@ func TestLinesHaveBudgets(t *testing.T) {
 	}
 }
 
-// If batches are not served their paths do not exist.
-func TestNoBatches(t *testing.T) {
+// If batches are disabled, their paths do not exist.
+func TestBatchesCanBeDisabled(t *testing.T) {
 	w := newWorld(t, setup{})
 	for _, path := range []string{"/v1/files", "/v1/batches", "/v1/batches/batch_0"} {
 		if a := w.get(path, studio); a.status != 404 {

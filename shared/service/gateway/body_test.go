@@ -21,10 +21,10 @@ import (
 // unending is a request whose body is sent except for its end.
 type unending struct {
 	conn   net.Conn
-	status chan int // the answer's, 0 where the connection ended without one
+	status chan int // of the response; 0 if the connection ended without one
 }
 
-// hold begins a request with a body that never ends.
+// hold starts a request with a body that never ends.
 func (w *world) hold(key string, filler []byte, pieces int) *unending {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
@@ -35,7 +35,7 @@ func (w *world) hold(key string, filler []byte, pieces int) *unending {
 		pieces*len(filler)+1)
 	go func() {
 		for range pieces {
-			// It fails once the gateway has given up.
+			// The write fails after the gateway has given up.
 			if _, err := conn.Write(filler); err != nil {
 				return
 			}
@@ -52,7 +52,7 @@ func (w *world) hold(key string, filler []byte, pieces int) *unending {
 	return h
 }
 
-// heap returns how much of the heap is in use, in MiB.
+// heap returns the used heap memory in MiB.
 func heap() int {
 	debug.FreeOSMemory()
 	var m runtime.MemStats
@@ -60,17 +60,16 @@ func heap() int {
 	return int(m.HeapInuse >> 20)
 }
 
-// resident returns how much memory the heap has from the system, in MiB.
+// resident returns the heap memory obtained from the system in MiB.
 func resident() int {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int((m.HeapSys - m.HeapReleased) >> 20)
 }
 
-// Thirty unfinished bodies of 31 MB, nearly a gigabyte, hold a fraction of
-// that; most are refused with a Retry-After. Other callers notice nothing, and
-// all memory is returned.
-func TestBodiesThatNeverEnd(t *testing.T) {
+// Thirty unfinished bodies of 31 MB, nearly a gigabyte, hold only a fraction of that. Most are
+// rejected with a Retry-After. Other callers are not affected, and all memory is returned.
+func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	const bodies = 12
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		bodyWait: 200 * time.Millisecond})
@@ -80,7 +79,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	for i := range held {
 		held[i] = w.hold(studio, filler, 31)
 	}
-	// Half of the gateway's memory holds four such bodies at most.
+	// Half of the gateway's memory holds at most four such bodies.
 	const fit = 4
 	refusals := 0
 	timeout := time.After(patience.Max)
@@ -93,10 +92,10 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		select {
 		case status := <-statuses:
 			if refusals++; status != 429 {
-				t.Fatalf("a body was answered with %d", status)
+				t.Fatalf("a body got %d", status)
 			}
 		case <-timeout:
-			t.Fatalf("%d of %d bodies were refused for now, want %d", refusals, bodies, bodies-fit)
+			t.Fatalf("%d of %d bodies were rejected temporarily, want %d", refusals, bodies, bodies-fit)
 		}
 	}
 	if grown := heap() - before; grown > 200 {
@@ -114,20 +113,20 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 		h.conn.Close()
 	}
 	answered.Wait()
-	w.eventually("the system has its memory back", func() bool { return resident()-before < 64 })
-	w.eventually("enough memory given back", func() bool { return heap()-before < 20 })
+	w.eventually("memory to return to the system", func() bool { return resident()-before < 64 })
+	w.eventually("memory to be released", func() bool { return heap()-before < 20 })
 	if a := w.chat(long); a.status != 200 {
 		t.Errorf("afterwards: %d %s", a.status, a.body)
 	}
 }
 
-// A request waits for memory that another releases.
+// A request waits for memory that another request releases.
 func TestBodyWaitsForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
 	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31),
 		w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
-	w.eventually("a body that waits", func() bool { return w.gateway.BodiesWaiting() > 0 })
+	w.eventually("a body to wait", func() bool { return w.gateway.BodiesWaiting() > 0 })
 	long := strings.Replace(plain, "one two", strings.Repeat("y", 8<<20), 1)
 	got := make(chan answer, 1)
 	go func() { got <- w.chat(long) }()
@@ -139,8 +138,8 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	}
 }
 
-// A caller that leaves while it waits releases its memory.
-func TestCallerLeavesWhileBodyWaits(t *testing.T) {
+// A caller that disconnects while it waits releases its memory.
+func TestLeavingCallerStopsWaitingForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
 	filler := bytes.Repeat([]byte("x"), 1<<20)
 	for range 2 {
@@ -148,11 +147,11 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 		for range 6 {
 			held = append(held, w.hold(studio, filler, 31))
 		}
-		w.eventually("a body that waits", func() bool { return w.gateway.BodiesWaiting() > 0 })
+		w.eventually("a body to wait", func() bool { return w.gateway.BodiesWaiting() > 0 })
 		for _, h := range held {
 			h.conn.Close()
 		}
-		w.eventually("an end of the waiting", func() bool { return w.gateway.BodiesWaiting() == 0 })
+		w.eventually("the wait to end", func() bool { return w.gateway.BodiesWaiting() == 0 })
 	}
 	ctx, end := context.WithTimeout(t.Context(), patience.Max)
 	defer end()
@@ -163,16 +162,16 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 	}
 }
 
-// An upstream that delays large answers holds a limited part of the gateway's memory, and the calls of
-// other accounts continue.
-func TestAnswersThatNeverEnd(t *testing.T) {
+// An upstream that delays large responses holds a limited part of the gateway's memory, and calls
+// of other accounts continue.
+func TestUnfinishedResponsesUseLimitedMemory(t *testing.T) {
 	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
 	filler := bytes.Repeat([]byte(" "), 15<<20)
 	u := newUpstream(t, func(c *call) {
 		io.WriteString(c, beginning)
 		c.Write(filler)
-		io.Copy(io.Discard, c) // until the gateway leaves
+		io.Copy(io.Discard, c) // until the gateway disconnects
 	})
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{u}, bodyWait: 200 * time.Millisecond})
 	before := heap()
@@ -183,21 +182,21 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 			statuses <- w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))).status
 		}()
 	}
-	// Half of the budget, 128 MiB, holds at most eight such answers. If the limit fails, all of them
-	// are held: 384 MiB.
+	// Half of the budget, 128 MiB, holds at most eight such responses. If the limit fails, all of
+	// them are held: 384 MiB.
 	timeout := time.After(patience.Max)
 	for i := range answers - 8 {
 		select {
 		case status := <-statuses:
 			if status != 429 {
-				t.Fatalf("answer %d: got %d", i, status)
+				t.Fatalf("response %d: got %d", i, status)
 			}
 		case <-timeout:
-			t.Fatalf("%d calls were refused for now, want %d", i, answers-8)
+			t.Fatalf("%d calls were rejected temporarily, want %d", i, answers-8)
 		}
 	}
 	if grown := heap() - before; grown > 320 {
-		t.Errorf("the answers hold %d MiB", grown)
+		t.Errorf("the responses hold %d MiB", grown)
 	}
 	u.now(always(200, whole))
 	other := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
@@ -205,5 +204,5 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 		t.Errorf("another account: %d %s", other.status, other.body)
 	}
 	leave()
-	w.eventually("enough memory given back", func() bool { return heap()-before < 30 })
+	w.eventually("memory to be released", func() bool { return heap()-before < 30 })
 }

@@ -23,10 +23,10 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// token mints a client token of the studio's key.
+// token creates a client token of the studio's key.
 func (w *world) token(scope credential.Scope) string { return w.issue(scope).Secret }
 
-// issue mints a client token of the studio's key, in both spellings.
+// issue creates a client token of the studio's key.
 func (w *world) issue(scope credential.Scope) credential.Issued {
 	w.t.Helper()
 	key, err := keys.FindKey(w.t.Context(), credential.HashOf(studio))
@@ -40,10 +40,10 @@ func (w *world) issue(scope credential.Scope) credential.Issued {
 
 const errorFormat = `{"error":{"message":%q,"type":%q,"param":%s,"code":%s}}`
 
-// Route, then 401, 429, size, the model's existence, scope, content: the order
-// of docs/contract/errors.md#order-of-checks, except that the model's name is
-// in the body.
-func TestOrderOfChecks(t *testing.T) {
+// Tests the order of checks: route, 401, 429, size, the model's existence, scope, content. It is
+// the order in docs/contract/errors.md#order-of-checks, except that the model's name is in the
+// body.
+func TestChecksRunInOrder(t *testing.T) {
 	w := newWorld(t, setup{
 		upstreams: []*modelServer{newUpstream(t, always(200, whole))}, tier: credential.Tier{InferenceRequestsPerMinute: 5},
 		rows: oneRow + `
@@ -63,15 +63,15 @@ func TestOrderOfChecks(t *testing.T) {
 		status                        int
 		want                          string
 	}{
-		{"the root", "GET", "/", "", "", nil, 200, `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`},
-		{"no route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "This path does not exist.", "invalid_request_error", nothing, nothing)},
-		{"a path that is not clean", "POST", "/v1/./completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "This path does not exist.", "invalid_request_error", nothing, nothing)},
-		{"no method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "This path does not support the method.", "invalid_request_error", nothing, nothing)},
+		{"the root path", "GET", "/", "", "", nil, 200, `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`},
+		{"an unknown route", "POST", "/v1/chat", "", model, nil, 404, fmt.Sprintf(errorFormat, "This path does not exist.", "invalid_request_error", nothing, nothing)},
+		{"an unclean path", "POST", "/v1/./completions", "", model, nil, 404, fmt.Sprintf(errorFormat, "This path does not exist.", "invalid_request_error", nothing, nothing)},
+		{"a wrong method", "PUT", "/v1/chat/completions", "", model, nil, 405, fmt.Sprintf(errorFormat, "This path does not support the method.", "invalid_request_error", nothing, nothing)},
 		{"no key", "POST", "/v1/chat/completions", "", model, nil, 401, fmt.Sprintf(errorFormat, `An API key is required in the Authorization header, after "Bearer".`, "authentication_error", nothing, `"invalid_api_key"`)},
 		{"an unknown key", "POST", "/v1/chat/completions", "ck_unknown_key", model, nil, 401, fmt.Sprintf(errorFormat, "The API key is not valid.", "authentication_error", nothing, `"invalid_api_key"`)},
-		{"a token from elsewhere", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://b.example"}, 403, fmt.Sprintf(errorFormat, "The client token does not allow this origin.", "permission_error", nothing, nothing)},
-		{"no such model", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://a.example"}, 404, ""},
-		{"a token for others", "POST", "/v1/chat/completions", scoped, known, nil, 403, ""},
+		{"a token from another origin", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://b.example"}, 403, fmt.Sprintf(errorFormat, "The client token does not allow this origin.", "permission_error", nothing, nothing)},
+		{"an unknown model", "POST", "/v1/chat/completions", scoped, model, []string{"Origin: https://a.example"}, 404, ""},
+		{"a token for other models", "POST", "/v1/chat/completions", scoped, known, nil, 403, ""},
 		{"content", "POST", "/v1/chat/completions", studio, known, nil, 400, ""},
 		{"a placeholder", "POST", "/v1/completions", studio, `{"model":"later","prompt":""}`, nil, 404, ""},
 		{"a model without the route", "POST", "/v1/completions", studio, `{"model":"talker","prompt":""}`, nil, 404, ""},
@@ -100,7 +100,7 @@ func TestOrderOfChecks(t *testing.T) {
 	w.recorded(0)
 }
 
-func TestRequestRate(t *testing.T) {
+func TestRequestRateIsLimited(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{InferenceRequestsPerMinute: 2}})
 	w.stopClock()
@@ -112,7 +112,7 @@ func TestRequestRate(t *testing.T) {
 		}
 		if reset, err := time.ParseDuration(a.header.Get("X-Ratelimit-Reset-Requests")); err != nil || reset <= 0 ||
 			reset > time.Minute {
-			t.Errorf("it is reset in %v: %v", reset, err)
+			t.Errorf("reset in %v: %v", reset, err)
 		}
 	}
 	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "30" {
@@ -128,8 +128,8 @@ func TestRequestRate(t *testing.T) {
 	}
 }
 
-// A call is admitted while there are tokens left, and its use may exceed them.
-func TestTokenRate(t *testing.T) {
+// A call is admitted while tokens remain, and may use more than that.
+func TestTokenRateIsLimited(t *testing.T) {
 	u := newUpstream(t, always(200, whole)) // 16 tokens
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
 	w.stopClock()
@@ -145,7 +145,7 @@ func TestTokenRate(t *testing.T) {
 			t.Errorf("%s tokens remain, want %s", got, left)
 		}
 	}
-	a := w.chat(plain) // 12 over, at 20 a minute
+	a := w.chat(plain) // 12 too many, at 20 per minute
 	if a.status != 429 || a.header.Get("Retry-After") != "39" || !strings.Contains(a.body, "tokens per minute") {
 		t.Errorf("got %d %v %s", a.status, a.header, a.body)
 	}
@@ -155,7 +155,7 @@ func TestTokenRate(t *testing.T) {
 	}
 }
 
-func TestBodiesThatAreTooLarge(t *testing.T) {
+func TestLargeBodiesAreRejected(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for name, length := range map[string]int64{"declared": 100 << 20, "chunked": -1} {
 		t.Run(name, func(t *testing.T) {
@@ -180,18 +180,18 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
-// The gateway is not at fault for bodies that break on their way.
-func TestBodiesThatDoNotArrive(t *testing.T) {
+// Incomplete bodies are not logged as failures of the gateway.
+func TestIncompleteBodiesAreRejected(t *testing.T) {
 	for name, c := range map[string]struct {
 		sent string
 		end  bool
-		// stall is how long the rest is waited for, by default a minute.
+		// stall is the timeout for the rest of the body. The default is a minute.
 		stall time.Duration
 		want  string
 	}{
-		"cut off":  {"Content-Length: 100\r\n\r\n{", true, 0, "HTTP/1.1 400 "},
+		"truncated":  {"Content-Length: 100\r\n\r\n{", true, 0, "HTTP/1.1 400 "},
 		"stalled":  {"Content-Length: 100\r\n\r\n{", false, time.Second, "HTTP/1.1 408 "},
-		"no chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, 0, "HTTP/1.1 400 "},
+		"an invalid chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, 0, "HTTP/1.1 400 "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,12 +215,12 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 }
 
-// When a caller leaves, its call to the upstream ends at any stage, and tokens generated until then are
-// billed.
-func TestCallersThatLeave(t *testing.T) {
+// If a caller disconnects at any stage, its upstream call ends, and the tokens generated until then
+// are billed.
+func TestLeavingCallerIsBilledForTokens(t *testing.T) {
 	for _, c := range []struct {
 		name, request string
-		// before sends the bytes that the caller waits for.
+		// before sends the bytes for which the caller waits.
 		before string
 		counts usage.Counts
 	}{
@@ -228,8 +228,8 @@ func TestCallersThatLeave(t *testing.T) {
 		{"before a stream's header", streamed, "", counted(0)},
 		{"before the first chunk", streamed, "header", counted(0)},
 		{"after a chunk", streamed, eventStream(chunk("one two three")), counted(3)},
-		{"just before the end", streamed, eventStream(chunk("one two three"), last), counted(3)},
-		{"with the usage said on every chunk", streamed,
+		{"before the end", streamed, eventStream(chunk("one two three"), last), counted(3)},
+		{"with usage on every chunk", streamed,
 			eventStream(strings.Replace(chunk("one two three"), `"choices"`,
 				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), reported},
 	} {
@@ -269,7 +269,7 @@ func TestCallersThatLeave(t *testing.T) {
 			select {
 			case <-left:
 			case <-time.After(patience.Max):
-				t.Fatal("the call to the upstream did not end")
+				t.Fatal("the upstream call did not end")
 			}
 			if err := patience.Receive(t, "ended", ended); err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
@@ -288,9 +288,9 @@ func TestCallersThatLeave(t *testing.T) {
 	}
 }
 
-// A stop that cannot wait notifies the remaining callers: by an event before the usual end of a stream,
-// or by a status if nothing was sent yet.
-func TestCallersAreToldOfAStop(t *testing.T) {
+// A shutdown that cannot wait notifies the remaining callers: with an event before the usual end of
+// a stream, or with a status if nothing was sent yet.
+func TestShutdownIsReportedToCallers(t *testing.T) {
 	const stopping = `{"error":{"message":"The gateway is shutting down and did not wait for the rest of the response.",` +
 		`"type":"api_error","param":null,"code":"service_unavailable"}}`
 	for _, c := range []struct {
@@ -302,7 +302,7 @@ func TestCallersAreToldOfAStop(t *testing.T) {
 	}{
 		{"a stream", streamed, func(c *call) { c.stream(); c.write(eventStream(chunk("one two"))) }, 200, eventStream(asSmall(chunk("one two")), stopping, done), 1},
 		{"a stream without a chunk", streamed, func(c *call) { c.stream() }, 503, stopping, 0},
-		{"an answer", plain, func(*call) {}, 503, stopping, 0},
+		{"a response", plain, func(*call) {}, 503, stopping, 0},
 		{"a large request", strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1), func(*call) {}, 503, stopping, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestCallersAreToldOfAStop(t *testing.T) {
 	}
 }
 
-func TestModels(t *testing.T) {
+func TestModelsAreListed(t *testing.T) {
 	w := newWorld(t, setup{rows: oneRow + `
   - {id: org/talker:v2, routes: [chat], context_length: 80, max_output_length: 8, upstreams: [{url: URL0}]}
   - {id: later, placeholder: true}
@@ -394,7 +394,7 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// Reads of the usage count against the account's request rate, as lists do.
+// Reading the usage counts against the account's request rate, as lists do.
 func TestUsageIsLimited(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		tier: credential.Tier{RequestsPerSecond: 1, Burst: 2}})
@@ -410,9 +410,9 @@ func TestUsageIsLimited(t *testing.T) {
 	}
 }
 
-func TestUsage(t *testing.T) {
+func TestUsageIsReported(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
-	w.stopClock() // midnight may pass
+	w.stopClock() // the test may run across midnight
 	w.chat(plain)
 	today := string(usage.DayOf(w.now()))
 	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,` +
@@ -439,7 +439,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-func TestBrowsers(t *testing.T) {
+func TestBrowsersMayCall(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example"}})
 	a := w.do(w.request(t.Context(), "OPTIONS", "/v1/chat/completions", "", nil, "Origin: https://a.example",
 		"Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, x-stainless-os"))
@@ -455,21 +455,21 @@ func TestBrowsers(t *testing.T) {
 	}
 }
 
-func TestHealth(t *testing.T) {
+func TestHealthReportsReadiness(t *testing.T) {
 	var broken error
 	w := newWorld(t, setup{ready: func(context.Context) error { return broken }})
 	if a := w.get("/healthz", ""); a.status != 200 || a.body != `{"status":"ok"}` {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
-	broken = errors.New("the disk is gone")
+	broken = errors.New("the disk is missing")
 	if a := w.get("/healthz", ""); a.status != 503 || strings.Contains(a.body, "disk") ||
-		!strings.Contains(w.log.String(), "the disk is gone") {
+		!strings.Contains(w.log.String(), "the disk is missing") {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }
 
-// No trailer is announced if answers have no trailers.
-func TestStreamsWithoutTrailers(t *testing.T) {
+// Trailers are not announced if the transport does not support them.
+func TestTrailersCanBeDisabled(t *testing.T) {
 	w := newWorld(t, setup{noTrailer: true, upstreams: []*modelServer{newUpstream(t,
 		events(chunk("one"), last, used, done))}})
 	if a := w.chat(streamed); a.status != 200 || len(a.trailer) != 0 || a.header.Get("Trailer") != "" {
@@ -477,8 +477,8 @@ func TestStreamsWithoutTrailers(t *testing.T) {
 	}
 }
 
-// A failing meter does not cost the caller its answer, and is logged.
-func TestFailingMeter(t *testing.T) {
+// If metering fails, the caller still gets its response, and the failure is logged.
+func TestFailingMeterIsLogged(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	w.meter.fail = errors.New("the disk is full")
 	if a := w.chat(plain); a.status != http.StatusOK || !strings.Contains(w.log.String(), "the disk is full") {
@@ -486,7 +486,7 @@ func TestFailingMeter(t *testing.T) {
 	}
 }
 
-// The methods in Allow are answered, and no others.
+// Only the methods in Allow are supported.
 func TestAllowListsTheMethods(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	for path, allow := range map[string]string{
@@ -498,7 +498,7 @@ func TestAllowListsTheMethods(t *testing.T) {
 			a := w.do(w.request(t.Context(), method, path, studio, strings.NewReader(plain)))
 			named := slices.Contains(strings.Split(allow, ", "), method)
 			if (a.status == 405) == named || a.status == 404 || a.status >= 500 {
-				t.Errorf("%s %s: %d, though Allow is %q", method, path, a.status, allow)
+				t.Errorf("%s %s: status %d, but Allow is %q", method, path, a.status, allow)
 			}
 			if got := a.header.Get("Allow"); !named && got != allow {
 				t.Errorf("%s %s: Allow is %q, want %q", method, path, got, allow)

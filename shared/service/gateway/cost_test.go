@@ -15,10 +15,9 @@ const pricedRows = `
   - {id: free, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL1, model: weights}]}
 `
 
-// The price of whole: 11 tokens, 3 of them cached; 5 generated, 2 of them to reason.
+// The price of whole: 11 tokens, 3 of them cached; 5 generated tokens, 2 of them for reasoning.
 const cost, ofSecond = "0.0000235", "0.00121"
 
-// keyOfStudio returns the id of the account's key.
 func keyOfStudio(t *testing.T) string {
 	t.Helper()
 	key, err := credential.NewKey(studio, "studio", credential.DefaultTier, "", time.Now())
@@ -26,8 +25,8 @@ func keyOfStudio(t *testing.T) string {
 	return key.ID
 }
 
-// Whatever way a call takes, its answer has the cost, and the usage adds it up.
-func TestCost(t *testing.T) {
+// On every path of a call the response has the cost, and the usage adds it up.
+func TestCostIsReportedAndMetered(t *testing.T) {
 	t.Parallel()
 	closed := strings.Replace(whole, `"usage":{`, `"usage":{"cost":99,`, 1)
 	for _, c := range []struct {
@@ -36,7 +35,7 @@ func TestCost(t *testing.T) {
 		model, cost      string
 	}{
 		{"a chat", "/v1/chat/completions", plain, always(200, whole), "small", cost},
-		{"an upstream that names a price of its own", "/v1/chat/completions", plain, always(200, closed), "small", cost},
+		{"an upstream with its own cost", "/v1/chat/completions", plain, always(200, closed), "small", cost},
 		{"a fallback", "/v1/chat/completions", plain, always(503, `{}`), "second", ofSecond},
 		{"Messages", "/v1/messages", `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
 			always(200, whole), "small", cost},
@@ -67,8 +66,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// A stream has the cost in its usage and after its end, because its head is sent too early.
-func TestCostOfStream(t *testing.T) {
+// A stream has the cost in its usage and in its trailer, because its header is sent too early.
+func TestStreamReportsItsCost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows, upstreams: []*modelServer{
 		newUpstream(t, always(503, `{}`)),
@@ -87,8 +86,8 @@ func TestCostOfStream(t *testing.T) {
 	}
 }
 
-// A table of usage can be opened by spreadsheets, and nonsense is refused by name.
-func TestUsageQueries(t *testing.T) {
+// Spreadsheets can open the usage table. Invalid parameters are rejected by name.
+func TestUsageQueriesAreValidated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{rows: pricedRows,
 		upstreams: []*modelServer{newUpstream(t, always(200, whole)), newUpstream(t, always(200, whole))}})
@@ -105,11 +104,11 @@ func TestUsageQueries(t *testing.T) {
 		t.Errorf("%d %v\n%s, want\n%s", a.status, a.header, a.body, want)
 	}
 	if a := w.get("/v1/usage?format=csv", rival); strings.Count(a.body, "\n") != 1 {
-		t.Errorf("nothing is %q", a.body)
+		t.Errorf("an empty table is %q", a.body)
 	}
 	ofAccount := "account," + columns + "studio,2,22,10,6,4,0,0,0,0.0000235,USD,0,0,\r\n"
 	if a := w.get("/v1/usage?format=csv&group_by=account", studio); a.body != ofAccount {
-		t.Errorf("of the account: %s, want %s", a.body, ofAccount)
+		t.Errorf("usage by account: %s, want %s", a.body, ofAccount)
 	}
 	for query, param := range map[string]string{
 		"group_by=tier": "group_by", "group_by=day,day": "group_by", "group_by=day,": "group_by", "format=xml": "format",

@@ -12,24 +12,24 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// post calls a route that the contract does not have.
+// post calls a route that is not in the contract.
 func (w *world) post(path, body string, fields ...string) answer {
 	w.t.Helper()
 	return w.do(w.request(w.t.Context(), http.MethodPost, path, studio, strings.NewReader(body), fields...))
 }
 
-// withoutID replaces the request's id, which names answers and their parts.
+// withoutID replaces the request's id, which is part of the ids in the response.
 func (a answer) withoutID() string {
 	return strings.ReplaceAll(a.body, a.header.Get("X-Request-Id"), "ID")
 }
 
-// nativeRow is a model whose server answers every route itself.
+// nativeRow is a model whose server supports every route natively.
 const nativeRow = `
   - {id: small, routes: [responses, messages, count_tokens, embeddings, rerank, score], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Calls that an upstream serves directly are passed on, with the row's limits.
-func TestRoutesOfTheUpstreamItself(t *testing.T) {
+// Calls that an upstream supports natively are forwarded within the row's limits.
+func TestNativeRoutesAreForwarded(t *testing.T) {
 	for _, c := range []struct {
 		name, path, sent, forwarded, answered, want string
 		used                                        usage.Counts
@@ -117,7 +117,7 @@ func typed(data ...string) string {
 	return b.String()
 }
 
-// writing answers with these bytes as a stream.
+// writing responds with these bytes as a stream.
 func writing(text string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -143,7 +143,7 @@ var (
 	}
 )
 
-func TestStreamsOfTheUpstreamItself(t *testing.T) {
+func TestNativeStreamsAreForwarded(t *testing.T) {
 	for _, c := range []struct {
 		name, path, body string
 		events           []string
@@ -161,12 +161,12 @@ func TestStreamsOfTheUpstreamItself(t *testing.T) {
 			if got := w.recorded(1)[0].Counts; got != (usage.Counts{Requests: 1, PromptTokens: 9, CompletionTokens: 5}) {
 				t.Errorf("recorded %+v", got)
 			}
-			// If the events with the usage are missing the gateway counts; if the last one is missing
-			// the stream is broken.
+			// Without events with the usage, the gateway counts. Without the last event, the stream
+			// is broken.
 			u.now(writing(typed(c.events[:len(c.events)-2]...)))
 			a = w.post(c.path, c.body)
 			if !strings.Contains(a.body, "event: error\n") || strings.Contains(a.body, "[DONE]") {
-				t.Errorf("a stream that breaks off: %s", a.body)
+				t.Errorf("a truncated stream: %s", a.body)
 			}
 			if got := w.recorded(2)[1].Counts; got.Estimated != 1 {
 				t.Errorf("recorded %+v", got)
@@ -175,8 +175,8 @@ func TestStreamsOfTheUpstreamItself(t *testing.T) {
 	}
 }
 
-// An impossible usage is not billed.
-func TestImpossibleUsageOfDialects(t *testing.T) {
+// Impossible usage is not billed.
+func TestImpossibleDialectUsageIsNotBilled(t *testing.T) {
 	for path, c := range map[string]struct{ body, answer string }{
 		"/v1/embeddings": {`{"model":"small","input":"one"}`, `{"data":[],"usage":{"prompt_tokens":-1}}`},
 		"/v1/rerank":     {`{"model":"small","query":"one","documents":["x"]}`, `{"results":[],"usage":{"total_tokens":1.5}}`},
@@ -190,7 +190,7 @@ func TestImpossibleUsageOfDialects(t *testing.T) {
 	}
 }
 
-func TestRefusedOnTheOtherRoutes(t *testing.T) {
+func TestInvalidDialectRequestsAreRejected(t *testing.T) {
 	const message = `"messages":[{"role":"user","content":"x"}]`
 	w := newWorld(t, setup{rows: nativeRow + strings.ReplaceAll(strings.ReplaceAll(oneRow, "small", "talker"), "URL0", `"http://127.0.0.1:1/v1"`)})
 	for _, c := range []struct{ path, body, want string }{
@@ -239,8 +239,8 @@ func TestRefusedOnTheOtherRoutes(t *testing.T) {
 	}
 }
 
-// The Messages dialect takes the key in a special header, and has its own errors.
-func TestKeyAndErrorsOfMessages(t *testing.T) {
+// The Messages dialect has its own key header and error format.
+func TestMessagesHasItsOwnKeyHeaderAndErrors(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceRequestsPerMinute: 2}})
 	w.stopClock()
@@ -255,14 +255,14 @@ func TestKeyAndErrorsOfMessages(t *testing.T) {
 			t.Errorf("%s without a key: %d %s", path, a.status, a.withoutID())
 		}
 		if a = call(path, "X-Api-Key: ck_wrong"); a.status != 401 {
-			t.Errorf("%s with a wrong key: %d %s", path, a.status, a.body)
+			t.Errorf("%s with an invalid key: %d %s", path, a.status, a.body)
 		}
 	}
 	if a := call("/v1/messages", "X-Api-Key: "+studio); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	if a := call("/v1/chat/completions", "X-Api-Key: "+studio); a.status != 401 {
-		t.Errorf("the contract's route takes the header: %d", a.status)
+		t.Errorf("a contract route accepts the header: %d", a.status)
 	}
 	call("/v1/messages", "X-Api-Key: "+studio)
 	a := call("/v1/messages", "X-Api-Key: "+studio)
@@ -271,10 +271,10 @@ func TestKeyAndErrorsOfMessages(t *testing.T) {
 	}
 }
 
-// chatUsed are chunks that end a stream with its usage.
+// chatUsed contains the chunks that end a stream with its usage.
 var chatUsed = []string{last, used, done}
 
-func TestMessagesByChat(t *testing.T) {
+func TestMessagesAreTranslatedToChat(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	const body = `{"model":"small","max_tokens":5000,"system":"be kind","messages":[{"role":"user","content":"one two"}]`
@@ -313,7 +313,7 @@ func TestMessagesByChat(t *testing.T) {
 	w.recorded(2)
 }
 
-func TestResponsesByChat(t *testing.T) {
+func TestResponsesAreTranslatedToChat(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
@@ -365,8 +365,8 @@ func TestResponsesByChat(t *testing.T) {
 	}
 }
 
-// A response's memory until its end is limited: an endless one ends with an error.
-func TestEndlessResponse(t *testing.T) {
+// The memory that a response holds until its end is limited. An endless response fails.
+func TestEndlessResponseFails(t *testing.T) {
 	u := newUpstream(t, func(c *call) {
 		c.stream()
 		for piece := eventStream(chunk(strings.Repeat("x", 1<<20))); c.write(piece) == nil; {
@@ -386,15 +386,15 @@ func TestEndlessResponse(t *testing.T) {
 		tail = append(tail, buffer[:n]...)
 		tail = tail[max(0, len(tail)-len(buffer)):]
 	}
-	// The failed response has the parts so far: no item is complete.
+	// The failed response has the output so far. No item is complete.
 	if err != io.EOF || read > 24<<20 || !strings.Contains(string(tail), "event: response.failed") {
 		t.Errorf("%d bytes, then %v: …%s", read, err, tail[max(0, len(tail)-500):])
 	}
 	w.recorded(1)
 }
 
-// Of two credentials the Bearer counts.
-func TestBearerBeforeKey(t *testing.T) {
+// If a request has two credentials, the Bearer credential is used.
+func TestBearerTakesPrecedenceOverKeyHeader(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
 	a := w.post("/v1/messages", `{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`, "X-Api-Key: ck_wrong")
 	if a.status != 200 {

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// discoveredRow is a model on the servers of a name's SRV records, and addressedRow one on the
-	// servers of its addresses.
+	// discoveredRow is a model on the servers of a name's SRV records. addressedRow is a model on
+	// the servers at a name's addresses.
 	discoveredRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
 `
@@ -29,7 +29,7 @@ const (
 	serviceName = "_http._tcp.fleet.localhost"
 )
 
-// services is a zone with SRV records for model servers, each by a separate name.
+// services is a zone with SRV records for model servers. Each has its own name.
 func services(servers ...*modelServer) zone {
 	z := zone{addresses: map[string][]netip.Addr{}, services: map[string][]dnsmessage.SRVResource{}}
 	for i, s := range servers {
@@ -39,7 +39,7 @@ func services(servers ...*modelServer) zone {
 	return z
 }
 
-// add adds a replica by an SRV record.
+// add adds a replica with an SRV record.
 func (z zone) add(target string, port uint16, addresses ...netip.Addr) {
 	z.addresses[target] = addresses
 	z.services[serviceName] = append(z.services[serviceName],
@@ -51,19 +51,19 @@ func addressed(addresses ...netip.Addr) zone {
 	return zone{addresses: map[string][]netip.Addr{fleetName: addresses}}
 }
 
-// replicas returns how many servers the name has now.
+// replicas returns the current number of servers behind the name.
 func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
 
-// changes returns how often the servers behind a name changed.
+// changes returns the number of changes of the servers behind a name.
 func (w *world) changes() int {
 	return strings.Count(w.log.String(), "the servers behind a name changed")
 }
 
-// discovered has calls made until the name has n servers.
+// discovered makes calls until the name has n servers.
 func (w *world) discovered(what string, n int) {
 	w.t.Helper()
 	w.eventually(what, func() bool {
-		w.wait(15 * time.Second) // the name is looked up again
+		w.wait(15 * time.Second) // triggers the next lookup
 		if got := w.chat(plain); got.status != 200 {
 			w.t.Errorf("%s: got %+v", what, got)
 		}
@@ -71,7 +71,7 @@ func (w *world) discovered(what string, n int) {
 	})
 }
 
-// lookedUp makes calls until the name server has got this many questions.
+// lookedUp makes calls until the name server has received this many questions.
 func (w *world) lookedUp(what string, known *nameServer, questions int) {
 	w.t.Helper()
 	w.eventually(what, func() bool {
@@ -106,9 +106,9 @@ func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
 	return server, open
 }
 
-// While a real name server's answers change, fail and are late, running streams continue to their ends,
-// and every call finds a server.
-func TestStreamsWhileTheNameChanges(t *testing.T) {
+// While the answers of a real name server change, fail or are late, running streams continue to
+// their end, and every call finds a server.
+func TestStreamsSurviveNameChanges(t *testing.T) {
 	known := newNameServer(t)
 	var servers []*modelServer
 	var ends []chan struct{}
@@ -132,25 +132,25 @@ func TestStreamsWhileTheNameChanges(t *testing.T) {
 	stages := []struct {
 		name string
 		zone zone
-		// servers is the gateway's number of servers afterwards. fails means that lookups fail, so that
-		// the earlier servers remain.
+		// servers is the expected number of servers. fails means that lookups fail, so the previous
+		// servers remain.
 		servers int
 		fails   bool
 	}{
 		{"one", services(servers[0]), 1, false},
-		{"another one comes", services(servers[0], servers[1]), 2, false},
-		{"the first one leaves", services(servers[1], servers[2]), 2, false},
-		{"the name is gone", zone{}, 2, true},
-		{"all are there", services(servers...), 4, false},
+		{"a server is added", services(servers[0], servers[1]), 2, false},
+		{"the first server is removed", services(servers[1], servers[2]), 2, false},
+		{"the name is removed", zone{}, 2, true},
+		{"all servers exist", services(servers...), 4, false},
 		{"the name server fails", zone{code: dnsmessage.RCodeServerFailure}, 4, true},
-		{"it refuses", zone{code: dnsmessage.RCodeRefused}, 4, true},
-		{"two are there", services(servers[2:]...), 2, false},
-		{"the records are of another kind", zone{addresses: map[string][]netip.Addr{serviceName: {{}}}}, 2, true},
-		{"the alias leads nowhere", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
-		{"it answers late", zone{late: late}, 2, true},
+		{"the name server rejects queries", zone{code: dnsmessage.RCodeRefused}, 4, true},
+		{"two servers exist", services(servers[2:]...), 2, false},
+		{"the records have another type", zone{addresses: map[string][]netip.Addr{serviceName: {{}}}}, 2, true},
+		{"the alias has no target", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
+		{"the name server is slow", zone{late: late}, 2, true},
 	}
-	// The hosts stay known: a lookup that started with the previous stage's services asks for their
-	// addresses in this one.
+	// The hosts stay known, because a lookup that started with the previous stage's services asks
+	// for their addresses in this stage.
 	hosts := services(servers...).addresses
 	for _, stage := range stages {
 		begin()
@@ -182,7 +182,7 @@ func TestStreamsWhileTheNameChanges(t *testing.T) {
 	w.discovered("the first one is back", 1)
 }
 
-// everywhere returns a listener at all addresses of loopback.
+// everywhere returns a listener at all loopback addresses.
 func everywhere(t *testing.T) net.Listener {
 	t.Helper()
 	listener, err := net.Listen("tcp4", "0.0.0.0:0")
@@ -196,9 +196,9 @@ func everywhere(t *testing.T) net.Listener {
 	return listener
 }
 
-// A name with hundreds of addresses is answered over TCP; 256 of them are used, always the same ones,
-// and removed ones get no calls.
-func TestHundredsOfAddresses(t *testing.T) {
+// A name with hundreds of addresses is answered over TCP. 256 of them are used, always the same
+// ones, and removed addresses get no calls.
+func TestNumberOfAddressesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	var mu sync.Mutex
 	called := map[string]int{}
@@ -218,13 +218,13 @@ func TestHundredsOfAddresses(t *testing.T) {
 	row := strings.Replace(addressedRow, "PORT", fmt.Sprint(listener.Addr().(*net.TCPAddr).Port), 1)
 	w := newWorld(t, setup{rows: row, resolver: known})
 	w.discovered("all that are used", 256)
-	for range 3 { // each answer has them in another order
+	for range 3 { // each answer has another order
 		addresses = append(addresses[100:], addresses[:100]...)
 		before := known.now(addressed(addresses...))
 		w.lookedUp("another lookup", known, before+3)
 	}
 	if _, overTCP := known.questions(); overTCP == 0 {
-		t.Error("no question came over TCP")
+		t.Error("got no question over TCP")
 	}
 	for range 64 {
 		if got := w.chat(plain); got.status != 200 {
@@ -240,7 +240,7 @@ func TestHundredsOfAddresses(t *testing.T) {
 	before := known.now(zone{addresses: map[string][]netip.Addr{fleetName: addresses}, noTCP: true})
 	w.lookedUp("a lookup that is cut short", known, before+3)
 	if got := w.replicas(); got != 256 {
-		t.Errorf("%d servers after a lookup that was cut short", got)
+		t.Errorf("%d servers after a truncated answer", got)
 	}
 	known.now(addressed(netip.MustParseAddr("127.9.9.1"), netip.MustParseAddr("127.9.9.2")))
 	w.discovered("two addresses", 2)
@@ -260,9 +260,8 @@ func TestHundredsOfAddresses(t *testing.T) {
 	}
 }
 
-// How long an answer may be kept does not matter: a name is looked up every ten
-// seconds, and no more often.
-func TestTimesToLive(t *testing.T) {
+// A name is looked up every ten seconds, regardless of the TTL of its records.
+func TestNamesAreLookedUpRegularly(t *testing.T) {
 	for _, ttl := range []uint32{0, 86400} {
 		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
 			t.Parallel()
@@ -286,19 +285,19 @@ func TestTimesToLive(t *testing.T) {
 				t.Errorf("%d questions within ten seconds", asked-before)
 			}
 			w.wait(15 * time.Second)
-			w.eventually("the other server", func() bool { w.chat(plain); return len(other.seen()) > 0 })
+			w.eventually("a call to the other server", func() bool { w.chat(plain); return len(other.seen()) > 0 })
 		})
 	}
 }
 
-// Until the name's first answer calls wait for it, and fail if it does not come; aliases are followed.
-func TestTheFirstAnswer(t *testing.T) {
+// Calls wait for the first answer about a name, and fail without one. Aliases are followed.
+func TestCallsWaitForFirstLookup(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	at := netip.MustParseAddrPort(server.listener.Addr().String())
 	known := newNameServer(t)
 	w := newWorld(t, setup{rows: strings.Replace(addressedRow, "PORT", fmt.Sprint(at.Port()), 1), resolver: known})
 	if got := w.chat(plain); got.status != 502 || !strings.Contains(got.body, "upstream_error") {
-		t.Errorf("a name that is not there: got %+v", got)
+		t.Errorf("an unknown name: got %+v", got)
 	}
 	late := make(chan struct{})
 	before := known.now(zone{
@@ -310,7 +309,7 @@ func TestTheFirstAnswer(t *testing.T) {
 	w.eventually("a lookup", func() bool { asked, _ := known.questions(); return asked > before })
 	select {
 	case got := <-waiting:
-		t.Errorf("a call that should wait for the name got %+v", got)
+		t.Errorf("a call did not wait for the name: got %+v", got)
 	default:
 	}
 	close(late)
@@ -322,9 +321,9 @@ func TestTheFirstAnswer(t *testing.T) {
 	}
 }
 
-// Hundreds of SRV records give the same 256 servers at each lookup, and a record whose name is gone
-// does not affect the others.
-func TestHundredsOfServices(t *testing.T) {
+// Hundreds of SRV records result in the same 256 servers at each lookup. A record whose target does
+// not exist does not affect the others.
+func TestNumberOfServicesIsLimited(t *testing.T) {
 	listener := everywhere(t)
 	serveModels(t, listener, always(200, whole))
 	port := uint16(listener.Addr().(*net.TCPAddr).Port)
@@ -341,7 +340,7 @@ func TestHundredsOfServices(t *testing.T) {
 		w.lookedUp("another lookup", known, before+257)
 	}
 	if got := w.changes(); got != 1 {
-		t.Errorf("the servers changed %d times though the answer stayed", got)
+		t.Errorf("the servers changed %d times with the same answer", got)
 	}
 	few := services()
 	few.add("gone.localhost", port)

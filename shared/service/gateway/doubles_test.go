@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// words counts words, so that a test can distinguish its count from an
-// upstream's.
+// words counts words, so that a test can distinguish the gateway's count from an upstream's.
 type words struct{ bytes *atomic.Int64 }
 
 func (w words) Count(text string) int {
@@ -21,7 +20,7 @@ func (w words) Count(text string) int {
 	return len(strings.Fields(text))
 }
 
-// meter keeps the records.
+// meter stores the records.
 type meter struct {
 	mu      sync.Mutex
 	records []usage.Record
@@ -63,7 +62,7 @@ func (w *world) recorded(n int) []usage.Record {
 	return got
 }
 
-// observer keeps its observations.
+// observer stores its observations.
 type observer struct {
 	mu          sync.Mutex
 	completions []gateway.Completion
@@ -95,7 +94,7 @@ func (w *world) completed(n int) []gateway.Completion {
 	return got
 }
 
-// outcomes returns how the attempts so far ended, such as "first: succeeded".
+// outcomes returns the outcomes of the attempts so far, such as "first: succeeded".
 func (w *world) outcomes() []string {
 	w.observer.mu.Lock()
 	defer w.observer.mu.Unlock()

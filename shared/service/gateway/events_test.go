@@ -8,7 +8,7 @@ import (
 	"testing/iotest"
 )
 
-// readEvents returns all events of a stream, each as its name and its data.
+// readEvents returns the name and data of each event of a stream.
 func readEvents(source io.Reader) (events []string, err error) {
 	var r eventReader
 	r.reset(source)
@@ -25,9 +25,9 @@ func readEvents(source io.Reader) (events []string, err error) {
 	}
 }
 
-// The HTML standard, "Parsing an event stream", except that a last event
-// without its empty line counts.
-func TestEvents(t *testing.T) {
+// Events are parsed as in the HTML standard, "Parsing an event stream", but a last event without an
+// empty line is accepted.
+func TestEventsAreParsed(t *testing.T) {
 	for _, c := range []struct {
 		name, stream string
 		want         []string
@@ -35,24 +35,24 @@ func TestEvents(t *testing.T) {
 		{"none", "", nil},
 		{"empty lines", "\n\r\n\r\r\n", nil},
 		{"one", "data: a\n\n", []string{"|a"}},
-		{"without space", "data:a\n\n", []string{"|a"}},
-		{"one space alone is dropped", "data:  a\n\n", []string{"| a"}},
-		{"every kind of line's end", "data: a\r\rdata: b\r\n\r\ndata: c\n\ndata: d\r\n\n", []string{"|a", "|b", "|c", "|d"}},
+		{"no space", "data:a\n\n", []string{"|a"}},
+		{"only one space is dropped", "data:  a\n\n", []string{"| a"}},
+		{"every line end", "data: a\r\rdata: b\r\n\r\ndata: c\n\ndata: d\r\n\n", []string{"|a", "|b", "|c", "|d"}},
 		{"several lines", "data: a\ndata: b\r\ndata: c\n\n", []string{"|a b c"}},
-		{"a name", "event: error\ndata: a\n\ndata: b\n\n", []string{"error|a", "|b"}},
-		{"a name after the data", "data: a\nevent: error\n\n", []string{"error|a"}},
-		{"without data", "event: ping\n\ndata\n\ndata:\n\n", nil},
+		{"an event name", "event: error\ndata: a\n\ndata: b\n\n", []string{"error|a", "|b"}},
+		{"an event name after the data", "data: a\nevent: error\n\n", []string{"error|a"}},
+		{"no data", "event: ping\n\ndata\n\ndata:\n\n", nil},
 		{"comments and unknown fields", ": c\n:\nid: 1\nretry: 2\nx: y\ndatum: z\ndata: a\n\n", []string{"|a"}},
 		{"a byte order mark", "\ufeffdata: a\n\n", []string{"|a"}},
 		{"a byte order mark later", "data: a\n\n\ufeffdata: b\n\n", []string{"|a"}},
 		{"a colon in the data", "data: a: b\n\n", []string{"|a: b"}},
-		{"an end without an empty line", "data: a\n\ndata: b\n", []string{"|a", "|b"}},
-		{"an end within a line", "data: a\n\ndata: b", []string{"|a", "|b"}},
+		{"no final empty line", "data: a\n\ndata: b\n", []string{"|a", "|b"}},
+		{"no final line end", "data: a\n\ndata: b", []string{"|a", "|b"}},
 		{"longer than the buffer", "data: " + strings.Repeat("x", 3*eventBuffer) + "\n\ndata: a\n\n", []string{"|" + strings.Repeat("x", 3*eventBuffer), "|a"}},
 	} {
 		for how, source := range map[string]io.Reader{
 			"whole": strings.NewReader(c.stream), "by bytes": iotest.OneByteReader(strings.NewReader(c.stream)),
-			"with its end": iotest.DataErrReader(strings.NewReader(c.stream)),
+			"EOF with the last bytes": iotest.DataErrReader(strings.NewReader(c.stream)),
 		} {
 			if got, err := readEvents(source); err != io.EOF || !slices.Equal(got, c.want) {
 				t.Errorf("%s, %s: got %.100q, %v, want %.100q", c.name, how, got, err, c.want)
@@ -61,16 +61,16 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-func TestEventsThatBreakOff(t *testing.T) {
+func TestIncompleteEventsFail(t *testing.T) {
 	events, err := readEvents(iotest.TimeoutReader(iotest.OneByteReader(strings.NewReader("data: a\n\ndata: b\n\n"))))
 	if err != iotest.ErrTimeout || len(events) != 0 {
-		t.Errorf("got %q, %v: an incomplete event counts only at a proper end", events, err)
+		t.Errorf("got %q, %v: an incomplete event needs a proper end", events, err)
 	}
 	if _, err := readEvents(strings.NewReader("data: " + strings.Repeat("x", maxEvent))); err != errEventTooLong {
-		t.Errorf("an event beyond the bound: %v", err)
+		t.Errorf("an event over the limit: %v", err)
 	}
 	if _, err := readEvents(silent{}); err != io.ErrNoProgress {
-		t.Errorf("a reader that gives nothing: %v", err)
+		t.Errorf("a reader without bytes: %v", err)
 	}
 }
 
@@ -78,7 +78,7 @@ type silent struct{}
 
 func (silent) Read([]byte) (int, error) { return 0, nil }
 
-// It does not matter where the transport splits a stream.
+// The result does not depend on where the transport splits a stream.
 func FuzzEvents(f *testing.F) {
 	f.Add("data: a\r\n\r\ndata: b\rdata: c\n\n: x\n\nevent: e\ndata: d", 3)
 	f.Add("\ufeffdata: é\n\n\n\r\n\rdata", 1)
@@ -89,17 +89,17 @@ func FuzzEvents(f *testing.F) {
 		}
 		split, err := readEvents(&pieces{strings.NewReader(stream), 1 + (size&0x7fffffff)%7})
 		if err != io.EOF || !slices.Equal(whole, split) {
-			t.Errorf("whole %q, split %q, %v", whole, split, err)
+			t.Errorf("complete: %q, split: %q, %v", whole, split, err)
 		}
 		for _, e := range whole {
 			if strings.ContainsAny(e, "\r\n") {
-				t.Errorf("the event %q is of several lines", e)
+				t.Errorf("the event %q has several lines", e)
 			}
 		}
 	})
 }
 
-// pieces returns n bytes at a time.
+// pieces reads n bytes at a time.
 type pieces struct {
 	io.Reader
 	size int

@@ -1,6 +1,6 @@
 package gateway
 
-// BodiesWaiting is how many requests wait for memory.
+// BodiesWaiting returns the number of requests that wait for memory.
 func (g *Gateway) BodiesWaiting() int {
 	g.bodies.mu.Lock()
 	defer g.bodies.mu.Unlock()

@@ -8,7 +8,8 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// chain is a model that falls back to two others. The last reads more and supports only chat.
+// chain is a model that falls back to two others. The last one has a larger context and supports
+// only chat.
 const chain = `
   - {id: small, routes: [chat, messages], context_length: 1000, max_output_length: 100, fallbacks: [second, third], upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
   - {id: second, routes: [chat, completions], context_length: 2000, max_output_length: 50, fallbacks: [small], upstreams: [{name: second, url: URL1, model: weights}]}
@@ -19,10 +20,10 @@ const chain = `
 
 const context400 = `{"error":{"message":"This model's maximum context length is 1000 tokens.","code":400}}`
 
-// A call goes to the next row when all servers of one are out, are full, or find the
-// prompt too long; the answer has the name that was asked for, a header the row that
-// served, and that row is metered.
-func TestFallbacks(t *testing.T) {
+// If all servers of a row are down or full, or the prompt is too long for it, the call goes to the
+// next row. The response has the requested model name, a header has the serving row, and that row
+// is metered.
+func TestCallsFallBackToOtherRows(t *testing.T) {
 	long := strings.Replace(plain, "one two", strings.Repeat("word ", 60_000), 1)
 	for _, c := range []struct {
 		name          string
@@ -30,18 +31,18 @@ func TestFallbacks(t *testing.T) {
 		body, served  string
 		status        int
 	}{
-		{"the first serves", always(200, whole), always(200, whole), plain, "small", 200},
+		{"the first row serves", always(200, whole), always(200, whole), plain, "small", 200},
 		{"503", always(503, `{}`), always(200, whole), plain, "second", 200},
 		{"429", always(429, `{}`, "Retry-After: 9"), always(200, whole), plain, "second", 200},
 		{"a reset", func(c *call) { c.reset() }, always(200, whole), plain, "second", 200},
-		{"both are out", always(503, `{}`), always(429, `{}`), plain, "third", 200},
-		{"the server's context", always(400, context400), always(200, whole), plain, "second", 200},
-		{"the row's context", always(200, whole), always(400, context400), long, "third", 200},
+		{"both are down", always(503, `{}`), always(429, `{}`), plain, "third", 200},
+		{"too long for the server", always(400, context400), always(200, whole), plain, "second", 200},
+		{"too long for the row", always(200, whole), always(400, context400), long, "third", 200},
 		{"a bad request", always(400, `{"error":{"message":"no"}}`), always(200, whole), plain, "", 400},
 		{"a broken server", always(500, `{}`), always(200, whole), plain, "", 502},
-		{"the caller's own list", always(503, `{}`), always(200, whole), `{"models":["third"],` + plain[1:], "third", 200},
-		{"a list with the model", always(503, `{}`), always(503, `{}`), `{"models":["small","second","small"],` + plain[1:], "", 502},
-		{"a list of nothing else", always(503, `{}`), always(200, whole), `{"models":["small"],` + plain[1:], "", 502},
+		{"the caller's list", always(503, `{}`), always(200, whole), `{"models":["third"],` + plain[1:], "third", 200},
+		{"a list that contains the model", always(503, `{}`), always(503, `{}`), `{"models":["small","second","small"],` + plain[1:], "", 502},
+		{"a list of only the model", always(503, `{}`), always(200, whole), `{"models":["small"],` + plain[1:], "", 502},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +56,7 @@ func TestFallbacks(t *testing.T) {
 				return
 			}
 			if !strings.Contains(got.body, `"model":"small"`) {
-				t.Errorf("the answer is of another model: %s", got.body)
+				t.Errorf("the response names another model: %s", got.body)
 			}
 			if used := w.recorded(1)[0]; used.Model != c.served {
 				t.Errorf("%s was metered", used.Model)
@@ -69,9 +70,9 @@ func TestFallbacks(t *testing.T) {
 	}
 }
 
-// A stream may move to another row only until its first chunk; a call of another dialect gets the
-// answer in it, whatever the row behind it supports.
-func TestFallbacksOfStreamsAndDialects(t *testing.T) {
+// A stream can fall back only before its first chunk. A call in another dialect gets a response in
+// that dialect, whatever the fallback row supports.
+func TestStreamsAndDialectsFallBack(t *testing.T) {
 	first, third := newUpstream(t, always(503, `{}`)), newUpstream(t, events(chunk("one"), last, used, done))
 	second := newUpstream(t, always(503, `{}`))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{first, second, third}})
@@ -104,8 +105,8 @@ func TestFallbacksOfStreamsAndDialects(t *testing.T) {
 	}
 }
 
-// Fallbacks do not go round: small falls back to second, and second to small.
-func TestFallbacksHaveAnEnd(t *testing.T) {
+// Fallbacks do not cycle: small falls back to second, and second to small.
+func TestFallbackCyclesEnd(t *testing.T) {
 	down := newUpstream(t, always(503, `{}`))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, down, down}})
 	if got := w.chat(strings.Replace(plain, "small", "second", 1)); got.status != 502 || got.header.Get("X-Served-Model") != "" {
@@ -117,9 +118,9 @@ func TestFallbacksHaveAnEnd(t *testing.T) {
 	}
 }
 
-// A model that a caller names must exist, serve the route and be allowed. Fallback models that the
-// caller may not use are left out.
-func TestModelsThatMayNotBeUsed(t *testing.T) {
+// A model that a caller lists must exist, support the route and be allowed. Configured fallbacks
+// that the caller may not use are skipped.
+func TestForbiddenModelsAreNotUsed(t *testing.T) {
 	down, up := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, up, up}})
 	token := w.token(credential.Scope{Models: []string{"small", "third"}})
@@ -150,6 +151,6 @@ func TestModelsThatMayNotBeUsed(t *testing.T) {
 	}
 	got := w.do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", token, strings.NewReader(plain)))
 	if got.status != 200 || got.header.Get("X-Served-Model") != "third" {
-		t.Errorf("a token that does not reach the second row: got %+v", got)
+		t.Errorf("a token for the first row only: got %+v", got)
 	}
 }

@@ -21,8 +21,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// scripted serves every connection with the function, which gets the
-// connection's number, from 1.
+// scripted serves every connection with the function, which receives the number of the connection,
+// starting at 1.
 func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.Reader)) (u *modelServer,
 	connections *atomic.Int64) {
 	t.Helper()
@@ -50,7 +50,7 @@ func scripted(t *testing.T, serve func(n int64, conn net.Conn, requests *bufio.R
 	return u, connections
 }
 
-// take reads a request; ok is false when the connection has ended.
+// take reads a request. ok is false at the end of the connection.
 func take(requests *bufio.Reader) (ok bool) {
 	request, err := http.ReadRequest(requests)
 	if err != nil {
@@ -60,14 +60,14 @@ func take(requests *bufio.Reader) (ok bool) {
 	return err == nil
 }
 
-// Unsolicited bytes of a server, after an answer and before the next call, are not an answer: they
-// might be another caller's.
+// Unsolicited bytes from a server, after a response and before the next call, are not a response,
+// because they might belong to another caller.
 func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
-		"a whole answer":   inLength(foreign),
-		"a timeout's":      "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-		"the answer's end": "\r\n",
+		"a complete response":   inLength(foreign),
+		"a timeout response":      "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"the end of a response": "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -93,26 +93,26 @@ func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 				}
 			}
 			if n := connections.Load(); n != 2 {
-				t.Errorf("%d connections, want a second one instead of the first", n)
+				t.Errorf("%d connections, want 2", n)
 			}
 		})
 	}
 }
 
-// A kept connection that the server closes just as a call is sent costs nothing, because no byte of an
-// answer has arrived. If a byte has, or the connection is new, the call is not repeated.
-func TestConnectionClosedDuringCall(t *testing.T) {
+// If the server closes a kept connection while a call is sent and no byte of a response has
+// arrived, the call is repeated. It is not repeated if a byte has arrived or the connection is new.
+func TestClosedConnectionIsReplaced(t *testing.T) {
 	for _, c := range []struct {
 		name        string
-		second      string // the answer to the second call of a connection
+		second      string // the response to the second call on a connection
 		reset       bool
 		status      int
 		connections int64
 	}{
 		{"closed", "", false, 200, 2},
 		{"reset", "", true, 200, 2},
-		{"closed within the header", "HTTP/1.1 200 OK\r\nContent-", false, 502, 1},
-		{"closed within the answer", inLength(whole)[:120], false, 502, 1},
+		{"closed in the header", "HTTP/1.1 200 OK\r\nContent-", false, 502, 1},
+		{"closed in the body", inLength(whole)[:120], false, 502, 1},
 	} {
 		for _, request := range []string{plain, strings.Replace(streamed, `"stream":true`, `"stream":false`, 1)} {
 			t.Run(c.name, func(t *testing.T) {
@@ -144,9 +144,8 @@ func TestConnectionClosedDuringCall(t *testing.T) {
 	}
 }
 
-// After an answer whose end two readers may see in different places, the
-// connection is not used again.
-func TestConnectionsThatAreNotKept(t *testing.T) {
+// If two readers may disagree about the end of a response, the connection is not reused.
+func TestAmbiguousConnectionsAreNotReused(t *testing.T) {
 	const head = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
 	chunked := inChunks(whole, "")[strings.Index(inChunks(whole, ""), "\r\n\r\n")+4:]
 	length := strings.TrimPrefix(inLength(whole), head)
@@ -154,9 +153,9 @@ func TestConnectionsThatAreNotKept(t *testing.T) {
 		"Connection: close":    head + "Connection: Keep-Alive, Close\r\n" + length,
 		"HTTP/1.0":             strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.0", 1),
 		"a length and chunks":  head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunked,
-		"no content, in a way": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
+		"no content, but a body": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
 		"not modified":         "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n",
-		"more than its length": inLength(whole) + "{}",
+		"longer than its length": inLength(whole) + "{}",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,7 +176,7 @@ func TestConnectionsThatAreNotKept(t *testing.T) {
 }
 
 // A key that contains a line break is not sent.
-func TestKeyWithLineBreak(t *testing.T) {
+func TestKeyWithLineBreakIsNotSent(t *testing.T) {
 	for _, large := range []bool{false, true} {
 		key := filepath.Join(t.TempDir(), "key")
 		must(t, os.WriteFile(key, []byte("sk\r\nContent-Length: 0\r\n\r\nPOST /v1/other HTTP/1.1"), 0o600))
@@ -195,8 +194,8 @@ func TestKeyWithLineBreak(t *testing.T) {
 	}
 }
 
-// However callers come and leave on kept connections, each gets its own answer.
-func TestAnswersReachTheirCallers(t *testing.T) {
+// While callers connect and disconnect on kept connections, each gets its own response.
+func TestEveryCallerGetsItsOwnResponse(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var request struct{ User string }
 		if json.NewDecoder(r.Body).Decode(&request) != nil {
@@ -225,7 +224,7 @@ func TestAnswersReachTheirCallers(t *testing.T) {
 					strings.NewReader(strings.Replace(plain, "{", `{"user":"`+name+`",`, 1))))
 				leave()
 				if a.err != nil {
-					continue // it has left
+					continue // the caller has disconnected
 				}
 				answered.Add(1)
 				if a.status != 200 || !strings.Contains(a.body, `"content":"`+name+`"`) {
@@ -236,6 +235,6 @@ func TestAnswersReachTheirCallers(t *testing.T) {
 	}
 	all.Wait()
 	if n := answered.Load(); n < callers*calls/4 {
-		t.Errorf("%d of %d calls were answered", n, callers*calls)
+		t.Errorf("%d of %d calls got a response", n, callers*calls)
 	}
 }

@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// keeping serves every connection with these answers in order, and closes it
-// after the last.
+// keeping serves every connection with these responses in order, and closes it after the last one.
 func keeping(t *testing.T, answers ...string) (u *modelServer, connections *atomic.Int64) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -58,7 +57,7 @@ func inLength(body string) string {
 		len(body), body)
 }
 
-// withField is an answer with one more field, the first.
+// withField is a response with an additional first header field.
 func withField(field string) string {
 	return strings.Replace(inLength(whole), "\r\n", "\r\n"+field+"\r\n", 1)
 }
@@ -69,9 +68,9 @@ func inChunks(body, trailer string) string {
 		len(body), body, trailer)
 }
 
-// A connection serves call after call, whatever their answers. If the server has closed it in between,
-// no call fails.
-func TestConnectionsAreKept(t *testing.T) {
+// A connection serves one call after another, whatever their responses. If the server has closed it
+// in between, no call fails.
+func TestConnectionsAreReused(t *testing.T) {
 	stream := eventStream(chunk("one"), last, used, done)
 	u, connections := keeping(t,
 		inLength(whole), inChunks(stream, ""), inLength(whole), inChunks(stream, "X-Trailer: a\r\n"),
@@ -93,55 +92,55 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 }
 
-// Valid HTTP answers of an upstream, and invalid ones.
-func TestAnswersOnTheWire(t *testing.T) {
+// Tests valid and invalid HTTP responses of an upstream.
+func TestInvalidHTTPIsRejected(t *testing.T) {
 	long, far := strings.Repeat("x", 10_000), strings.Repeat(" ", 5000)
 	for name, c := range map[string]struct {
 		answer string
 		status int
 	}{
-		"no reason":                    {strings.Replace(inLength(whole), "200 OK", "200", 1), 200},
+		"no reason phrase":                    {strings.Replace(inLength(whole), "200 OK", "200", 1), 200},
 		"lines that end with LF":       {strings.Replace(inLength(whole), "\r\n", "\n", 4), 200},
-		"fields in capitals":           {strings.Replace(inLength(whole), "Content-Length", "CONTENT-LENGTH", 1), 200},
+		"field names in upper case":           {strings.Replace(inLength(whole), "Content-Length", "CONTENT-LENGTH", 1), 200},
 		"a long field":                 {strings.Replace(inLength(whole), "\r\n", "\r\nX: "+long+"\r\n", 1), 200},
-		"until the connection's end":   {"HTTP/1.1 200 OK\r\n\r\n" + whole, 200},
+		"a body until the end of the connection":   {"HTTP/1.1 200 OK\r\n\r\n" + whole, 200},
 		"HTTP/1.0":                     {strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.0", 1), 200},
 		"chunks":                       {inChunks(whole, ""), 200},
 		"the same length twice":        {strings.Replace(inLength(whole), "\r\n", fmt.Sprintf("\r\nContent-Length: %d\r\n", len(whole)), 1), 200},
 		"two lengths":                  {withField("Content-Length: 3"), 502},
 		"a negative length":            {"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n" + whole, 502},
-		"an unknown coding":            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n" + whole, 502},
+		"an unknown transfer coding":            {"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n" + whole, 502},
 		"chunks without a size":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n", 502},
-		"chunks that are cut off":      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{", 502},
-		"chunks without their end":     {strings.TrimSuffix(inChunks(whole, ""), "\r\n"), 502},
-		"a trailer without end":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + strings.Repeat("X: "+long+"\r\n", 10), 502},
+		"truncated chunks":      {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfff\r\n{", 502},
+		"chunks without an end":     {strings.TrimSuffix(inChunks(whole, ""), "\r\n"), 502},
+		"an endless trailer":        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n" + strings.Repeat("X: "+long+"\r\n", 10), 502},
 		"no content":                   {"HTTP/1.1 204 No Content\r\n\r\n", 502},
 		"HTTP/2":                       {"HTTP/2.0 200 OK\r\n\r\n" + whole, 502},
 		"a status of four digits":      {"HTTP/1.1 2000 OK\r\n\r\n" + whole, 502},
-		"interim answers for ever":     {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100) + inLength(whole), 502},
-		"a line of the header alone":   {"HTTP/1.1 200 OK\r\nContent-Le", 502},
+		"endless interim responses":     {strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", 100) + inLength(whole), 502},
+		"an incomplete header":   {"HTTP/1.1 200 OK\r\nContent-Le", 502},
 		"an upgrade":                   {"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n" + whole, 502},
 		"a space before the colon":     {strings.Replace(inLength(whole), "Content-Length:", "Content-Length :", 1), 502},
 		"a line without a colon":       {withField("X"), 502},
 		"a field on two lines":         {withField("Transfer-Encoding:\r\n chunked"), 502},
-		"chunks, twice":                {strings.Replace(inChunks(whole, ""), "\r\n", "\r\nTransfer-Encoding: chunked\r\n", 1), 502},
+		"chunked twice":                {strings.Replace(inChunks(whole, ""), "\r\n", "\r\nTransfer-Encoding: chunked\r\n", 1), 502},
 		"chunks with extensions":       {strings.Replace(inChunks(whole, ""), "\r\n{", ";a=\"b\";c\r\n{", 1), 200},
 		"a signed length":              {strings.Replace(inLength(whole), "Content-Length: ", "Content-Length: +", 1), 502},
 		"a signed chunk":               {strings.Replace(inChunks(whole, ""), "\r\n\r\n", "\r\n\r\n+", 1), 502},
 		"a signed status":              {strings.Replace(inLength(whole), "200", "+200", 1), 502},
 		"a header of small fields":     {withField(strings.Repeat("X: y\r\n", 20_000)), 502},
-		"a length, and chunks":         {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks(whole, "")[len("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"):], 200},
-		"an answer that is too short":  {inLength(whole)[:200], 502},
+		"a length and chunks":         {"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks(whole, "")[len("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"):], 200},
+		"a short response":  {inLength(whole)[:200], 502},
 		"a carriage return in a field": {withField("X: y\rContent-Length: 3"), 502},
 		"two carriage returns":         {withField("X: y\r"), 502},
 		"a control character":          {withField("X: \x00"), 502},
-		"a name that is not a token":   {withField("X(y): z"), 502},
+		"an invalid field name":   {withField("X(y): z"), 502},
 		"a version without a number":   {strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.x", 1), 502},
 		"a length and a vertical tab":  {strings.Replace(inLength(whole), "\r\n\r\n", "\v\r\n\r\n", 1), 502},
-		"a length and more, far off":   {strings.Replace(inLength(whole), "\r\n\r\n", far+"0\r\n\r\n", 1), 502},
+		"a second length far behind":   {strings.Replace(inLength(whole), "\r\n\r\n", far+"0\r\n\r\n", 1), 502},
 		"a trailer":                    {inChunks(whole, "X: y\r\n"), 200},
-		"a trailer that is too long":   {inChunks(whole, "X: "+long+"\r\n"), 502},
-		"a trailer that is not fields": {inChunks(whole, "no field\r\n"), 502},
+		"a long trailer":   {inChunks(whole, "X: "+long+"\r\n"), 502},
+		"an invalid trailer": {inChunks(whole, "no field\r\n"), 502},
 		"a trailer that ends with LF":  {inChunks(whole, "X: y\n"), 502},
 		"a length with a leading zero": {strings.Replace(inLength(whole), "Content-Length: ", "Content-Length: 0", 1), 502},
 	} {
@@ -157,8 +156,8 @@ func TestAnswersOnTheWire(t *testing.T) {
 	}
 }
 
-// A request too large for a connection's buffers is sent as well.
-func TestLargeRequests(t *testing.T) {
+// A request that is too large for a connection's buffers is sent completely.
+func TestLargeRequestsAreSent(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 8<<20), 1)
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{u}})
@@ -176,9 +175,9 @@ func TestLargeRequests(t *testing.T) {
 	}
 }
 
-// A server may answer a large request before it has read it: the caller gets that answer,
-// and the connection is not used again.
-func TestLargeRequestsAnsweredEarly(t *testing.T) {
+// If a server responds to a large request before it has read it, the caller gets that response, and
+// the connection is not reused.
+func TestEarlyResponseToLargeRequestIsUsed(t *testing.T) {
 	large := strings.Replace(plain, "one two", strings.Repeat("x", 16<<20), 1)
 	refusal := `{"error":{"message":"too long for me"}}`
 	hasty, err := net.Listen("tcp", "127.0.0.1:0")
@@ -216,9 +215,9 @@ func TestLargeRequestsAnsweredEarly(t *testing.T) {
 	}
 }
 
-// A caller may leave while its large request is being written: its bytes are not used any more, and the
+// If a caller disconnects while its large request is written, its buffer is no longer used, and the
 // connection to the slow server is closed.
-func TestLeavingWhileALargeRequestIsWritten(t *testing.T) {
+func TestLeavingCallerStopsLargeRequest(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	defer listener.Close()

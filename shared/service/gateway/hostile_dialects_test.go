@@ -16,7 +16,7 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-// The dialects as upstreams speak them that serve them themselves.
+// The dialects as upstreams with native support send them.
 var (
 	inMessages = speech{
 		`{"id":"m","type":"message","role":"assistant","model":"weights","content":[{"type":"text","text":"hello there"}],` +
@@ -40,7 +40,7 @@ var (
 	}
 )
 
-// oddChats are streams that are JSON and hardly anything else.
+// oddChats are streams that are JSON but hardly anything else.
 func oddChats() map[string]func(*call) {
 	delta := func(text string) string { return `{"choices":[{"index":0,"delta":` + text + `}]}` }
 	calls := func(text string) string { return delta(`{"tool_calls":` + text + `}`) }
@@ -57,11 +57,11 @@ func oddChats() map[string]func(*call) {
 			calls(`[{"index":-3,"id":{},"function":{"name":[],"arguments":{"a":1}}}]`),
 			calls(`[{"index":1e300,"function":{"name":"f","arguments":7}}]`)),
 		"calls without ids":     odd(calls(`[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":1,"function":{"name":"g"}}]`)),
-		"calls with one id":     odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]`)),
-		"calls backwards":       odd(calls(`[{"index":2,"id":"c","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"a","function":{"name":"g","arguments":""}}]`)),
-		"calls in one place":    odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`)),
-		"arguments of no call":  odd(calls(`[{"index":0,"function":{"arguments":"{\"a\":"}}]`), calls(`[{"index":0,"id":"late","function":{"name":"f","arguments":"1}"}}]`)),
-		"half an escape":        odd(delta(`{"content":"\ud83d"}`), delta(`{"content":"\ude00"}`)),
+		"calls with the same id":     odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]`)),
+		"calls in reverse order":       odd(calls(`[{"index":2,"id":"c","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"a","function":{"name":"g","arguments":""}}]`)),
+		"calls with the same index":    odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`)),
+		"arguments without a call":  odd(calls(`[{"index":0,"function":{"arguments":"{\"a\":"}}]`), calls(`[{"index":0,"id":"late","function":{"name":"f","arguments":"1}"}}]`)),
+		"a truncated escape":        odd(delta(`{"content":"\ud83d"}`), delta(`{"content":"\ude00"}`)),
 		"text after the end":    events(chunk("a"), last, chunk("b"), used, done),
 		"many choices":          odd(`{"choices":[{"index":3,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`),
 		"an event of megabytes": odd(chunk(strings.Repeat("x", 3<<20))),
@@ -69,33 +69,32 @@ func oddChats() map[string]func(*call) {
 	}
 }
 
-// oddEvents are the same for upstreams that serve a dialect themselves.
+// oddEvents are the same for upstreams with native support for a dialect.
 func oddEvents(s speech) map[string]func(*call) {
 	odd := func(data ...string) func(*call) { return events(append(data, s.chunk("a"), s.last, s.used, s.done)...) }
 	return map[string]func(*call){
 		"no type":           odd(`{}`),
-		"a type of null":    odd(`{"type":null}`),
-		"a type of lines":   odd(`{"type":"ping\n\nevent: error"}`),
-		"a type of its own": odd(`{"type":"something.new","x":[null]}`),
+		"a null type":    odd(`{"type":null}`),
+		"a type with line breaks":   odd(`{"type":"ping\n\nevent: error"}`),
+		"an unknown type": odd(`{"type":"something.new","x":[null]}`),
 		"null for everything": odd(`{"type":"message_start","message":null}`, `{"type":"content_block_start","index":null,"content_block":null}`,
 			`{"type":"content_block_delta","index":null,"delta":null}`, `{"type":"message_delta","delta":null,"usage":null}`,
 			`{"type":"response.created","response":null,"sequence_number":null}`, `{"type":"response.output_text.delta","delta":null}`),
 		"other types": odd(`{"type":"message_start","message":[{"model":5}]}`, `{"type":"message_delta","usage":[1]}`,
 			`{"type":"response.created","response":"x","sequence_number":1e300}`, `{"type":"content_block_delta","delta":{"text":{}}}`),
-		"usages that cannot be": odd(`{"type":"message_start","message":{"usage":{"input_tokens":9e18,"output_tokens":-1}}}`,
+		"impossible usages": odd(`{"type":"message_start","message":{"usage":{"input_tokens":9e18,"output_tokens":-1}}}`,
 			`{"type":"message_delta","usage":{"output_tokens":9223372036854775807}}`,
 			`{"type":"message_delta","usage":{"input_tokens":1,"cache_read_input_tokens":9e9,"output_tokens":1}}`),
-		"an error of its own":  events(s.chunk("a"), `{"type":"error","error":{"type":"overloaded_error","message":"secret"}}`),
+		"an error event":  events(s.chunk("a"), `{"type":"error","error":{"type":"overloaded_error","message":"secret"}}`),
 		"a failed response":    events(s.chunk("a"), `{"type":"response.failed","response":{"error":{"message":"secret"},"usage":{"input_tokens":3,"output_tokens":1}}}`),
-		"an error by its name": text("event: error\ndata: {\"message\":\"secret\"}\n\n"),
+		"an event named error": text("event: error\ndata: {\"message\":\"secret\"}\n\n"),
 		"chat":                 events(chunk("a"), last, used, done),
-		"the end twice":        events(s.chunk("a"), s.used, s.done, s.done, s.chunk("b")),
+		"two ends":        events(s.chunk("a"), s.used, s.done, s.done, s.chunk("b")),
 		"no end":               events(s.chunk("a"), s.last, s.used),
 	}
 }
 
-// dialectCall is a call of a dialect, to the row of an upstream that serves it directly or that
-// supports only chat.
+// dialectCall is a call in a dialect. Its row's upstream supports the dialect or only chat.
 type dialectCall struct {
 	path, row string
 	stream    bool
@@ -113,7 +112,6 @@ func (c dialectCall) body() string {
 	return fmt.Sprintf(`{"model":%q,"stream":%v,%s}`, c.row, c.stream, rest)
 }
 
-// dialectCalls are all of them.
 func dialectCalls() (all []dialectCall) {
 	for _, path := range []string{"/v1/messages", "/v1/responses"} {
 		for _, row := range []string{"small", "itself"} {
@@ -128,10 +126,11 @@ const dialectRows = `
   - {id: itself, routes: [messages, responses], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 300ms, idle: 200ms}, upstreams: [{name: second, url: URL0, model: weights}]}
 `
 
-// patientRows are the same, for upstreams that answer: no machine is so busy that they time out.
+// patientRows are the same rows with long timeouts, for upstreams that respond. Even a busy machine
+// does not reach them.
 var patientRows = strings.NewReplacer("300ms", "10m", "200ms", "10m").Replace(dialectRows)
 
-// byPath answers each route in its own dialect.
+// byPath responds to each route in its own dialect.
 func byPath(answers map[string]func(*call)) func(*call) {
 	return func(c *call) {
 		if answer := answers[c.path]; answer != nil {
@@ -142,10 +141,10 @@ func byPath(answers map[string]func(*call)) func(*call) {
 	}
 }
 
-// speeches are the dialects by their paths.
+// speeches maps paths to dialects.
 var speeches = map[string]speech{"/v1/chat/completions": inChat, "/v1/messages": inMessages, "/v1/responses": inResponses}
 
-// speaking answers as it should, in the dialect of the path.
+// speaking sends a correct response in the dialect of the path.
 func speaking(c *call) {
 	s := speeches[c.path]
 	if strings.Contains(c.body, `"stream":true`) {
@@ -155,9 +154,9 @@ func speaking(c *call) {
 	c.json(200, s.whole)
 }
 
-// Whatever an upstream answers to a call of a dialect, in that dialect or as a chat, the caller gets an
-// answer in the dialect's shape, and pays for the tokens that it received.
-func TestHostileUpstreamsOfBothDialects(t *testing.T) {
+// Whatever an upstream responds to a call in a dialect, in that dialect or in chat, the caller gets
+// a response in the dialect's format and pays for the tokens that it received.
+func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 	answers := map[string]map[string]func(*call){}
 	for path, s := range speeches {
 		all := hostile(s)
@@ -181,8 +180,8 @@ func TestHostileUpstreamsOfBothDialects(t *testing.T) {
 			told := w.callAll(dialectCalls(), func(c dialectCall, a answer) { checkDialect(t, c, a) })
 			w.checkMetered(t, told)
 			u.now(speaking)
-			// On a busy machine even a good answer may come late, and be followed by a breaker.
-			w.eventually("good answers", func() bool {
+			// On a busy machine even a good response may be late and open a breaker.
+			w.eventually("good responses", func() bool {
 				served := true
 				w.wait(5 * time.Minute)
 				w.callAll(dialectCalls(), func(c dialectCall, a answer) {
@@ -195,7 +194,8 @@ func TestHostileUpstreamsOfBothDialects(t *testing.T) {
 	}
 }
 
-// callAll makes the calls at once, checks each answer, and returns the sum of the reported tokens.
+// callAll makes the calls concurrently, checks each response, and returns the sum of the reported
+// tokens.
 func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (told int64) {
 	w.t.Helper()
 	var all sync.WaitGroup
@@ -236,7 +236,7 @@ func (w *world) checkMetered(t *testing.T, told int64) {
 	}
 }
 
-// checkDialect checks that an answer is one of its dialect.
+// checkDialect checks that a response is valid in its dialect.
 func checkDialect(t *testing.T, c dialectCall, a answer) {
 	t.Helper()
 	switch {
@@ -259,7 +259,7 @@ func checkDialect(t *testing.T, c dialectCall, a answer) {
 	}
 }
 
-// checkDialectError checks that an answer is an error in the shape of its route.
+// checkDialectError checks that a response is an error in the format of its route.
 func checkDialectError(t *testing.T, path string, a answer) {
 	t.Helper()
 	if !strings.HasPrefix(path, "/v1/messages") {
@@ -279,14 +279,14 @@ func checkDialectError(t *testing.T, path string, a answer) {
 	}
 }
 
-// checkDialectStream checks that a stream is of named events of JSON, that its numbers
-// and blocks are in order where the gateway wrote them, and that it ends once.
+// checkDialectStream checks that a stream consists of named JSON events, that the gateway's
+// sequence numbers and blocks are in order, and that it ends once.
 func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 	t.Helper()
 	ends := map[string]string{"/v1/messages": "message_stop error", "/v1/responses": "response.completed response.incomplete response.failed error"}
 	all, ended := strings.CutSuffix(a.body, "\n\n")
 	if a.status != 200 || !ended {
-		t.Errorf("%v: a stream with status %d that ends with %.300q", c, a.status, a.body[max(0, len(a.body)-300):])
+		t.Errorf("%v: status %d, stream end %.300q", c, a.status, a.body[max(0, len(a.body)-300):])
 		return
 	}
 	kinds := []string{}
@@ -299,7 +299,7 @@ func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 		object := gjson.Parse(data)
 		kind := object.Get("type").Str
 		if head != "event: "+kind || !json.Valid([]byte(data)) || strings.Contains(data, "\n") {
-			t.Errorf("%v: an event of %.300q", c, event)
+			t.Errorf("%v: invalid event %.300q", c, event)
 			return
 		}
 		if number := object.Get("sequence_number"); c.row == "small" && c.path == "/v1/responses" && number.Int() != int64(len(kinds)) {
@@ -312,7 +312,7 @@ func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 		switch place := object.Get("index").Int(); kind {
 		case "content_block_start":
 			if open >= 0 {
-				t.Errorf("%v: block %d begins in block %d", c, place, open)
+				t.Errorf("%v: block %d starts within block %d", c, place, open)
 			}
 			open = place
 		case "content_block_delta", "content_block_stop":
@@ -324,7 +324,7 @@ func checkDialectStream(t *testing.T, c dialectCall, a answer) {
 			}
 		case "message_stop":
 			if open >= 0 {
-				t.Errorf("%v: block %d has no end", c, open)
+				t.Errorf("%v: block %d does not end", c, open)
 			}
 		}
 	}

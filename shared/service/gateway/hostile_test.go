@@ -14,8 +14,7 @@ import (
 	"unicode/utf8"
 )
 
-// endlessly writes a piece again and again until the gateway closes the
-// connection.
+// endlessly writes a piece repeatedly until the gateway closes the connection.
 func endlessly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -27,8 +26,7 @@ func endlessly(head, piece string) func(*call) {
 	}
 }
 
-// slowly writes a piece every few milliseconds, until the gateway closes the
-// connection.
+// slowly writes a piece every few milliseconds until the gateway closes the connection.
 func slowly(head, piece string) func(*call) {
 	return func(c *call) {
 		io.WriteString(c, head)
@@ -47,21 +45,21 @@ func slowly(head, piece string) func(*call) {
 
 func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, text) } }
 
-// speech is how an upstream speaks one of the dialects.
+// speech describes how an upstream speaks one dialect.
 type speech struct {
-	// whole is a whole answer that says "hello there".
+	// whole is a complete response with the text "hello there".
 	whole string
-	// content is the name of its array, prompted the name of the prompt's token count.
+	// content is the name of its main array, and prompted the name of the prompt's token count.
 	content, prompted string
-	// chunk is an event with a piece of text; last ends the text, used states the
-	// tokens, and done ends the stream.
+	// chunk is an event with a piece of text. last ends the text, used reports the tokens, and done
+	// ends the stream.
 	chunk            func(text string) string
 	last, used, done string
 }
 
 var inChat = speech{whole, "choices", "prompt_tokens", chunk, last, used, done}
 
-// bomb is a gzip file of 64 KiB that unpacks to 64 MiB: a member of 1 MiB, again and again.
+// bomb is a gzip file of 64 KiB that unpacks to 64 MiB. It repeats a member of 1 MiB.
 var bomb = sync.OnceValue(func() string {
 	var member bytes.Buffer
 	z := gzip.NewWriter(&member)
@@ -70,7 +68,7 @@ var bomb = sync.OnceValue(func() string {
 	return strings.Repeat(member.String(), 64)
 })
 
-// hostile returns answers that no model server should give.
+// hostile returns responses that no model server should send.
 func hostile(s speech) map[string]func(*call) {
 	const ok, chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", "Transfer-Encoding: chunked\r\n\r\n"
 	const stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
@@ -83,7 +81,7 @@ func hostile(s speech) map[string]func(*call) {
 	return map[string]func(*call){
 		"nothing": raw(""), "a line break": raw("\r\n"), "no HTTP": raw("SSH-2.0-x\r\n"), "a TLS alert": raw("\x15\x03\x01\x00\x02\x02\x46"),
 		"HTTP/0.9": raw(s.whole), "HTTP/2": raw("HTTP/2.0 200 OK\r\n\r\n"), "HTTP/1.": raw("HTTP/1. 200 OK\r\n\r\n"), "HTTP/9.9": raw("HTTP/9.9 200 OK\r\n\r\n" + s.whole),
-		"a status of words": raw("HTTP/1.1 fine OK\r\n\r\n"), "a status of four digits": raw("HTTP/1.1 2000 OK\r\n\r\n"), "a status below 0": raw("HTTP/1.1 -20 OK\r\n\r\n"),
+		"a status in words": raw("HTTP/1.1 fine OK\r\n\r\n"), "a status of four digits": raw("HTTP/1.1 2000 OK\r\n\r\n"), "a status below 0": raw("HTTP/1.1 -20 OK\r\n\r\n"),
 		"status 0": raw("HTTP/1.1 000 x\r\nContent-Length: 0\r\n\r\n"), "status 99": raw("HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n"),
 		"status 600": raw("HTTP/1.1 600 x\r\nContent-Length: 0\r\n\r\n"), "status 999": raw("HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n"),
 		"status 101": raw("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"), "status 204": raw("HTTP/1.1 204 x\r\n\r\n"),
@@ -96,75 +94,75 @@ func hostile(s speech) map[string]func(*call) {
 		"endless 103s":          endlessly("", "HTTP/1.1 103 Early Hints\r\nLink: <x>\r\n\r\n"),
 		"slow fields":           slowly("HTTP/1.1 200 OK\r\n", "X-A: b\r\n"),
 		"slow 102s":             slowly("", "HTTP/1.1 102 Processing\r\n\r\n"),
-		"a header cut off":      raw("HTTP/1.1 200 OK\r\nContent-Le"),
-		"a line without colon":  raw(ok + "hello\r\nContent-Length: 2\r\n\r\n{}"),
+		"a truncated header":      raw("HTTP/1.1 200 OK\r\nContent-Le"),
+		"a header line without a colon":  raw(ok + "hello\r\nContent-Length: 2\r\n\r\n{}"),
 		"a field without name":  raw(ok + ": x\r\nContent-Length: 2\r\n\r\n{}"),
 		"a name with a space":   raw(ok + "Content-Length : 2\r\n\r\n{}"),
 		"a folded field":        raw(ok + "X: a\r\n b\r\nContent-Length: 2\r\n\r\n{}"),
 		"a NUL in a field":      raw(ok + "X: a\x00b\r\nContent-Length: 2\r\n\r\n{}"),
 		"two lengths":           raw(ok + "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}x"),
-		"a length below 0":      raw(ok + "Content-Length: -2\r\n\r\n{}"),
-		"a length of words":     raw(ok + "Content-Length: two\r\n\r\n{}"),
-		"a length of a plus":    raw(ok + "Content-Length: +2\r\n\r\n{}"),
-		"a length of ages":      raw(ok + "Content-Length: 99999999999999999999\r\n\r\n{}"),
-		"more than is there":    raw(ok + "Content-Length: 4611686018427387903\r\n\r\n{}"),
-		"less than is there":    raw(ok + "Content-Length: 20\r\n\r\n" + s.whole),
-		"length and chunks":     raw(ok + "Content-Length: 2\r\n" + chunked + "2\r\n{}\r\n0\r\n\r\n"),
-		"another coding":        raw(ok + "Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
+		"a negative length":      raw(ok + "Content-Length: -2\r\n\r\n{}"),
+		"a length in words":     raw(ok + "Content-Length: two\r\n\r\n{}"),
+		"a length with a plus":    raw(ok + "Content-Length: +2\r\n\r\n{}"),
+		"a huge length":      raw(ok + "Content-Length: 99999999999999999999\r\n\r\n{}"),
+		"a length above the body's":    raw(ok + "Content-Length: 4611686018427387903\r\n\r\n{}"),
+		"a length below the body's":    raw(ok + "Content-Length: 20\r\n\r\n" + s.whole),
+		"a length and chunks":     raw(ok + "Content-Length: 2\r\n" + chunked + "2\r\n{}\r\n0\r\n\r\n"),
+		"an unknown coding":        raw(ok + "Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
 		"two codings":           raw(ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
-		"a chunk of ages":       raw(ok + chunked + "ffffffffffffffff\r\n{}"),
-		"a chunk beyond that":   raw(ok + chunked + "fffffffffffffffff\r\n{}"),
-		"a chunk below 0":       raw(ok + chunked + "-2\r\n{}\r\n0\r\n\r\n"),
-		"a chunk of no number":  raw(ok + chunked + "zz\r\n{}"),
-		"a chunk's endless say": endlessly(ok+chunked+"2;", long),
-		"a chunk without end":   raw(ok + chunked + "2\r\n{}X0\r\n\r\n"),
-		"tiny chunks, endless":  endlessly(ok+chunked, "1\r\nx\r\n"),
+		"a huge chunk":       raw(ok + chunked + "ffffffffffffffff\r\n{}"),
+		"a chunk size that overflows":   raw(ok + chunked + "fffffffffffffffff\r\n{}"),
+		"a negative chunk size":       raw(ok + chunked + "-2\r\n{}\r\n0\r\n\r\n"),
+		"an invalid chunk size":  raw(ok + chunked + "zz\r\n{}"),
+		"an endless chunk extension": endlessly(ok+chunked+"2;", long),
+		"an endless chunk":   raw(ok + chunked + "2\r\n{}X0\r\n\r\n"),
+		"endless tiny chunks":  endlessly(ok+chunked, "1\r\nx\r\n"),
 		"an endless trailer":    endlessly(ok+chunked+fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(s.whole), s.whole), "X-A: b\r\n"),
-		"a trailer's fields":    raw(ok + chunked + fmt.Sprintf("%x\r\n%s\r\n0\r\nContent-Length: 7\r\nRetry-After: 9\r\n\r\n", len(s.whole), s.whole)),
-		"an endless answer":     endlessly(ok+"\r\n", long),
-		"a slow answer":         slowly(ok+"\r\n", " "),
+		"endless trailer fields":    raw(ok + chunked + fmt.Sprintf("%x\r\n%s\r\n0\r\nContent-Length: 7\r\nRetry-After: 9\r\n\r\n", len(s.whole), s.whole)),
+		"an endless response":     endlessly(ok+"\r\n", long),
+		"a slow response":         slowly(ok+"\r\n", " "),
 		"a gzip bomb":           raw(ok + fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(bomb()), bomb())),
-		"a page":                raw("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"),
-		"an endless refusal":    endlessly("HTTP/1.1 400 x\r\n\r\n", long),
-		"a slow refusal":        slowly("HTTP/1.1 400 x\r\nContent-Length: 100000\r\n\r\n", " "),
-		"a refusal of a bomb":   raw("HTTP/1.1 400 x\r\nContent-Encoding: gzip\r\n\r\n" + bomb()),
-		"a refusal too deep":    always(400, `{"error":`+strings.Repeat(`{"error":`, 5000)),
-		"a refusal of no UTF-8": always(422, "{\"error\":{\"message\":\"\xff\xfe\x00\",\"param\":\"\xff\",\"code\":\"\xc3\"}}"),
-		"a refusal of lies":     always(413, `{"error":{"message":5,"param":{},"code":[]}}`),
+		"an HTML page":                raw("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"),
+		"an endless error":    endlessly("HTTP/1.1 400 x\r\n\r\n", long),
+		"a slow error":        slowly("HTTP/1.1 400 x\r\nContent-Length: 100000\r\n\r\n", " "),
+		"an error with a gzip bomb":   raw("HTTP/1.1 400 x\r\nContent-Encoding: gzip\r\n\r\n" + bomb()),
+		"a deeply nested error":    always(400, `{"error":`+strings.Repeat(`{"error":`, 5000)),
+		"an error in invalid UTF-8": always(422, "{\"error\":{\"message\":\"\xff\xfe\x00\",\"param\":\"\xff\",\"code\":\"\xc3\"}}"),
+		"an error with false fields":     always(413, `{"error":{"message":5,"param":{},"code":[]}}`),
 
-		"a depth of megabytes": body(strings.Repeat("[", 3<<20)), "a depth of megabytes in a stream": events(s.chunk("a"), strings.Repeat(`{"a":`, 800_000)),
-		"an empty answer": body(""), "null": body("null"), "a list": body("[]"), "a string": body(`"x"`), "a number": body("1e999"), "spaces": body(strings.Repeat(" ", 1<<20)),
-		"an object of nothing": body("{}"), "half an object": body(`{"choices":[`), "two objects": body(s.whole + s.whole), "a NUL after it": body(s.whole + "\x00"),
-		"a depth of 100,000":  body(strings.Repeat(`{"choices":[`, 50000)),
-		"a depth that closes": body(`{"choices":[{"message":{"content":` + strings.Repeat("[", 50000) + strings.Repeat("]", 50000) + `}}]}`),
-		"bytes of no UTF-8":   with("hello there", "hello \xff\xc3\x28\xed\xa0\x80 there"),
-		"half a character":    with("hello there", `\ud83d`), "a NUL": with("hello there", `\u0000`),
+		"megabytes of brackets": body(strings.Repeat("[", 3<<20)), "a depth of megabytes in a stream": events(s.chunk("a"), strings.Repeat(`{"a":`, 800_000)),
+		"an empty response": body(""), "null": body("null"), "a list": body("[]"), "a string": body(`"x"`), "a number": body("1e999"), "spaces": body(strings.Repeat(" ", 1<<20)),
+		"an empty object": body("{}"), "half an object": body(`{"choices":[`), "two objects": body(s.whole + s.whole), "a NUL after it": body(s.whole + "\x00"),
+		"100,000 open brackets":  body(strings.Repeat(`{"choices":[`, 50000)),
+		"100,000 matched brackets": body(`{"choices":[{"message":{"content":` + strings.Repeat("[", 50000) + strings.Repeat("]", 50000) + `}}]}`),
+		"invalid UTF-8":   with("hello there", "hello \xff\xc3\x28\xed\xa0\x80 there"),
+		"a truncated character":    with("hello there", `\ud83d`), "a NUL": with("hello there", `\u0000`),
 		"choices in an object": with(list, `"`+s.content+`":{},"x":[`), "choices of anything": with(list, list+`null,5,"x",[],{},`),
-		"choices twice": with(list, list+`],`+list), "a model twice": with(`"model"`, `"model":"x","model":{},"model"`),
-		"a usage twice": with(`"usage"`, `"usage":{"`+s.prompted+`":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
-		"an error of text": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(list, `"error":{"message":"x"},`+list),
-		"an error that says 200": body(`{"error":{"code":200}}`), "an error that says 1e9": body(`{"error":{"code":1e9}}`), "an error that says -400": body(`{"error":{"code":-400}}`),
+		"duplicate choices": with(list, list+`],`+list), "a model twice": with(`"model"`, `"model":"x","model":{},"model"`),
+		"duplicate usage": with(`"usage"`, `"usage":{"`+s.prompted+`":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
+		"an error string": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(list, `"error":{"message":"x"},`+list),
+		"an error with code 200": body(`{"error":{"code":200}}`), "an error that says 1e9": body(`{"error":{"code":1e9}}`), "an error that says -400": body(`{"error":{"code":-400}}`),
 		"thousands of choices": with(list, list+strings.Repeat(`{},`, 1<<14)),
 
-		"a stream of nothing": raw(stream + "Content-Length: 0\r\n\r\n"), "comments for ever": slowly(stream+"\r\n", ": x\n\n"), "a flood of comments": endlessly(stream+"\r\n", ": x\n\n"),
-		"empty events for ever": slowly(stream+"\r\n", "data:\n\n"), "names for ever": endlessly(stream+"\r\n", "event: ping\n\n"), "one line for ever": endlessly(stream+"\r\ndata: ", long),
-		"DONE alone": events(s.done), "DONE twice": events(s.chunk("a"), s.done, s.done), "more after DONE": events(s.chunk("a"), s.done, s.chunk("b")),
-		"no JSON in it": events("hello"), "a list in it": events("[]"), "a depth in it": events(strings.Repeat("[", 100000)), "null in it": events("null", s.done),
-		"no UTF-8 in it": events(strings.Replace(s.chunk("hello"), "hello", "\xff\xfe", 1), s.last, s.done), "an error in it": events(s.chunk("a"), `{"error":"x"}`),
-		"usages for ever":    slowly(stream+"\r\n", "data: "+used+"\n\n"),
-		"choices of numbers": events(`{"choices":5}`, `{"choices":[5,null,"x"]}`, `{"choices":{"a":1}}`, s.done),
-		"an event's name":    raw(stream + "\r\nevent: " + strings.Repeat("error", 1000) + "\ndata: {}\n\n"),
-		"carriage returns":   raw(stream + "\r\n" + strings.Repeat("\r", 1<<16)), "a mark of order": raw(stream + "\r\n\ufeff\ufeffdata: " + s.last + "\n\n"),
+		"an empty stream": raw(stream + "Content-Length: 0\r\n\r\n"), "comments for ever": slowly(stream+"\r\n", ": x\n\n"), "a flood of comments": endlessly(stream+"\r\n", ": x\n\n"),
+		"endless empty events": slowly(stream+"\r\n", "data:\n\n"), "names for ever": endlessly(stream+"\r\n", "event: ping\n\n"), "one line for ever": endlessly(stream+"\r\ndata: ", long),
+		"only DONE": events(s.done), "DONE twice": events(s.chunk("a"), s.done, s.done), "more after DONE": events(s.chunk("a"), s.done, s.chunk("b")),
+		"events that are not JSON": events("hello"), "a list in it": events("[]"), "a depth in it": events(strings.Repeat("[", 100000)), "null in it": events("null", s.done),
+		"events in invalid UTF-8": events(strings.Replace(s.chunk("hello"), "hello", "\xff\xfe", 1), s.last, s.done), "an error in it": events(s.chunk("a"), `{"error":"x"}`),
+		"endless usages":    slowly(stream+"\r\n", "data: "+used+"\n\n"),
+		"choices that are numbers": events(`{"choices":5}`, `{"choices":[5,null,"x"]}`, `{"choices":{"a":1}}`, s.done),
+		"endless event names":    raw(stream + "\r\nevent: " + strings.Repeat("error", 1000) + "\ndata: {}\n\n"),
+		"endless carriage returns":   raw(stream + "\r\n" + strings.Repeat("\r", 1<<16)), "a mark of order": raw(stream + "\r\n\ufeff\ufeffdata: " + s.last + "\n\n"),
 	}
 }
 
-// Whatever an upstream answers, its caller gets an answer of the contract's shape within the row's
-// timeouts, and the gateway continues, for calls of both kinds, small and large.
-func TestHostileUpstreams(t *testing.T) {
+// Whatever an upstream sends, its caller gets a response in the contract's format within the row's
+// timeouts. The gateway keeps working, for both kinds of calls, small and large.
+func TestCallersSurviveHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
-	large := strings.Repeat("x", 40<<10) // more than is written before the answer is read
+	large := strings.Repeat("x", 40<<10) // more than is written before the response is read
 	for name, answer := range hostile(inChat) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -195,12 +193,12 @@ func TestHostileUpstreams(t *testing.T) {
 					checkError(t, a.status, []byte(a.body))
 				}
 			}
-			// Nothing of it is left for the next call, except in a breaker. On a busy
-			// machine even a good answer may come late.
+			// The next calls are not affected, except by a breaker. On a busy machine even a good
+			// response may be late.
 			u.now(always(200, whole))
 			w.wait(5 * time.Minute)
 			next := w.chat(plain)
-			w.eventually("answers in time", func() bool {
+			w.eventually("good responses", func() bool {
 				if next.status != http.StatusGatewayTimeout {
 					return true
 				}
@@ -215,23 +213,23 @@ func TestHostileUpstreams(t *testing.T) {
 	}
 }
 
-// checkStream checks that a stream is of JSON objects, and that it ends.
+// checkStream checks that a stream consists of JSON objects and has an end.
 func checkStream(t *testing.T, a answer) {
 	t.Helper()
 	all, ended := strings.CutSuffix(a.body, "data: [DONE]\n\n")
 	if a.status != 200 || !ended {
-		t.Errorf("a stream with status %d and no end: %.300s", a.status, a.body)
+		t.Errorf("status %d, stream without an end: %.300s", a.status, a.body)
 	}
 	for event := range strings.SplitSeq(strings.TrimSuffix(all, "\n\n"), "\n\n") {
 		data, ok := strings.CutPrefix(event, "data: ")
 		var object map[string]json.RawMessage
 		if event != "" && event != ": keep-alive" && (!ok || json.Unmarshal([]byte(data), &object) != nil) {
-			t.Errorf("an event of %.300q", event)
+			t.Errorf("invalid event %.300q", event)
 		}
 	}
 }
 
-// checkError checks that a body is of the shape of errors.
+// checkError checks that a body has the error format.
 func checkError(t *testing.T, status int, body []byte) {
 	t.Helper()
 	var refusal struct {

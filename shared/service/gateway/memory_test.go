@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// allocates posts a body and returns how many bytes the process allocates for that.
+// allocates posts a body and returns the number of bytes that the process allocates for it.
 func (w *world) allocates(path, body string) int {
 	w.t.Helper()
 	return alloctest.Of(func() {
@@ -32,11 +32,11 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// perByte and connection limit the allocations: for each received byte, and for a call without any.
+// perByte and connection limit the allocations per received byte and per call.
 const perByte, connection = 20, 512 << 10
 
-// Bodies of the cheapest elements take little more memory than their bytes.
-func TestMemoryOfBodies(t *testing.T) {
+// Bodies of the cheapest elements use little more memory than their bytes.
+func TestBodiesUseLittleMemory(t *testing.T) {
 	u := newUpstream(t, always(400, `{"error":{"message":"no"}}`))
 	const most = 128 << 10
 	bodies := map[string]string{}
@@ -77,8 +77,8 @@ func TestMemoryOfBodies(t *testing.T) {
 	}
 }
 
-// So do answers of model servers, whole and as events.
-func TestMemoryOfAnswers(t *testing.T) {
+// The same applies to responses of model servers, complete and streamed.
+func TestResponsesUseLittleMemory(t *testing.T) {
 	const most, event = 512 << 10, 512 << 10
 	pieces := func(most int) map[string]string {
 		return map[string]string{
@@ -124,7 +124,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 	} {
 		for _, path := range paths {
 			check := func(name, answered, body string) {
-				// A server that failed is not called again for a while.
+				// A server that failed is not called for a while.
 				u := newUpstream(t, func(c *call) { _, _ = io.WriteString(c, answered) })
 				w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: row})
 				defer w.stop()
@@ -146,8 +146,8 @@ func TestMemoryOfAnswers(t *testing.T) {
 	}
 }
 
-// So do forms that upload a file.
-func TestMemoryOfForms(t *testing.T) {
+// The same applies to forms that upload a file.
+func TestFormsUseLittleMemory(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	const most = 1 << 20
 	const part = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\r\n"
@@ -181,9 +181,9 @@ func TestMemoryOfForms(t *testing.T) {
 	}
 }
 
-// A list whose caller does not read it stays in memory. One account has few of them, each with about a
-// megabyte, and another account is still served.
-func TestMemoryOfUnreadLists(t *testing.T) {
+// A list whose caller does not read it stays in memory. One account can hold only few of them, each
+// of about a megabyte, and another account is still served.
+func TestUnreadListsUseLimitedMemory(t *testing.T) {
 	const batches, connections, pageBytes = 100, 60, 1100 << 10
 	w := newWorld(t, setup{batches: true, socketBuffer: 4096})
 	text := strings.Repeat("<", 256) + strings.Repeat("\x01", 256)
@@ -199,7 +199,7 @@ func TestMemoryOfUnreadLists(t *testing.T) {
 	for more := true; more; {
 		page := w.get("/v1/batches?limit=100&after="+after, studio)
 		if len(page.body) > pageBytes || strings.Contains(page.body, `\u003c`) {
-			t.Errorf("a page has %d bytes, want %d at most, without escaped HTML", len(page.body), pageBytes)
+			t.Errorf("a page has %d bytes, want at most %d without escaped HTML", len(page.body), pageBytes)
 		}
 		list := page.object(t)
 		seen += len(list["data"].([]any))
@@ -227,21 +227,21 @@ func TestMemoryOfUnreadLists(t *testing.T) {
 		got[patience.Receive(t, "a status", answers)]++
 	}
 	if held, most := heap()-before, 100; held > most {
-		t.Errorf("%d unread lists hold %d MiB, want %d at most", got["200"], held, most)
+		t.Errorf("%d unread lists hold %d MiB, want at most %d", got["200"], held, most)
 	} else {
 		t.Log(held)
 	}
 	if got["200"] != 16 || got["429"] != connections-16 {
-		t.Errorf("answers are %v, want 16 lists, and 429 for others", got)
+		t.Errorf("the statuses are %v, want 16 lists and 429 for the others", got)
 	}
 	if a := w.get("/v1/batches", rival); a.status != http.StatusOK {
 		t.Errorf("another account got %d %s", a.status, a.body)
 	}
 }
 
-// The long events of one account's streams hold at most its part of the memory. Calls beyond it are
-// refused, and another account is served.
-func TestMemoryOfUnfinishedEvents(t *testing.T) {
+// The long events of one account's streams hold at most the account's part of the memory. Further
+// calls are rejected, and another account is served.
+func TestUnfinishedEventsUseLimitedMemory(t *testing.T) {
 	const streams = 48
 	unfinished := "data: " + strings.Repeat("y", 3900<<10)
 	handled := make(chan bool, streams)
@@ -265,17 +265,17 @@ func TestMemoryOfUnfinishedEvents(t *testing.T) {
 		go func() { answers <- w.do(request) }()
 	}
 	for range streams {
-		patience.Receive(t, "an event", handled)
+		patience.Receive(t, "an event to arrive", handled)
 	}
 	if held := heap() - before; held > 100 {
-		t.Errorf("%d unfinished events hold %d MiB, want 100 at most", streams, held)
+		t.Errorf("%d unfinished events hold %d MiB, want at most 100", streams, held)
 	}
-	for range streams - 10 { // the others fit
-		if a := patience.Receive(t, "an answer", answers); a.status != http.StatusTooManyRequests {
+	for range streams - 10 { // the others fit into memory
+		if a := patience.Receive(t, "a response", answers); a.status != http.StatusTooManyRequests {
 			t.Fatalf("a stream without memory got %d %q, want 429", a.status, a.body)
 		}
 	}
-	if a := patience.Receive(t, "the other account's answer", w.chatAs(ctx, rival, "one")); a.status != http.StatusOK {
+	if a := patience.Receive(t, "the other account's response", w.chatAs(ctx, rival, "one")); a.status != http.StatusOK {
 		t.Errorf("another account got %d %s", a.status, a.body)
 	}
 }

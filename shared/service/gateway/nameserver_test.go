@@ -13,8 +13,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// nameServer is a DNS server of a test, over UDP and TCP, and the resolver that asks
-// it.
+// nameServer is a DNS server over UDP and TCP with its resolver.
 type nameServer struct {
 	*net.Resolver
 	mu   sync.Mutex
@@ -24,13 +23,13 @@ type nameServer struct {
 	gone           sync.WaitGroup
 }
 
-// zone holds the records of a nameServer. Its names have no dot at the end.
+// zone holds the records of a nameServer. Its names have no trailing dot.
 type zone struct {
-	// code is the answer to every question, unless it is success.
+	// code is the answer to every question unless it means success.
 	code dnsmessage.RCode
-	// late holds back the answers until it is closed.
+	// late delays the answers until it is closed.
 	late <-chan struct{}
-	// noTCP has questions over TCP end without an answer.
+	// noTCP closes TCP connections without an answer.
 	noTCP     bool
 	ttl       uint32
 	addresses map[string][]netip.Addr
@@ -38,7 +37,7 @@ type zone struct {
 	services  map[string][]dnsmessage.SRVResource
 }
 
-// plainDNS is how long an answer over UDP may be that needs no TCP, in bytes.
+// plainDNS is the maximum size of an answer over UDP in bytes.
 const plainDNS = 512
 
 func newNameServer(t *testing.T) *nameServer {
@@ -63,7 +62,7 @@ func newNameServer(t *testing.T) *nameServer {
 	return n
 }
 
-// now changes the server's records, and returns how many questions it got before.
+// now changes the server's records. It returns the number of questions received before.
 func (n *nameServer) now(z zone) (asked int) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -86,7 +85,7 @@ func (n *nameServer) serveUDP(life context.Context, conn net.PacketConn) {
 		}
 		n.gone.Go(func() {
 			if answer := n.answer(life, packet[:size], false); answer != nil {
-				_, _ = conn.WriteTo(answer, from) // who asked may have gone
+				_, _ = conn.WriteTo(answer, from) // the sender may have disconnected
 			}
 		})
 	}
@@ -164,7 +163,7 @@ func (n *nameServer) answer(life context.Context, query []byte, tcp bool) []byte
 	return packed
 }
 
-// fill answers a question from the zone, along aliases.
+// fill answers a question from the zone. It follows aliases.
 func (z zone) fill(reply *dnsmessage.Message, question dnsmessage.Question) {
 	name := strings.TrimSuffix(strings.ToLower(question.Name.String()), ".")
 	known := false

@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// narrowRow is a model on a server that takes one call at a time, while others wait.
+// narrowRow is a model on a server that takes one call at a time. Other calls wait.
 const narrowRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, queue: {calls: 3, wait: 1m}, upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
 `
 
-// gate is a server that answers calls one by one, on the test's order.
+// gate is a server that responds to calls one by one when the test permits it.
 type gate struct {
 	*modelServer
 	entered chan string
@@ -36,7 +36,7 @@ func newGate(t *testing.T) gate {
 	return g
 }
 
-// chatAs posts a chat of an account with a given text.
+// chatAs posts a chat of an account with the given text.
 func (w *world) chatAs(ctx context.Context, key, text string) <-chan answer {
 	answers := make(chan answer, 1)
 	body := strings.Replace(plain, "one two", text, 1)
@@ -45,7 +45,6 @@ func (w *world) chatAs(ctx context.Context, key, text string) <-chan answer {
 	return answers
 }
 
-// queued waits until n calls wait.
 func (w *world) queued(n int) {
 	w.t.Helper()
 	w.eventually(fmt.Sprintf("%d calls in the queue", n), func() bool {
@@ -54,15 +53,15 @@ func (w *world) queued(n int) {
 	})
 }
 
-// Calls wait while all upstreams are full. Accounts take turns, and one with many
-// waiting calls gives a place to one with few; who leaves is forgotten.
-func TestQueue(t *testing.T) {
+// Calls wait while all upstreams are full. Accounts take turns. An account with many waiting calls
+// loses a place to one with few. Callers that disconnect are removed.
+func TestQueuedAccountsTakeTurns(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	ctx := t.Context()
 	first := w.chatAs(ctx, studio, "a0")
 	if got := patience.Receive(t, "g.entered", g.entered); got != "a0" {
-		t.Fatalf("%q came first", got)
+		t.Fatalf("%q arrived first", got)
 	}
 	a1 := w.chatAs(ctx, studio, "a1")
 	w.queued(1)
@@ -71,7 +70,7 @@ func TestQueue(t *testing.T) {
 	w.queued(2)
 	leave()
 	if got := patience.Receive(t, "a2", a2); got.err == nil {
-		t.Errorf("a call that was given up got %+v", got)
+		t.Errorf("an abandoned call got %+v", got)
 	}
 	w.queued(1)
 	a3 := w.chatAs(ctx, studio, "a3")
@@ -80,17 +79,17 @@ func TestQueue(t *testing.T) {
 	w.queued(3)
 	if got := patience.Receive(t, "a5", w.chatAs(ctx, studio, "a5")); got.status != 429 ||
 		got.header.Get("Retry-After") == "" {
-		t.Errorf("beyond the queue: got %+v", got)
+		t.Errorf("over the queue's limit: got %+v", got)
 	}
 	b1 := w.chatAs(ctx, rival, "b1")
 	if got := patience.Receive(t, "a4", a4); got.status != 429 {
-		t.Errorf("the last one of many got %+v", got)
+		t.Errorf("the last call of many got %+v", got)
 	}
 	w.queued(3)
 	for _, want := range []string{"a1", "b1", "a3"} {
 		g.open <- true
 		if got := patience.Receive(t, "g.entered", g.entered); got != want {
-			t.Errorf("%s came before %s", got, want)
+			t.Errorf("%s arrived before %s", got, want)
 		}
 	}
 	g.open <- true
@@ -108,13 +107,13 @@ func TestQueue(t *testing.T) {
 		}
 	}
 	if waited < 5 {
-		t.Errorf("%d calls say that they waited", waited)
+		t.Errorf("%d calls reported a wait", waited)
 	}
 }
 
-// One account's calls leave a place to accounts without any, with and without a queue, and wait for
-// each other while it is free.
-func TestAccountLeavesAPlace(t *testing.T) {
+// The calls of one account leave a slot to accounts without any, with and without a queue, and wait
+// for each other while it is free.
+func TestAccountLeavesSlotToOthers(t *testing.T) {
 	for _, queue := range []string{"queue: {calls: 3, wait: 1m}, ", ""} {
 		g := newGate(t)
 		row := strings.Replace(narrowRow, "queue: {calls: 3, wait: 1m}, ", queue, 1)
@@ -131,21 +130,21 @@ func TestAccountLeavesAPlace(t *testing.T) {
 		}
 		w.chatAs(t.Context(), rival, "b")
 		if got := patience.Receive(t, "g.entered", g.entered); got != "b" {
-			t.Errorf("%q came, want the other account's call", got)
+			t.Errorf("%q arrived, want the other account's call", got)
 		}
 		if queue != "" {
-			g.open <- true // this ends a call of either account
+			g.open <- true // ends a call of either account
 			g.open <- true
 			if got := patience.Receive(t, "g.entered", g.entered); got != "more" {
-				t.Errorf("%q came, want the waiting call", got)
+				t.Errorf("%q arrived, want the waiting call", got)
 			}
 		}
 	}
 }
 
-// No call waits longer than the row says, beyond the server's stop, or for a server that is down; a row
-// that now takes more calls serves waiting ones.
-func TestQueueEnds(t *testing.T) {
+// A call does not wait longer than the row permits, past a shutdown, or for a server that is down.
+// If the row's limit is raised, waiting calls start.
+func TestQueueWaitIsLimited(t *testing.T) {
 	t.Run("after its time", func(t *testing.T) {
 		t.Parallel()
 		g := newGate(t)
@@ -182,7 +181,7 @@ func TestQueueEnds(t *testing.T) {
 		w.queued(1)
 		w.load(strings.Replace(narrowRow, "concurrency: 1", "concurrency: 2", 1))
 		if got := patience.Receive(t, "g.entered", g.entered); got != "a1" {
-			t.Errorf("%q came", got)
+			t.Errorf("%q arrived", got)
 		}
 	})
 	t.Run("when the row has another server", func(t *testing.T) {
@@ -200,9 +199,9 @@ func TestQueueEnds(t *testing.T) {
 	})
 }
 
-// A gateway that stops sends waiting calls an error, in their own dialects, and lets calls with a
+// A gateway that shuts down sends waiting calls an error in their dialects, and lets calls with a
 // server continue.
-func TestQueueDrains(t *testing.T) {
+func TestDrainFailsQueuedCalls(t *testing.T) {
 	g := newGate(t)
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
 	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{g.modelServer}})
@@ -244,18 +243,18 @@ func TestQueueDrains(t *testing.T) {
 	}
 	g.open <- true
 	if got := patience.Receive(t, "inHand", inHand); got.status != 200 {
-		t.Errorf("the call in hand: got %+v", got)
+		t.Errorf("the running call: got %+v", got)
 	}
-	w.gateway.Drain() // again, like a second signal
+	w.gateway.Drain() // again, as with a second signal
 	next := w.chatAs(t.Context(), studio, "a1")
 	g.open <- true
 	if got := patience.Receive(t, "next", next); got.status != 200 {
-		t.Errorf("a call that needs not wait: got %+v", got)
+		t.Errorf("a call that need not wait: got %+v", got)
 	}
 }
 
-// A call that waits because a busy server asked for it also gets an error at the stop.
-func TestQueueDrainsBehindABusyServer(t *testing.T) {
+// A call that waits because a busy server asked for a pause also gets an error at shutdown.
+func TestDrainFailsCallsPausedByBusyServer(t *testing.T) {
 	server := newUpstream(t, always(429, `{}`, "Retry-After: 50"))
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})
 	waiting := w.chatAs(t.Context(), studio, "a0")
@@ -267,9 +266,9 @@ func TestQueueDrainsBehindABusyServer(t *testing.T) {
 	w.queued(0)
 }
 
-// A call that a busy server refuses waits as long as the server asks, in a row that
-// lets calls wait, and is metered once.
-func TestQueueOfABusyServer(t *testing.T) {
+// A call that a busy server rejects waits for the requested time if the row has a queue, and is
+// metered once.
+func TestQueuedCallWaitsForBusyServer(t *testing.T) {
 	refusals := 2
 	server := newUpstream(t, nil)
 	server.now(func(c *call) {
@@ -293,12 +292,12 @@ func TestQueueOfABusyServer(t *testing.T) {
 	}
 	server.now(always(429, `{}`, "Retry-After: 3600"))
 	if got := w.chat(plain); got.status != 429 || got.header.Get("Retry-After") != "3600" {
-		t.Errorf("longer than calls may wait: got %+v", got)
+		t.Errorf("over the longest wait: got %+v", got)
 	}
 }
 
-// A full row's calls wait before they go to another row.
-func TestQueueBeforeFallbacks(t *testing.T) {
+// Calls of a full row wait before they fall back to another row.
+func TestQueueIsUsedBeforeFallbacks(t *testing.T) {
 	rows := strings.Replace(narrowRow, "wait: 1m}", "wait: 20ms}, fallbacks: [other]", 1) +
 		"  - {id: other, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: second, url: URL1}]}\n"
 	g := newGate(t)

@@ -68,14 +68,15 @@ const serviceRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.models.internal", model: weights}]}
 `
 
-// A server that is gone is looked up again at once, and the call goes elsewhere.
-func TestAReplicaThatIsGone(t *testing.T) {
+// If a server is unreachable, its name is looked up again immediately, and the call goes to another
+// server.
+func TestUnreachableReplicaIsReplaced(t *testing.T) {
 	gone, up := refusing(t), newUpstream(t, always(200, whole))
 	port, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(gone.url, "http://127.0.0.1:"), "/v1"))
 	must(t, err)
 	known := &names{}
 	known.set(nil, up)
-	for range 5 { // more than a call tries of servers that take its time
+	for range 5 { // more than the attempts of one call
 		known.records = append(known.records, &net.SRV{Target: "replica.localhost.", Port: uint16(port)})
 		port--
 	}
@@ -96,9 +97,9 @@ func TestAReplicaThatIsGone(t *testing.T) {
 	})
 }
 
-// Addresses of a name that lead elsewhere than to another machine are left out, and
-// a name without any is a model server that does not answer.
-func TestAddressesThatAreNotCalled(t *testing.T) {
+// Unsafe addresses of a name are skipped. A name without other addresses is an unavailable model
+// server.
+func TestUnsafeAddressesAreNotCalled(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	_, port, err := net.SplitHostPort(server.listener.Addr().String())
 	must(t, err)
@@ -124,8 +125,8 @@ func TestAddressesThatAreNotCalled(t *testing.T) {
 	}
 }
 
-// A lookup that hangs holds up no call that has servers, and no end.
-func TestALookupThatHangs(t *testing.T) {
+// A hanging lookup blocks neither a call that has servers nor a shutdown.
+func TestHangingLookupBlocksNoCall(t *testing.T) {
 	server := newUpstream(t, always(200, whole))
 	known := &names{}
 	known.set(nil, server)
@@ -140,18 +141,18 @@ func TestALookupThatHangs(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
-	w.wait(time.Hour) // now the answer is old
+	w.wait(time.Hour) // the answer is too old now
 	for range 3 {
 		if got := w.chat(plain); got.status != 200 {
-			t.Errorf("with an old answer: got %+v", got)
+			t.Errorf("with an outdated answer: got %+v", got)
 		}
 	}
-	w.gateway.Close() // it waits for the lookup, and ends it
+	w.gateway.Close() // Close ends the lookup and waits for it
 }
 
 var errHang = errors.New("hang")
 
-// hanging hangs if the names ask for it.
+// hanging blocks lookups if names requests it.
 type hanging struct{ *names }
 
 func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
@@ -163,8 +164,8 @@ func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (st
 	return cname, records, err
 }
 
-// The catalog defines how servers are found, and refuses invalid names.
-func TestDiscoveryInTheCatalog(t *testing.T) {
+// The catalog sets how servers are found. Invalid URLs are rejected.
+func TestDiscoveryURLsAreValidated(t *testing.T) {
 	for url, want := range map[string]string{
 		"dns+http://vllm.internal:8000":    "dns http://vllm.internal:8000/v1",
 		"dns+https://vllm.internal/api/v3": "dns https://vllm.internal/api/v3",

@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Calls that wait for a row that is taken out of the catalog, or whose server breaks
-// down, do not wait for ever.
-func TestAQueueWithoutServers(t *testing.T) {
+// Calls that wait for a row do not wait forever if the row is removed from the catalog or its
+// server fails.
+func TestQueueEndsWithoutServers(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	w.chatAs(t.Context(), studio, "a0")
@@ -22,11 +22,11 @@ func TestAQueueWithoutServers(t *testing.T) {
 	w.load(strings.Replace(oneRow, "small", "another", 1))
 	g.open <- true
 	if got := patience.Receive(t, "g.entered", g.entered); got != "a1" {
-		t.Errorf("%s came", got)
+		t.Errorf("%s arrived", got)
 	}
 	g.open <- true
 	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
-		t.Errorf("of a row that was taken out: got %+v", got)
+		t.Errorf("for a removed row: got %+v", got)
 	}
 
 	server := newUpstream(t, nil)
@@ -42,13 +42,13 @@ func TestAQueueWithoutServers(t *testing.T) {
 	close(fail)
 	for _, answers := range all {
 		if got := patience.Receive(t, "answers", answers); got.status != 502 {
-			t.Errorf("of a server that breaks down: got %+v", got)
+			t.Errorf("for a failed server: got %+v", got)
 		}
 	}
 }
 
 // Once a keep-alive has started a stream, no other row is tried.
-func TestNoFallbackAfterAKeepAlive(t *testing.T) {
+func TestKeepAlivePreventsFallback(t *testing.T) {
 	begun := make(chan bool)
 	first := newUpstream(t, func(c *call) { <-begun; c.json(503, `{}`) })
 	second := newUpstream(t, always(200, whole))
@@ -69,9 +69,9 @@ func TestNoFallbackAfterAKeepAlive(t *testing.T) {
 	}
 }
 
-// A call is clamped for the row that it goes to, and bytes that name models in odd
-// ways neither reach a server nor break the request.
-func TestRequestsOfAnotherRow(t *testing.T) {
+// A call is clamped for the row that serves it. Bytes that name models in odd ways neither reach a
+// server nor break the request.
+func TestFallbackRowLimitsRequest(t *testing.T) {
 	down, second := newUpstream(t, always(503, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{down, second, down}, tier: credential.Tier{MaxTokens: 90}})
 	for body, want := range map[string]string{

@@ -18,10 +18,10 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-// daily is the daily budget of the tests' account.
+// daily is the account's daily budget.
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
-// openBudgets returns the budgets of one machine, with a limit in billionths a day.
+// openBudgets returns the budgets of a single machine, with a daily limit in billionths.
 func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
@@ -34,13 +34,13 @@ func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	return store, machine
 }
 
-// standing returns a stopped clock, because midnight may pass while a test is running.
+// standing returns a stopped clock, because the test may run across midnight.
 func standing() func() time.Time {
 	now := time.Now()
 	return func() time.Time { return now }
 }
 
-// keep starts a keeper, which stop ends.
+// keep starts a budget manager. Call stop to end it.
 func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Manager, func()) {
 	k := budget.NewManager(budget.ManagerConfig{
 		Store: store, Machine: machine, Now: now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
@@ -59,7 +59,7 @@ func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() 
 	return k, stop
 }
 
-// usedOf returns the use of the account's budget on the day.
+// usedOf returns the usage of the account's budget on the day.
 func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
 	t.Helper()
 	used, err := store.Used(t.Context(), []budget.Counter{budget.Budget{ID: daily}.Counter(day)})
@@ -67,7 +67,7 @@ func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
 	return used[0]
 }
 
-// spent returns the metered cost of a world's calls.
+// spent returns the metered cost of all calls.
 func (w *world) spent() (cost int64) {
 	w.meter.mu.Lock()
 	defer w.meter.mu.Unlock()
@@ -77,9 +77,9 @@ func (w *world) spent() (cost int64) {
 	return cost
 }
 
-// A call that is over the budget is refused in the shape of its dialect, before any model
-// server is asked (docs/contract/budgets.md#over-a-budget).
-func TestOverBudget(t *testing.T) {
+// A call over the budget is rejected in the format of its dialect before any model server is called
+// (docs/contract/budgets.md#over-a-budget).
+func TestCallOverBudgetIsRejected(t *testing.T) {
 	t.Parallel()
 	const rows = `
   - {id: small, routes: [chat, completions, embeddings, rerank], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
@@ -109,14 +109,14 @@ func TestOverBudget(t *testing.T) {
 		}
 	}
 	if a := w.post("/v1/messages/count_tokens", `{"model":"small","messages":[{"role":"user","content":"hi"}]}`); a.status != 200 {
-		t.Errorf("a count of tokens, which costs nothing: %d %s", a.status, a.body)
+		t.Errorf("counting tokens: %d %s", a.status, a.body)
 	}
 	if n := len(u.seen()); n > 0 {
 		t.Errorf("the model server saw %d calls", n)
 	}
 }
 
-// However a call ends, its metered cost is settled, and the rest of the reservation is released.
+// However a call ends, its metered cost is settled and the rest of the reservation is released.
 func TestBudgetsAreSettled(t *testing.T) {
 	t.Parallel()
 	broken := func(c *call) {
@@ -130,26 +130,26 @@ func TestBudgetsAreSettled(t *testing.T) {
 		<-c.left
 	}
 	noUsage := strings.Replace(whole, `"usage":{`, `"us":{`, 1)
-	// Its pictures may be of any size, so that the whole context is reserved.
+	// Pictures may have any size, so the entire context is reserved.
 	picture := `{"model":"small","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://e/p"}}]}]}`
 	seen := strings.Replace(whole, `"prompt_tokens":11`, `"prompt_tokens":8000`, 1)
 	for _, c := range []struct {
 		says, body string
 		first      func(*call)
 		leave      bool
-		// want is its cost, or -1 for the metered cost.
+		// want is the settled cost, or -1 for the metered cost.
 		want int64
 	}{
 		{"a chat", plain, always(200, whole), false, 23_500},
 		{"a stream", streamed, events(chunk("one"), last, used, done), false, 21_000},
 		{"a stream without a usage", streamed, events(chunk("one"), last, done), false, -1},
-		{"a stream that breaks off", streamed, broken, false, -1},
-		{"a caller who leaves", streamed, hanging, true, -1},
-		{"an upstream that says nothing of usage", plain, always(200, noUsage), false, -1},
-		{"an upstream that says what cannot be", plain,
+		{"a truncated stream", streamed, broken, false, -1},
+		{"a caller that disconnects", streamed, hanging, true, -1},
+		{"an upstream without usage", plain, always(200, noUsage), false, -1},
+		{"an upstream with impossible usage", plain,
 			always(200, strings.Replace(whole, "11", "1100000", 1)), false, -1},
 		{"a picture", picture, always(200, seen), false, 8_012_500},
-		{"an upstream that refuses", plain, always(400, `{}`), false, 0},
+		{"an upstream that rejects", plain, always(400, `{}`), false, 0},
 		{"an upstream that fails", strings.Replace(plain, "{", `{"models":[],`, 1), always(500, `{}`), false, 0},
 		{"a fallback", plain, always(503, `{}`), false, 1_210_000},
 	} {
@@ -175,20 +175,20 @@ func TestBudgetsAreSettled(t *testing.T) {
 			got, want := usedOf(t, store, now()), c.want
 			if want < 0 {
 				if want = w.spent(); want == 0 {
-					t.Error("it was metered for nothing")
+					t.Error("a free call was metered")
 				}
 			}
 			if got != want || got != w.spent() {
-				t.Errorf("%d are used and %d metered, want %d", got, w.spent(), want)
+				t.Errorf("used %d and metered %d, want %d", got, w.spent(), want)
 			}
 		})
 	}
 }
 
-// A fallback row may be too expensive for the rest of the budget.
-func TestFallbackBeyondTheBudget(t *testing.T) {
+// A fallback row may cost more than the budget permits.
+func TestFallbackStaysWithinBudget(t *testing.T) {
 	t.Parallel()
-	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row are 20,000,000
+	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row cost 20,000,000
 	now := standing()
 	k, stop := keep(t, store, machine, now)
 	second := newUpstream(t, always(200, whole))
@@ -201,19 +201,18 @@ func TestFallbackBeyondTheBudget(t *testing.T) {
 	}
 	stop()
 	if n := usedOf(t, store, now()); n != 0 {
-		t.Errorf("%d are used", n)
+		t.Errorf("used %d", n)
 	}
 }
 
-// oneRowPriced is a model whose calls of 400 tokens cost up to about a million billionths
-// each.
+// oneRowPriced is a model whose calls of 400 tokens cost up to about a million billionths each.
 const oneRowPriced = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// Whatever usage an upstream reports, the budget's use never exceeds its limit, the metered cost is
-// settled as far as the limit allows, and nothing stays reserved.
-func TestBudgetsOfUpstreamsThatLie(t *testing.T) {
+// Whatever usage an upstream reports, the used amount never exceeds the limit, the metered cost is
+// settled as far as the limit permits, and nothing stays reserved.
+func TestFalseUsageCannotExceedBudget(t *testing.T) {
 	t.Parallel()
 	lies := []string{
 		`{"prompt_tokens":0,"completion_tokens":0}`, `{"prompt_tokens":1,"completion_tokens":1}`,
@@ -225,7 +224,7 @@ func TestBudgetsOfUpstreamsThatLie(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		limit int64
-	}{{"with room", 1e9}, {"with little room", 12_000_000}} {
+	}{{"with a large budget", 1e9}, {"with a small budget", 12_000_000}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			store, machine := openBudgets(t, c.limit)
@@ -247,13 +246,13 @@ func TestBudgetsOfUpstreamsThatLie(t *testing.T) {
 					t.Errorf("%d %s", a.status, a.body)
 				}
 				if n := usedOf(t, store, w.now()); n < 0 || n > c.limit {
-					t.Fatalf("%d are used of %d", n, c.limit)
+					t.Fatalf("used %d of %d", n, c.limit)
 				}
 			}
 			stop()
 			metered, settled := w.spent(), usedOf(t, store, w.now())
 			if metered < 0 || settled != min(metered, c.limit) || refused > 1 {
-				t.Errorf("%d are used of %d, and %d were metered; %d calls were refused", settled, c.limit, metered, refused)
+				t.Errorf("used %d of %d, metered %d; %d calls were rejected", settled, c.limit, metered, refused)
 			}
 		})
 	}

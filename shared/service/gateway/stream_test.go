@@ -17,11 +17,11 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// reported is the usage of the chunk "used".
+// reported is the usage in the chunk "used".
 var reported = usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5}
 
-// counted is the gateway's own count for "one two", in the template of a chat,
-// answered by n words.
+// counted is the gateway's own count for the prompt "one two" in a chat template, with a reply of n
+// words.
 func counted(n int64) usage.Counts {
 	return usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: n, Estimated: 1}
 }
@@ -30,7 +30,7 @@ const (
 	streamFailed = `{"error":{"message":"The model server failed.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
 	noDetails = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
-	// usedChunk and estimatedChunk are the last chunks of callers that asked for the usage.
+	// usedChunk and estimatedChunk are the last chunks if the caller asked for the usage.
 	usedChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
 		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},` +
 		`"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
@@ -44,12 +44,12 @@ var (
 	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
 )
 
-// text answers with a stream in one piece.
+// text responds with a stream in one piece.
 func text(text string) func(*call) {
 	return func(c *call) { c.stream(); c.write(text); c.end() }
 }
 
-// everyByte answers with a stream, one byte per write.
+// everyByte responds with a stream, one byte per write.
 func everyByte(text string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -87,24 +87,24 @@ func runStreams(t *testing.T, cases []streamCase) {
 				t.Errorf("recorded %+v, want %+v", r, c.counts)
 			}
 			if got, want := a.trailer.Get("X-Tokens-Used"), tokens(c.counts); got != want {
-				t.Errorf("the trailer says %q tokens, want %q", got, want)
+				t.Errorf("the trailer reports %q tokens, want %q", got, want)
 			}
 		})
 	}
 }
 
-// Streams as upstreams send them, in every framing of server-sent events.
-func TestStreams(t *testing.T) {
+// Tests streams in every framing of server-sent events that upstreams use.
+func TestStreamsAreForwarded(t *testing.T) {
 	crlf := strings.ReplaceAll(eventStream(usualStream...), "\n", "\r\n")
 	runStreams(t, []streamCase{
-		{"as it should be", events(usualStream...), streamed, seenUsual, reported},
-		{"the usage is told to who asked", events(usualStream...), asking, strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
-		{"more text without a usage than the caller allows", events(chunk("one two three four five"), last, done),
+		{"a usual stream", events(usualStream...), streamed, seenUsual, reported},
+		{"the caller asked for the usage", events(usualStream...), asking, strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
+		{"text over the caller's limit without a usage", events(chunk("one two three four five"), last, done),
 			strings.Replace(streamed, `{`, `{"max_tokens":2,`, 1),
 			eventStream(asSmall(chunk("one two three four five")), asSmall(last), done), counted(2)},
 		{"one byte at a time", everyByte(eventStream(usualStream...)), streamed, seenUsual, reported},
 		{"one byte at a time, in lines that end with CR and LF", everyByte(crlf), streamed, seenUsual, reported},
-		{"split inside of a character", func(c *call) {
+		{"split within a character", func(c *call) {
 			c.stream()
 			one := eventStream(chunk("héllo wörld"))
 			cut := strings.Index(one, "ö") + 1
@@ -113,35 +113,35 @@ func TestStreams(t *testing.T) {
 			c.write(eventStream(last, used, done))
 			c.end()
 		}, streamed, eventStream(asSmall(chunk("héllo wörld")), asSmall(last), done), reported},
-		{"all in one piece", text(eventStream(usualStream...)), streamed, seenUsual, reported},
+		{"in one piece", text(eventStream(usualStream...)), streamed, seenUsual, reported},
 		{"lines that end with CR", text(strings.ReplaceAll(eventStream(usualStream...), "\n", "\r")), streamed, seenUsual, reported},
 		{"a byte order mark", text("\ufeff" + eventStream(usualStream...)), streamed, seenUsual, reported},
 		{"comments and other fields", text(": hi\n\nevent: message\nid: 3\nretry: 10\n: between\ndata:" + chunk("hel") + "\n\n: ping\n\n" + eventStream(usualStream[1:]...)),
 			streamed, seenUsual, reported},
 		{"data on several lines", text("data: {\"id\":\"c1\",\ndata: \"model\":\"weights\",\ndata: \"choices\":[]}\n\n" + eventStream(last, used, done)),
 			streamed, eventStream(`{"id":"c1", "model":"small", "choices":[]}`, asSmall(last), done), reported},
-		{"no end of the last line", text(strings.TrimRight(eventStream(usualStream...), "\n")), streamed, seenUsual, reported},
+		{"no final line end", text(strings.TrimRight(eventStream(usualStream...), "\n")), streamed, seenUsual, reported},
 		{"no [DONE]", events(usualStream[:4]...), streamed, seenUsual, reported},
-		{"no [DONE], no end of the line", text(strings.TrimRight(eventStream(usualStream[:4]...), "\n")), streamed, seenUsual, reported},
+		{"no [DONE] and no final line end", text(strings.TrimRight(eventStream(usualStream[:4]...), "\n")), streamed, seenUsual, reported},
 		{"[DONE] twice", events(append(usualStream, done)...), streamed, seenUsual, reported},
 		{"more after [DONE]", events(append(usualStream, chunk("more"))...), streamed, seenUsual, reported},
-		{"the end of the connection ends it", func(c *call) {
+		{"ended by the connection", func(c *call) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+
 				eventStream(chunk("hel"), chunk("lo"), last))
 		}, streamed, seenUsual, counted(1)},
 	})
 }
 
-// The metered usage, whatever usage the upstream reports.
-func TestUsageOfStreams(t *testing.T) {
+// The metered usage is correct for every kind of usage report.
+func TestStreamUsageIsMetered(t *testing.T) {
 	runStreams(t, []streamCase{
 		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
-		{"no usage for who asked", events(chunk("one"), chunk(" two"), last, done), asking,
+		{"no usage, but the caller asked for it", events(chunk("one"), chunk(" two"), last, done), asking,
 			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), estimatedChunk, done), counted(2)},
-		{"the usage is early", events(used, chunk("hel"), chunk("lo"), last, done), streamed, seenUsual, reported},
-		{"the usage is early, and told at the end", events(used, chunk("hel"), chunk("lo"), last, done), asking,
+		{"early usage", events(used, chunk("hel"), chunk("lo"), last, done), streamed, seenUsual, reported},
+		{"early usage, and the caller asked for it", events(used, chunk("hel"), chunk("lo"), last, done), asking,
 			strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
-		{"the usage stops too early",
+		{"text after the last usage",
 			events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"),
 				last, done), streamed,
 			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done),
@@ -151,14 +151,14 @@ func TestUsageOfStreams(t *testing.T) {
 			streamed,
 			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done),
 			counted(1)},
-		{"the usage is on the last chunk",
+		{"usage on the last chunk",
 			events(chunk("one"),
 				strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
 			asking,
 			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`,
 				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
 		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
-		{"reasoning and calls of tools count", events(
+		{"reasoning and tool calls count", events(
 			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
 			`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": `+
 				`1}"}}]},"finish_reason":"tool_calls"}]}`, done), streamed,
@@ -168,36 +168,36 @@ func TestUsageOfStreams(t *testing.T) {
 	})
 }
 
-// Streams that break off, fail or never end.
-func TestBrokenStreams(t *testing.T) {
+// Tests streams that break off, fail or never end.
+func TestBrokenStreamsEndWithAnError(t *testing.T) {
 	runStreams(t, []streamCase{
-		{"it breaks off", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() },
+		{"a truncated stream", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() },
 			streamed,
 			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), streamFailed, done), counted(2)},
-		{"it breaks off within an event",
+		{"truncated within an event",
 			func(c *call) { c.stream(); c.write(eventStream(chunk("one")) + "data: {\"id\""); c.reset() }, streamed,
 			eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"the connection ends without a reason", func(c *call) {
+		{"the connection ends early", func(c *call) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("one")))
 		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"an error on the way",
+		{"an error in the stream",
 			events(chunk("one"), `{"error":{"message":"secret internals","code":500}}`, chunk("two"), done), streamed,
 			eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"an error that is the caller's", events(chunk("one"), `{"error":{"message":"too long","code":400}}`, done), streamed,
+		{"a caller's error in the stream", events(chunk("one"), `{"error":{"message":"too long","code":400}}`, done), streamed,
 			eventStream(asSmall(chunk("one")),
 				`{"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}}`, done), counted(1)},
-		{"an event that is an error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"),
+		{"an event named error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"),
 			streamed,
 			eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"a chunk that is no JSON", events(chunk("one"), `{"id":`, done), streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"a chunk that is no object", events(chunk("one"), `7`, done), streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"an event of gigabytes", func(c *call) {
+		{"a chunk that is not JSON", events(chunk("one"), `{"id":`, done), streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"a chunk that is not an object", events(chunk("one"), `7`, done), streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"an endless event", func(c *call) {
 			c.stream()
 			c.write(eventStream(chunk("one")) + "data: ")
 			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
 			}
 		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
-		{"a comment of gigabytes", func(c *call) {
+		{"an endless comment", func(c *call) {
 			c.stream()
 			c.write(eventStream(chunk("one")) + ": ")
 			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
@@ -211,28 +211,28 @@ func tokens(c usage.Counts) string {
 	return string(text)
 }
 
-// A failure before the first chunk has an error status, and is not billed.
-func TestStreamsThatNeverBegin(t *testing.T) {
+// A failure before the first chunk has an error status and is not billed.
+func TestFailureBeforeFirstChunkIsNotBilled(t *testing.T) {
 	for name, c := range map[string]struct {
 		upstream func(*call)
 		status   int
 		code     string
 	}{
 		"an error as the first event":  {events(`{"error":{"message":"overrun","code":500}}`, done), 502, "upstream_error"},
-		"a refusal as the first event": {events(`{"error":{"message":"too long","code":400}}`, done), 400, ""},
+		"a rejection as the first event": {events(`{"error":{"message":"too long","code":400}}`, done), 400, ""},
 		"an error as JSON":             {always(200, `{"error":{"message":"no"}}`), 502, "upstream_error"},
-		"a refusal as JSON":            {always(200, `{"error":{"message":"no","code":422}}`), 422, ""},
-		"an answer that is no stream":  {always(200, whole), 502, "upstream_error"},
-		"nothing at all":               {events(), 502, "upstream_error"},
-		"nothing but the end":          {events(done), 502, "upstream_error"},
-		"comments alone":               {func(c *call) { c.stream(); c.write(": x\n\n: y\n\n"); c.end() }, 502, "upstream_error"},
+		"a rejection as JSON":            {always(200, `{"error":{"message":"no","code":422}}`), 422, ""},
+		"a response that is not a stream":  {always(200, whole), 502, "upstream_error"},
+		"an empty response":               {events(), 502, "upstream_error"},
+		"only [DONE]":          {events(done), 502, "upstream_error"},
+		"only comments":               {func(c *call) { c.stream(); c.write(": x\n\n: y\n\n"); c.end() }, 502, "upstream_error"},
 		"a reset before the header":    {func(c *call) { c.reset() }, 502, "upstream_error"},
 		"a reset after the header":     {func(c *call) { c.stream(); c.reset() }, 502, "upstream_error"},
-		"what is no HTTP":              {func(c *call) { io.WriteString(c, "SSH-2.0-x\r\n") }, 502, "upstream_error"},
-		"a header of megabytes":        {func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n") }, 502, "upstream_error"},
+		"a response that is not HTTP":              {func(c *call) { io.WriteString(c, "SSH-2.0-x\r\n") }, 502, "upstream_error"},
+		"a huge header":        {func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n") }, 502, "upstream_error"},
 		"HTML":                         {func(c *call) { c.stream(); c.write("<html>\n\n"); c.end() }, 502, "upstream_error"},
 		"a redirect":                   {func(c *call) { io.WriteString(c, "HTTP/1.1 302 x\r\nLocation: /v2\r\nContent-Length: 0\r\n\r\n") }, 502, "upstream_error"},
-		"a line that never ends": {func(c *call) {
+		"an endless line": {func(c *call) {
 			c.stream()
 			for c.write(strings.Repeat("x", 64<<10)) == nil {
 			}
@@ -257,8 +257,8 @@ func TestStreamsThatNeverBegin(t *testing.T) {
 	}
 }
 
-// A chunk is passed on as soon as it arrives.
-func TestChunksAreNotHeldBack(t *testing.T) {
+// A chunk is forwarded as soon as it arrives.
+func TestChunksAreForwardedImmediately(t *testing.T) {
 	next := make(chan bool)
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		c.stream()
@@ -281,12 +281,11 @@ func TestChunksAreNotHeldBack(t *testing.T) {
 	}
 }
 
-// Comments are sent while the first chunk is missing; a failure after them is
-// reported in the stream.
-func TestKeepAlive(t *testing.T) {
+// Comments are sent until the first chunk arrives. A later failure is reported in the stream.
+func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	for name, waiting := range map[string]func(*call){
 		"before the upstream's header": func(*call) {},
-		"after it":                     func(c *call) { c.stream() },
+		"after the upstream's header":                     func(c *call) { c.stream() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan bool)
@@ -330,12 +329,12 @@ func TestKeepAlive(t *testing.T) {
 	}
 }
 
-// A slow reader makes the upstream wait: the gateway reads only as much as fits into its buffers and
-// the sockets'. All are small here, except the socket that the gateway reads.
-func TestBackpressure(t *testing.T) {
+// A slow reader makes the upstream wait. The gateway reads only as much as fits into its buffers
+// and the sockets' buffers. All are small here except for the socket that the gateway reads.
+func TestSlowReaderSlowsUpstreamDown(t *testing.T) {
 	const socket = 4 << 10
 	kernel, err := os.ReadFile("/proc/sys/net/ipv4/tcp_rmem")
-	receiving := 256 << 10 // the default of other systems, and room
+	receiving := 256 << 10 // the default of other systems, plus a margin
 	if err == nil {
 		receiving, err = strconv.Atoi(strings.Fields(string(kernel))[1])
 		must(t, err)
@@ -355,7 +354,7 @@ func TestBackpressure(t *testing.T) {
 			wrote.Add(int64(len(piece)))
 		}
 		close(standstill)
-		io.Copy(io.Discard, c) // until the gateway hangs up
+		io.Copy(io.Discard, c) // until the gateway closes the connection
 	})}})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
@@ -368,7 +367,7 @@ func TestBackpressure(t *testing.T) {
 	must(t, err)
 	patience.Receive(t, "standstill", standstill) // a write of the upstream has timed out
 	if most := int64(receiving + 256<<10); wrote.Load() > most {
-		t.Errorf("%d KiB were taken for a reader that reads nothing, want %d at most", wrote.Load()>>10, most>>10)
+		t.Errorf("the gateway read %d KiB for a caller that reads nothing, want at most %d", wrote.Load()>>10, most>>10)
 	}
 	conn.Close()
 	patience.Receive(t, "handled", handled)

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// An upstream that switches protocols has failed: its connection is closed, without waiting for further
+// An upstream that switches protocols has failed. Its connection is closed without waiting for more
 // bytes or its end.
-func TestSwitchesOfProtocols(t *testing.T) {
+func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()

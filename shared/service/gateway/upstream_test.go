@@ -31,15 +31,15 @@ func refusing(t *testing.T) *modelServer {
 	return &modelServer{url: "http://" + address + "/v1"}
 }
 
-// The first upstream is called first; its answer decides whether the second is
-// called (docs/contract/gateway.md#upstreams).
-func TestRetries(t *testing.T) {
+// The first upstream is called first. Its response decides whether the second one is called
+// (docs/contract/gateway.md#upstreams).
+func TestFailedCallIsRetried(t *testing.T) {
 	streaming := events(chunk("one"), last, used, done)
 	for _, c := range []struct {
 		name   string
 		first  func(*call) // nil refuses the connection
 		again  bool
-		status int // of both kinds of call
+		status int // for both kinds of calls
 	}{
 		{"a refused connection", nil, true, 200},
 		{"a reset before the header", func(c *call) { c.reset() }, true, 200},
@@ -55,7 +55,7 @@ func TestRetries(t *testing.T) {
 		{"500", always(500, `{}`), false, 502},
 		{"400", always(400, `{}`), false, 400},
 		{"401", always(401, `{}`), false, 502},
-		{"an error inside of 200", always(200, `{"error":{}}`), true, 200},
+		{"an error with status 200", always(200, `{"error":{}}`), true, 200},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +73,7 @@ func TestRetries(t *testing.T) {
 					t.Errorf("the second upstream was called: %v, want %v", got, c.again)
 				}
 				second.now(streaming)
-				w.wait(time.Minute) // the first one is not preferred to the second for a while
+				w.wait(time.Minute) // the second one is now preferred for a while
 			}
 			attempts := 2
 			if c.again {
@@ -87,8 +87,8 @@ func TestRetries(t *testing.T) {
 	}
 }
 
-// Nothing is retried once the caller has been sent anything.
-func TestNoRetryAfterTheFirstByte(t *testing.T) {
+// A call is not retried after the caller has received anything.
+func TestStartedResponseIsNotRetried(t *testing.T) {
 	first := newUpstream(t, func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
 	second := newUpstream(t, events(chunk("two"), done))
 	w := newWorld(t, setup{rows: twoRows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 }})
@@ -111,8 +111,8 @@ func TestNoRetryAfterTheFirstByte(t *testing.T) {
 	}
 }
 
-// At most three upstreams are tried, and the last one's error is returned.
-func TestAttemptsEnd(t *testing.T) {
+// At most three upstreams are tried. The last one's error is returned.
+func TestAttemptsAreLimited(t *testing.T) {
 	var upstreams []*modelServer
 	list := ""
 	for i := range 5 {
@@ -132,7 +132,7 @@ func TestAttemptsEnd(t *testing.T) {
 	}
 }
 
-func TestWeights(t *testing.T) {
+func TestWeightsDistributeCalls(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, weight: 1}, {name: second, url: URL1, weight: 3}]}
 `
@@ -145,12 +145,12 @@ func TestWeights(t *testing.T) {
 	}
 	w.completed(8)
 	if got := strings.Join(w.outcomes(), " "); strings.Count(got, "first") != 2 || strings.Count(got, "second") != 6 {
-		t.Errorf("of 8 calls: %s", got)
+		t.Errorf("order of 8 calls: %s", got)
 	}
 }
 
-// A full upstream is skipped; if all are full, the caller is asked to come back.
-func TestConcurrency(t *testing.T) {
+// A full upstream is skipped. If all are full, the caller gets a Retry-After.
+func TestConcurrencyIsLimited(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
 `
@@ -184,13 +184,12 @@ func TestConcurrency(t *testing.T) {
 	}
 	w.completed(3)
 	if a := w.chat(plain); a.status != 200 {
-		t.Errorf("once there is room: %d %s", a.status, a.body)
+		t.Errorf("after a call ended: %d %s", a.status, a.body)
 	}
 }
 
-// An upstream's 429 is passed on with its reason and its wait, and does not
-// close the model to anyone.
-func TestUpstreamTooManyCalls(t *testing.T) {
+// An upstream's 429 is forwarded with its reason and its wait. It blocks the model for nobody else.
+func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct{ field, want string }{
 		{"Retry-After: 7", "7"},
@@ -230,14 +229,14 @@ func TestUpstreamTooManyCalls(t *testing.T) {
 			t.Errorf("%s: another caller got %d %s", c.field, other.status, other.body)
 		}
 		if a := w.chat(plain); a.status != 200 {
-			t.Errorf("%s: the caller's next got %d %s", c.field, a.status, a.body)
+			t.Errorf("%s: the caller's next call got %d %s", c.field, a.status, a.body)
 		}
 	}
 }
 
-// An upstream that asks for a pause is spared while another takes the calls; if none does, the caller
+// If an upstream asks for a pause, other upstreams are preferred. If none is available, the caller
 // gets the shortest wait.
-func TestUpstreamsThatBackOff(t *testing.T) {
+func TestPausedUpstreamIsAvoided(t *testing.T) {
 	first := newUpstream(t, always(429, `{}`, "Retry-After: 30"))
 	second := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: twoRows, upstreams: []*modelServer{first, second}, random: func() float64 { return 0 }})
@@ -248,17 +247,17 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 		}
 	}
 	if n := len(first.seen()); n != 1 {
-		t.Errorf("the first one was called %d times while it backs off", n)
+		t.Errorf("the first upstream was called %d times during its pause", n)
 	}
 	second.now(always(429, `{}`, "Retry-After: 40"))
 	if a := w.chat(plain); a.status != 429 || a.header.Get("Retry-After") != "30" {
-		t.Errorf("both back off: %d after %q %s", a.status, a.header.Get("Retry-After"), a.body)
+		t.Errorf("both are paused: %d after %q %s", a.status, a.header.Get("Retry-After"), a.body)
 	}
 	first.now(always(500, `{}`))
 	second.now(always(429, `{}`, "Retry-After: 1"))
 	w.wait(45 * time.Second)
 	if a := w.chat(plain); a.status != 502 {
-		t.Errorf("an error of the first: %d", a.status)
+		t.Errorf("an error of the first upstream: %d", a.status)
 	}
 	first.now(always(429, `{}`))
 	second.now(always(503, `{}`))
@@ -268,8 +267,8 @@ func TestUpstreamsThatBackOff(t *testing.T) {
 	}
 }
 
-// An unavailable upstream's answer is passed on, and its breaker opens after enough of them.
-func TestUnavailableUpstreams(t *testing.T) {
+// The response of an unavailable upstream is forwarded. After enough of them its breaker opens.
+func TestUnavailableUpstreamOpensBreaker(t *testing.T) {
 	u := newUpstream(t, always(503, `{}`, "Retry-After: 7"))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
@@ -279,7 +278,7 @@ func TestUnavailableUpstreams(t *testing.T) {
 		}
 	}
 	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 5 {
-		t.Errorf("after five in a row: %d, and %d calls", a.status, len(u.seen()))
+		t.Errorf("after five failures: %d, and %d calls", a.status, len(u.seen()))
 	}
 	w.wait(6 * time.Second)
 	u.now(always(200, whole))
@@ -288,9 +287,9 @@ func TestUnavailableUpstreams(t *testing.T) {
 	}
 }
 
-// A failure may be caused by one account's requests, so it opens the breaker only for that account.
-// Failures of two accounts, or failures that no caller can cause, open it for all.
-func TestBreakerOfOneAccount(t *testing.T) {
+// Failures of one account may be caused by its requests, so the breaker opens only for that
+// account. Failures of two accounts, or failures that no request can cause, open it for all.
+func TestBreakerIsPerAccount(t *testing.T) {
 	call := func(w *world, key string) answer {
 		return w.do(w.request(t.Context(), "POST", "/v1/chat/completions", key, strings.NewReader(plain)))
 	}
@@ -301,19 +300,19 @@ func TestBreakerOfOneAccount(t *testing.T) {
 		call(w, studio)
 	}
 	if n := len(u.seen()); n != 5 {
-		t.Errorf("%d calls of the account that fails, want 5", n)
+		t.Errorf("%d calls of the failing account, want 5", n)
 	}
 	u.now(always(200, whole))
 	if a := call(w, rival); a.status != 200 {
 		t.Errorf("another account: %d %s", a.status, a.body)
 	}
 	if a := call(w, studio); a.status != 502 {
-		t.Errorf("it is still shut for the first: %d", a.status)
+		t.Errorf("the failing account got %d", a.status)
 	}
 	u.now(always(500, `{}`))
 	call(w, rival)
 	if a := call(w, rival); a.status != 502 || len(u.seen()) != 7 {
-		t.Errorf("once both have failed: %d, and %d calls", a.status, len(u.seen()))
+		t.Errorf("after both accounts failed: %d, and %d calls", a.status, len(u.seen()))
 	}
 	w.wait(6 * time.Second)
 	u.now(always(200, whole))
@@ -330,11 +329,11 @@ func TestBreakerOfOneAccount(t *testing.T) {
 		call(w, studio)
 	}
 	if a := call(w, rival); !strings.Contains(a.body, "No model server of small is available at the moment.") {
-		t.Errorf("no server to connect to: %d %s", a.status, a.body)
+		t.Errorf("no server accepts connections: %d %s", a.status, a.body)
 	}
 }
 
-func TestBreaker(t *testing.T) {
+func TestBreakerOpensAndCloses(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	w.stopClock()
@@ -360,7 +359,7 @@ func TestBreaker(t *testing.T) {
 		call(502, true)
 	}
 	u.now(always(400, `{}`))
-	call(400, true) // which is an answer, and starts the count again
+	call(400, true) // a response, which resets the count
 	u.now(always(500, `{}`))
 	for range 5 {
 		open(false)
@@ -372,7 +371,7 @@ func TestBreaker(t *testing.T) {
 	call(502, true) // the probe
 	open(true)
 	w.wait(6 * time.Second)
-	call(502, false) // now it waits for twice as long
+	call(502, false) // the wait has doubled
 	w.wait(6 * time.Second)
 	u.now(always(200, whole))
 	call(200, true)
@@ -380,7 +379,7 @@ func TestBreaker(t *testing.T) {
 	call(200, true)
 }
 
-// No other call is made during a probe; an abandoned probe lets the next one start.
+// During a probe no other call is made. If a probe is abandoned, the next one starts.
 func TestBreakerProbesOneAtATime(t *testing.T) {
 	u := newUpstream(t, always(500, `{}`))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
@@ -401,13 +400,13 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 	w.completed(7)
 	u.now(always(200, whole))
 	if a := w.chat(plain); a.status != 200 {
-		t.Errorf("after a probe that was given up: %d %s", a.status, a.body)
+		t.Errorf("after an abandoned probe: %d %s", a.status, a.body)
 	}
 }
 
-func TestTimeouts(t *testing.T) {
-	// Each case shortens only the timeout that it is about, so that a slow machine
-	// meets no other.
+func TestSilentUpstreamTimesOut(t *testing.T) {
+	// Each case shortens only the tested timeout, so that a slow machine does not reach another
+	// one.
 	const first, idle = "first_byte: 50ms", "first_byte: 1m, idle: 50ms"
 	silent := func(c *call) { <-c.left }
 	for _, c := range []struct {
@@ -418,13 +417,13 @@ func TestTimeouts(t *testing.T) {
 		{"no header", first, plain, silent, 504},
 		{"no header of a stream", first, streamed, silent, 504},
 		{"no first chunk", first, streamed, func(c *call) { c.stream(); <-c.left }, 504},
-		{"comments instead of a first chunk", first, streamed, func(c *call) {
+		{"only comments before the first chunk", first, streamed, func(c *call) {
 			c.stream()
 			for c.write(": wait\n\n") == nil {
 				time.Sleep(time.Millisecond)
 			}
 		}, 504},
-		{"silence within an answer", idle, plain, func(c *call) {
+		{"silence within a response", idle, plain, func(c *call) {
 			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
 			<-c.left
 		}, 504},
@@ -456,8 +455,8 @@ func TestTimeouts(t *testing.T) {
 }
 
 // If a connection is not made in time, another upstream gets the call.
-func TestConnectTimeout(t *testing.T) {
-	// A listener that never accepts holds few connections, and ignores further ones.
+func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
+	// A listener that never accepts holds only few connections and ignores others.
 	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	must(t, err)
 	defer syscall.Close(socket)
@@ -497,10 +496,10 @@ func TestConnectTimeout(t *testing.T) {
 	}
 }
 
-// A stream may take longer than any silence allowed within it.
+// A stream may take longer than the limit for silence within it.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
-	const pieces, pauses = 22, 20 // this many pauses take the allowed time
+	const pieces, pauses = 22, 20 // this many pauses take as long as the limit
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: TIME, idle: TIME}, upstreams: [{name: first, url: URL0}]}
 `
@@ -522,9 +521,9 @@ func TestLongStreamIsNotTimedOut(t *testing.T) {
 	})
 }
 
-// An upstream gets the rewritten request and its own key, and no field of the caller's header, not even
-// the request's id.
-func TestUpstreamRequest(t *testing.T) {
+// An upstream gets the rewritten request and its own key, but no header field of the caller, not
+// even the request id.
+func TestUpstreamGetsOnlyItsOwnHeader(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
 	u := newUpstream(t, always(200, whole))
@@ -551,8 +550,8 @@ func TestUpstreamRequest(t *testing.T) {
 	}
 }
 
-// Some servers take the key in a special header, and require a version header.
-func TestUpstreamsWithAKeyHeader(t *testing.T) {
+// Some servers expect the key in another header and require a version header.
+func TestKeyHeaderIsSent(t *testing.T) {
 	key := filepath.Join(t.TempDir(), "key")
 	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
 	for setting, want := range map[string][2]string{
@@ -565,7 +564,7 @@ func TestUpstreamsWithAKeyHeader(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `", ` + setting + `}]}
 `})
-		// The long one is written while its answer is read.
+		// The long one is still being written while its response is read.
 		for _, body := range []string{plain, strings.Replace(plain, "one", strings.Repeat("x", 40<<10), 1)} {
 			w.chat(body)
 			got := u.seen()[len(u.seen())-1].header
@@ -585,8 +584,8 @@ func TestUpstreamsWithAKeyHeader(t *testing.T) {
 	}
 }
 
-// An overloaded server is treated as unavailable: another gets the call.
-func TestOverloadedServersOfMessages(t *testing.T) {
+// An overloaded server counts as unavailable, and another one gets the call.
+func TestOverloadedServerIsUnavailable(t *testing.T) {
 	busy := newUpstream(t, always(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Retry-After: 7"))
 	free := newUpstream(t, speaking)
 	w := newWorld(t, setup{upstreams: []*modelServer{busy, free}, random: func() float64 { return 0 }, rows: `
@@ -608,7 +607,7 @@ func (noSecrets) Secret(context.Context, string) (string, error) {
 }
 
 // An upstream is not called without its key.
-func TestMissingKey(t *testing.T) {
+func TestUpstreamIsNotCalledWithoutKey(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, secrets: noSecrets{}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "env:CUTROOM_TEST_NO_SUCH_KEY"}]}
@@ -619,8 +618,8 @@ func TestMissingKey(t *testing.T) {
 	w.recorded(0)
 }
 
-// A new catalog keeps the state of the upstreams that it still names.
-func TestReload(t *testing.T) {
+// A new catalog keeps the state of upstreams that it still contains.
+func TestReloadKeepsUpstreamState(t *testing.T) {
 	u, other := newUpstream(t, always(500, `{}`)), newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u, other}})
 	w.stopClock()
@@ -640,7 +639,7 @@ func TestReload(t *testing.T) {
 	}
 	w.load(strings.ReplaceAll(oneRow, "id: small", "id: large"))
 	if a := w.chat(plain); a.status != 404 {
-		t.Errorf("a model that is gone: %d %s", a.status, a.body)
+		t.Errorf("a removed model: %d %s", a.status, a.body)
 	}
 }
 
@@ -660,8 +659,9 @@ func (s slow) Secret(ctx context.Context, _ string) (string, error) {
 	}
 }
 
-// A slow renewal of a key delays no call; nor does a caller that leaves during the first fetch.
-func TestHangingSecrets(t *testing.T) {
+// Neither a slow renewal of a key nor a caller that disconnects during the first fetch delays a
+// call.
+func TestHangingSecretBlocksNoCall(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, secret: "env:SLOW"}]}
 `
@@ -678,22 +678,22 @@ func TestHangingSecrets(t *testing.T) {
 	leave()
 	keys.release <- "old"
 	if a := patience.Receive(t, "got", got); a.status != 200 {
-		t.Errorf("with a caller that left: %d %s", a.status, a.body)
+		t.Errorf("after a caller disconnected: %d %s", a.status, a.body)
 	}
 	w.wait(6 * time.Minute)
 	for range 3 {
 		if a := w.chat(plain); a.status != 200 {
-			t.Errorf("while the key is asked for again: %d %s", a.status, a.body)
+			t.Errorf("during the renewal of the key: %d %s", a.status, a.body)
 		}
 	}
 	patience.Receive(t, "keys.asked", keys.asked)
 	if n := len(keys.asked); n > 0 {
-		t.Errorf("it was asked for %d times at once", n+1)
+		t.Errorf("%d concurrent fetches", n+1)
 	}
 	w.eventually("calls with the new key", func() bool {
 		select {
 		case keys.release <- "new":
-		default: // it was given up, and is asked for again
+		default: // the fetch timed out and is repeated
 			w.wait(6 * time.Minute)
 		}
 		w.chat(plain)

@@ -10,9 +10,9 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Upstreams' usage reports for a call of "one two" answered by "hello there". Impossible reports are
-// neither billed nor shown: the gateway counts instead.
-func TestReportedUsage(t *testing.T) {
+// Tests usage reports of upstreams for the prompt "one two" and the reply "hello there". Impossible
+// reports are neither billed nor shown. The gateway counts instead.
+func TestImpossibleUsageIsReplaced(t *testing.T) {
 	believed := func(cached, reasoning int64) usage.Counts {
 		return usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 5, CachedTokens: cached,
 			ReasoningTokens: reasoning}
@@ -22,32 +22,32 @@ func TestReportedUsage(t *testing.T) {
 		counts         usage.Counts
 		logged         bool
 	}{
-		{"as it should be", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, believed(0, 0), false},
+		{"a usual report", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, believed(0, 0), false},
 		{"with details", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":3},"completion_tokens_details":{"reasoning_tokens":2}}`, believed(3, 2), false},
-		{"written with a point", `{"prompt_tokens":11.0,"completion_tokens":5.00,"total_tokens":16.0}`, believed(0, 0), false},
-		{"all that context and output can hold", `{"prompt_tokens":8192,"completion_tokens":1000}`, usage.Counts{Requests: 1, PromptTokens: 8192, CompletionTokens: 1000}, false},
-		{"one more than that", `{"prompt_tokens":8192,"completion_tokens":1001}`, counted(2), true},
+		{"written with a decimal point", `{"prompt_tokens":11.0,"completion_tokens":5.00,"total_tokens":16.0}`, believed(0, 0), false},
+		{"the maximum", `{"prompt_tokens":8192,"completion_tokens":1000}`, usage.Counts{Requests: 1, PromptTokens: 8192, CompletionTokens: 1000}, false},
+		{"one above the maximum", `{"prompt_tokens":8192,"completion_tokens":1001}`, counted(2), true},
 		{"a prompt of 1e15", `{"prompt_tokens":1000000000000000,"completion_tokens":5,"total_tokens":16}`, counted(2), true},
 		{"a completion of 1e15", `{"prompt_tokens":11,"completion_tokens":1e15,"total_tokens":16}`, counted(2), true},
-		{"more than any integer", `{"prompt_tokens":11,"completion_tokens":99999999999999999999999}`, counted(2), true},
+		{"beyond integers", `{"prompt_tokens":11,"completion_tokens":99999999999999999999999}`, counted(2), true},
 		{"two that overflow together", `{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, counted(2), true},
-		{"less than nothing", `{"prompt_tokens":11,"completion_tokens":-5}`, counted(2), true},
-		{"a prompt less than nothing", `{"prompt_tokens":-9223372036854775808,"completion_tokens":5}`, counted(2), true},
+		{"negative numbers", `{"prompt_tokens":11,"completion_tokens":-5}`, counted(2), true},
+		{"a negative prompt", `{"prompt_tokens":-9223372036854775808,"completion_tokens":5}`, counted(2), true},
 		{"a fraction", `{"prompt_tokens":11.5,"completion_tokens":5}`, counted(2), true},
 		{"infinity", `{"prompt_tokens":1e999,"completion_tokens":5}`, counted(2), true},
 		{"strings", `{"prompt_tokens":"11","completion_tokens":"5"}`, counted(2), true},
 		{"objects", `{"prompt_tokens":{},"completion_tokens":[5]}`, counted(2), true},
 		{"truths", `{"prompt_tokens":true,"completion_tokens":true}`, counted(2), true},
 		{"nothing", `{"prompt_tokens":null,"completion_tokens":null,"total_tokens":null}`, counted(2), false},
-		{"a half", `{"completion_tokens":5}`, counted(2), false},
-		{"an empty one", `{}`, counted(2), false},
+		{"only one number", `{"completion_tokens":5}`, counted(2), false},
+		{"an empty object", `{}`, counted(2), false},
 		{"none", `null`, counted(2), false},
 		{"a list", `[1]`, counted(2), false},
 		{"a total of 1e15", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":1e15}`, believed(0, 0), false},
 		{"a total that is text", `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":"16"}`, believed(0, 0), false},
-		{"more from the cache than there was", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":1e9}}`, believed(0, 0), false},
+		{"more cached tokens than the prompt", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":1e9}}`, believed(0, 0), false},
 		{"more from the cache than the prompt", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":12}}`, believed(0, 0), false},
-		{"less reasoning than none", `{"prompt_tokens":11,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":-2}}`, believed(0, 0), false},
+		{"negative reasoning tokens", `{"prompt_tokens":11,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":-2}}`, believed(0, 0), false},
 		{"malformed details", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":7,"completion_tokens_details":"x"}`, believed(0, 0), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -66,10 +66,10 @@ func TestReportedUsage(t *testing.T) {
 			}
 			if logged := strings.Contains(w.log.String(), "impossible token counts"); logged != c.logged ||
 				logged && !strings.Contains(w.log.String(), `"upstream":"first"`) {
-				t.Errorf("it was logged: %v, want %v: %s", logged, c.logged, w.log)
+				t.Errorf("logged: %v, want %v: %s", logged, c.logged, w.log)
 			}
 
-			// At the end of a stream, and on its last chunk.
+			// At the end of a stream and on its last chunk.
 			ending := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`, c.reported, 1)
 			beside := strings.Replace(last, `"choices"`, `"usage":`+c.reported+`,"choices"`, 1)
 			for i, answer := range [][]string{{chunk("hello there"), last, ending, done}, {chunk("hello there"), beside, done}} {
@@ -96,7 +96,7 @@ func TestReportedUsage(t *testing.T) {
 	}
 }
 
-// shows checks the usage in an answer or a chunk.
+// shows checks the usage in a response or a chunk.
 func (w *world) shows(text string, want usage.Counts) {
 	w.t.Helper()
 	var shown struct {
@@ -129,7 +129,7 @@ func (w *world) shows(text string, want usage.Counts) {
 }
 
 // Several prompts and choices may each have used as much.
-func TestUsageOfSeveralCompletions(t *testing.T) {
+func TestUsageOfSeveralCompletionsIsAccepted(t *testing.T) {
 	answer := `{"id":"c1","object":"text_completion","created":7,"model":"weights","choices":[],` +
 		`"usage":{"prompt_tokens":16384,"completion_tokens":4000,"total_tokens":20384}}`
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, answer))}})
@@ -140,9 +140,9 @@ func TestUsageOfSeveralCompletions(t *testing.T) {
 	}
 }
 
-// An upstream that lies shuts an account out for a few minutes at most, and no
-// other account at all.
-func TestFalseUsageIsBounded(t *testing.T) {
+// An upstream that overstates usage blocks an account for a few minutes at most, and other accounts
+// not at all.
+func TestFalseUsageIsLimited(t *testing.T) {
 	u := newUpstream(t, always(200, strings.Replace(whole, `"completion_tokens":5`,
 		`"completion_tokens":1000000000000000`, 1)))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceTokensPerMinute: 20}})
@@ -159,7 +159,7 @@ func TestFalseUsageIsBounded(t *testing.T) {
 	if other.status != 200 {
 		t.Errorf("another account: %d %s", other.status, other.body)
 	}
-	// The most that is believed is a debt of at most nine minutes.
+	// Reports are accepted up to a debt of nine minutes.
 	u.now(always(200, strings.Replace(whole, `"completion_tokens":5`, `"completion_tokens":9000`, 1)))
 	w.wait(time.Minute)
 	w.chat(plain)
@@ -173,7 +173,7 @@ func TestFalseUsageIsBounded(t *testing.T) {
 }
 
 // A caller does not pay for more text than the model can have generated.
-func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
+func TestEndlessTextIsNotBilled(t *testing.T) {
 	flood := strings.Repeat("word ", 100_000)
 	most := usage.Counts{Requests: 1, PromptTokens: counted(2).PromptTokens, Estimated: 1}
 	most.CompletionTokens = 1000
@@ -183,7 +183,7 @@ func TestTextBeyondWhatTheModelCanGenerate(t *testing.T) {
 	if a := w.chat(plain); a.status != 200 || a.header.Get("X-Tokens-Used") != tokens(most) {
 		t.Errorf("got %d with %s tokens, want %s", a.status, a.header.Get("X-Tokens-Used"), tokens(most))
 	}
-	// A stream that reports its usage and then continues.
+	// The stream reports its usage and then continues.
 	early := strings.Replace(used, `{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}`,
 		`{"prompt_tokens":9000,"completion_tokens":5}`, 1)
 	u.now(events(early, chunk(flood), last, done))

@@ -39,8 +39,8 @@ const (
 	rival  = "ck_rival_key_of_the_tests"
 )
 
-// keys are shared by all worlds. Tests add tokens to them and change nothing: a database for each world
-// would cost more than most of the tests.
+// keys is shared by all worlds. Tests may add tokens but change nothing else. Creating a database
+// for each world would take longer than most tests.
 var keys *sqlite.Keys
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -72,10 +72,10 @@ func run(m *testing.M) (code int) {
 	return m.Run()
 }
 
-// setup describes a world's differences from the default.
+// setup describes how a world differs from the default.
 type setup struct {
-	// rows are the catalog's inference models, in YAML; URL0, URL1 and so on are the upstreams'
-	// placeholders.
+	// rows contains the catalog's inference models in YAML. URL0, URL1 and so on are placeholders
+	// for the upstreams.
 	rows      string
 	upstreams []*modelServer
 	tier      credential.Tier
@@ -90,18 +90,18 @@ type setup struct {
 	bodyWait  time.Duration
 	resolver  upstream.Resolver
 	budgets   gateway.Budgets
-	// batches makes the world serve files and batches, but no runner works on these.
+	// batches enables files and batches. No runner works on them.
 	batches bool
-	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
-	// to the system.
+	// socketBuffer is the size of the socket buffers to callers in bytes. 0 means the system's
+	// default.
 	socketBuffer int
 }
 
 // world is a gateway on a real port with real upstreams.
 type world struct {
-	// batches keeps the records of batches, if the world serves them.
+	// batches stores the batch records if the world serves batches.
 	batches batch.Store
-	// stored are the files of batches, and blobs their bytes.
+	// stored contains the files of batches, and blobs their bytes.
 	stored   *file.Service
 	blobs    blob.Store
 	t        testing.TB
@@ -112,7 +112,7 @@ type world struct {
 	observer *observer
 	log      *programtest.Output
 	counted  atomic.Int64 // bytes that the tokenizer was given
-	later    atomic.Int64 // by how much the clock is ahead, in ns
+	later    atomic.Int64 // the offset of the clock in nanoseconds
 	stopped  atomic.Pointer[time.Time]
 	catalog  atomic.Pointer[catalog.Catalog]
 	setup    setup
@@ -126,8 +126,8 @@ func (w *world) now() time.Time {
 	return now.Add(time.Duration(w.later.Load()))
 }
 
-// stopClock stops the clock, for tests that depend on seconds: on a busy machine a request may take
-// longer than that.
+// stopClock stops the clock for tests that depend on seconds, because a request may take longer
+// than that on a busy machine.
 func (w *world) stopClock() {
 	now := time.Now()
 	w.stopped.Store(&now)
@@ -139,13 +139,13 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// longRow is a model that reads as much as a request can hold. Moving that many bytes takes minutes on
-// a busy machine, and the upstream is silent, or slow to accept, for that time.
+// longRow is a model that accepts the largest requests. Transferring that many bytes takes minutes
+// on a busy machine, while the upstream is silent or slow to accept.
 const longRow = `
   - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, timeouts: {connect: 10m, idle: 1h}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// media is the rest of a catalog.
+// media is the rest of the catalog.
 const media = `
 limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
@@ -197,7 +197,7 @@ func newWorld(t testing.TB, s setup) *world {
 	return w
 }
 
-// narrow gives small buffers to the connections that it accepts.
+// narrow sets small buffers on the connections that it accepts.
 type narrow struct {
 	net.Listener
 	buffer int
@@ -211,7 +211,6 @@ func (n narrow) Accept() (net.Conn, error) {
 	return conn, err
 }
 
-// stop stops the server without waiting for calls.
 func (w *world) stop() {
 	ended, end := context.WithCancel(context.Background())
 	end()
@@ -230,7 +229,7 @@ func (w *world) load(rows string) {
 	w.catalog.Store(known)
 }
 
-// answer is a whole answer.
+// answer is a complete response.
 type answer struct {
 	status  int
 	header  http.Header
@@ -239,7 +238,7 @@ type answer struct {
 	err     error
 }
 
-// request returns a request; header fields are written "Name: value".
+// request creates a request. Header fields have the form "Name: value".
 func (w *world) request(ctx context.Context, method, path, key string, body io.Reader, fields ...string) *http.Request {
 	w.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, method, w.url+path, body)
@@ -270,7 +269,6 @@ func (w *world) get(path, key string, fields ...string) answer {
 	return w.do(w.request(w.t.Context(), http.MethodGet, path, key, nil, fields...))
 }
 
-// chat posts a chat completion.
 func (w *world) chat(body string, fields ...string) answer {
 	w.t.Helper()
 	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(body),
@@ -301,7 +299,7 @@ const (
 		`"content":"one two"}]}`
 )
 
-// modelServer is a model server written by a test.
+// modelServer is a model server whose responses a test writes.
 type modelServer struct {
 	url      string
 	listener net.Listener
@@ -312,7 +310,7 @@ type modelServer struct {
 	gone     sync.WaitGroup
 }
 
-// received is a request as an upstream saw it.
+// received is a request as received by an upstream.
 type received struct {
 	method, path, host, body string
 	header                   http.Header
@@ -326,8 +324,8 @@ type call struct {
 	left <-chan struct{}
 }
 
-// newUpstream starts a model server that answers every request, one per
-// connection, with the bytes that the function writes.
+// newUpstream starts a model server that responds to every request with the bytes that the function
+// writes. Each connection carries one request.
 func newUpstream(t *testing.T, answer func(c *call)) *modelServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -361,7 +359,8 @@ func (u *modelServer) serve(conn net.Conn) {
 	if err != nil {
 		return
 	}
-	// One allocation for megabytes: the race detector makes each several times slower.
+	// Allocate once for megabytes, because the race detector makes each allocation several times
+	// slower.
 	var body strings.Builder
 	body.Grow(int(max(0, request.ContentLength)))
 	if _, err := io.Copy(&body, request.Body); err != nil {
@@ -369,7 +368,7 @@ func (u *modelServer) serve(conn net.Conn) {
 	}
 	left := make(chan struct{})
 	u.gone.Go(func() {
-		// It ends with the connection, which the gateway or this one closes.
+		// The goroutine ends when either side closes the connection.
 		_, _ = io.Copy(io.Discard, reader)
 		close(left)
 	})
@@ -388,14 +387,14 @@ func (u *modelServer) seen() []received {
 	return slices.Clone(u.requests)
 }
 
-// now changes the answer from here on.
+// now changes the response for further requests.
 func (u *modelServer) now(answer func(c *call)) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.answer = answer
 }
 
-// json answers with a status and a body of JSON.
+// json sends a response with a status and a JSON body.
 func (c *call) json(status int, body string, fields ...string) {
 	fmt.Fprintf(c, "HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n",
 		status, len(body))
@@ -405,12 +404,12 @@ func (c *call) json(status int, body string, fields ...string) {
 	fmt.Fprintf(c, "\r\n%s", body)
 }
 
-// stream starts an answer in chunks; end writes its end.
+// stream starts a chunked response. end finishes it.
 func (c *call) stream() {
 	fmt.Fprint(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
 }
 
-// write sends a piece of a stream as one chunk of the transport.
+// write sends a piece of a stream as one transport chunk.
 func (c *call) write(text string) error {
 	_, err := fmt.Fprintf(c, "%x\r\n%s\r\n", len(text), text)
 	return err
@@ -418,13 +417,12 @@ func (c *call) write(text string) error {
 
 func (c *call) end() { fmt.Fprint(c, "0\r\n\r\n") }
 
-// reset resets the connection.
 func (c *call) reset() {
 	c.Conn.(*net.TCPConn).SetLinger(0)
 	c.Close()
 }
 
-// events answers with a stream of these data and then ends.
+// events responds with a stream of these data and then ends.
 func events(data ...string) func(*call) {
 	return func(c *call) {
 		c.stream()
@@ -435,7 +433,7 @@ func events(data ...string) func(*call) {
 	}
 }
 
-// always answers with a status and a body of JSON.
+// always responds with a status and a JSON body.
 func always(status int, body string, fields ...string) func(*call) {
 	return func(c *call) { c.json(status, body, fields...) }
 }
@@ -452,14 +450,14 @@ const (
 	used = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"weights","choices":[],` +
 		`"usage":{"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
 	done = "[DONE]"
-	// whole is a complete answer of an upstream.
+	// whole is a complete response of an upstream.
 	whole = `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
 		`"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":{"prompt_tokens":11,` +
 		`"completion_tokens":5,"total_tokens":16,"prompt_tokens_details":{"cached_tokens":3},` +
 		`"completion_tokens_details":{"reasoning_tokens":2}}}`
 )
 
-// asSmall replaces the upstream's model name by the caller's.
+// asSmall replaces the upstream's model name with the caller's.
 func asSmall(text string) string {
 	return strings.ReplaceAll(text, `"model":"weights"`, `"model":"small"`)
 }
@@ -473,7 +471,6 @@ func eventStream(data ...string) string {
 	return b.String()
 }
 
-// eventually waits until the condition holds.
 func (w *world) eventually(what string, so func() bool) {
 	w.t.Helper()
 	patience.Until(w.t, what, so)
