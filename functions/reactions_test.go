@@ -305,7 +305,7 @@ func TestMissingSettings(t *testing.T) {
 			continue
 		}
 		text := strings.TrimSpace(err.Error())
-		if !strings.Contains(text, ": CUTROOM_") || !strings.HasSuffix(text, ": it is not set") ||
+		if !strings.Contains(text, ": CUTROOM_") || !strings.HasSuffix(text, ": must be set") ||
 			strings.Contains(text, "\n") {
 			t.Errorf("%s says %q", name, text)
 		}

@@ -155,12 +155,12 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	if p.secret, err = ensureSecret(c); err != nil {
 		return err
 	}
-	keeper := signing.File(filepath.Join(c.Data, signerName))
+	identities := signing.File(filepath.Join(c.Data, signerName))
 	p.signer, err = p.signing.Signer(ctx, signing.Parts{
-		Keeper: keeper, Folder: p.scratch, Now: s.clock.Now, Logger: s.logger,
+		Store: identities, Folder: p.scratch, Now: s.clock.Now, Logger: s.logger,
 	})
 	p.verifier = verifying.NewReader(verifying.Config{
-		Library: c.C2PALibrary, Sandbox: p.tools.Sandbox(), Signers: keeper.Certificates,
+		Library: c.C2PALibrary, Sandbox: p.tools.Sandbox(), Signers: identities.Certificates,
 		Certificates: c.C2PACertificates, Logger: s.logger,
 	})
 	return err

@@ -90,7 +90,7 @@ func checkSigning(ctx context.Context, e examination) []finding {
 	}
 	defer os.RemoveAll(folder)
 	by, err := plan.Try(ctx, signing.Parts{
-		Keeper: signing.ReadOnly(filepath.Join(e.settings.Data, signerName)), Folder: folder, Now: time.Now,
+		Store: signing.ReadOnly(filepath.Join(e.settings.Data, signerName)), Folder: folder, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	switch {

@@ -1,18 +1,16 @@
-// Command media serves the media service in a container, for clients that post
-// bodies larger than API Gateway and Lambda carry. It has every route of the
-// service and uses the records, blobs and queues of the functions. Any number of
-// instances may run.
+// Command media serves the media service in a container, for clients that post bodies larger than
+// API Gateway and Lambda accept. It has every route of the service and uses the records, blobs and
+// queues of the functions. Any number of instances may run.
 //
 // Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_FILES_TABLE,
 // CUTROOM_CREDENTIALS_TABLE, CUTROOM_SESSIONS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
-// CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and CUTROOM_SECRET_ARN are required;
-// CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS, CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD,
+// CUTROOM_STATE_MACHINE, CUTROOM_VIDEO_QUEUE, CUTROOM_IMAGE_QUEUE and CUTROOM_SECRET_ARN are
+// required. CUTROOM_WAKE_FUNCTION, CUTROOM_WORKERS, CUTROOM_CONTENT_REDIRECT, CUTROOM_MAX_UPLOAD,
 // CUTROOM_UPLOADS, CUTROOM_CORS_ORIGINS, CUTROOM_FAMILY, CUTROOM_CATALOG, CUTROOM_TIERS,
-// CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or OTEL_EXPORTER_OTLP_ENDPOINT
-// for traces are optional.
-//
-// With -health it only asks the service at CUTROOM_ADDR for its health and exits with 0 or 1, for the
-// health check of a container without another program.
+// CUTROOM_C2PA_LIBRARY, CUTROOM_ADDR (:8080), and CUTROOM_TRACING=xray or
+// OTEL_EXPORTER_OTLP_ENDPOINT for traces are optional.
+// With -health it only checks the health of the service at CUTROOM_ADDR and exits with 0 or 1, as
+// the health check of a container that has no other program for it.
 package main
 
 import (
@@ -64,7 +62,7 @@ func main() {
 func run(ctx context.Context, logger *slog.Logger) error {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return fmt.Errorf("the configuration of AWS: %w", err)
+		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	traces, err := tracing.New(ctx, os.Getenv, clients, "cutroom-media", logger)
 	if err != nil {

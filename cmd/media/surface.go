@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	// verifyTime limits a request that verifies a file, so that a stop waits for it.
+	// verifyTime limits a request that verifies a file, so that a shutdown waits for it.
 	verifyTime = shutdownTime - 10*time.Second
 	// readerMemory limits the reader of a file: half of the task's memory.
 	readerMemory = 1 << 30
 )
 
 // newSurface configures every route of the media service except signed uploads, which go directly
-// to the bucket. Calls that wait for a job continue to wait during a stop, because the workers run
-// elsewhere.
+// to the bucket. Requests that wait for a job continue to wait during a shutdown, because the
+// workers run elsewhere.
 func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	bucket, queues := p.Bucket(), p.Queues()
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
@@ -37,7 +37,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.Blobs, p.Config.Signer = bucket, signer
 	p.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
-	// Functions are called with the whole body; here it arrives as a stream.
+	// Functions get the entire body; here it arrives as a stream.
 	p.Config.Intake = &file.Intake{
 		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
 		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,

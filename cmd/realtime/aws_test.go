@@ -24,8 +24,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Instances with records in DynamoDB count together, read images from S3 and write usage.
-func TestInstancesInAWS(t *testing.T) {
+// Instances with records in DynamoDB count sessions together, read images from S3 and write usage.
+func TestInstancesInAWSShareRecords(t *testing.T) {
 	t.Parallel()
 	const role = "RealtimeTaskRole"
 	ctx := t.Context()
@@ -79,7 +79,7 @@ func TestInstancesInAWS(t *testing.T) {
 	eventually(t, "the image is acknowledged", func() bool {
 		return strings.Contains(second.texts(), `{"type":"set_image_ack","success":true,`)
 	})
-	// The bytes of a file may go while its record is read.
+	// The bytes of a file may disappear while its record is read.
 	if err := second.Write(ctx, websocket.MessageText,
 		[]byte(`{"type":"set_image","image_ref":"`+gone.ID+`"}`)); err != nil {
 		t.Fatal(err)
@@ -92,15 +92,15 @@ func TestInstancesInAWS(t *testing.T) {
 	stopped := time.Now()
 	two.signal(t, syscall.SIGTERM)
 	for _, c := range []*client{second, third} {
-		c.isToldOfTheEnd(t, stopped)
+		c.isNotifiedOfTheEnd(t, stopped)
 	}
 	if err := patience.Receive(t, "two.ended", two.ended); err != nil {
-		t.Errorf("the program ended with %v", err)
+		t.Errorf("the program exited with %v", err)
 	}
 	f.becomes(0)
 	one.signal(t, syscall.SIGTERM)
 	if err := patience.Receive(t, "one.ended", one.ended); err != nil {
-		t.Errorf("the program ended with %v", err)
+		t.Errorf("the program exited with %v", err)
 	}
 	wrong, err := asked.Judge(allowed, []string{role}, nil)
 	if err != nil || len(wrong) > 0 {
@@ -120,7 +120,7 @@ func TestInstancesInAWS(t *testing.T) {
 	}
 }
 
-// storeImage makes a file of the account with a picture's bytes, or without any.
+// storeImage makes a file of the account with or without a picture's bytes.
 func storeImage(t *testing.T, tables map[string]string, bucket string, cloud *awstest.Cloud, key string,
 	bytesToo bool) file.File {
 	t.Helper()

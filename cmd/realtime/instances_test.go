@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The sessions of a crashed instance are counted for up to 45 seconds
-// (docs/contract/limits.md#realtime-limits), and then no longer.
-func TestACrashedInstance(t *testing.T) {
+// The sessions of a crashed instance count for up to 45 seconds
+// (docs/contract/limits.md#realtime-limits).
+func TestCrashedInstanceFreesItsSessions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 4)
 	crashed, other := f.start(), f.start()
@@ -24,7 +24,7 @@ func TestACrashedInstance(t *testing.T) {
 	crashed.kill()
 	end := time.Now().Add(45 * time.Second)
 	if f.active() != 4 {
-		t.Error("the sessions are not counted until their lease is old")
+		t.Error("the sessions were not counted until their lease expired")
 	}
 	for {
 		late := time.Now().After(end)
@@ -33,7 +33,7 @@ func TestACrashedInstance(t *testing.T) {
 			break
 		}
 		if late {
-			t.Fatalf("after 45 s there are %d sessions", active)
+			t.Fatalf("after 45 s %d sessions count", active)
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
@@ -45,15 +45,15 @@ func TestACrashedInstance(t *testing.T) {
 	stays.edit(t)
 }
 
-// partingTime is the time of a stopping instance to notify its sessions.
+// partingTime limits how long a stopping instance may take to notify its sessions.
 const partingTime = time.Second
 
-// isToldOfTheEnd requires that the client learns of its instance's stop, unless the machine stalled for
-// that long.
-func (c *client) isToldOfTheEnd(t *testing.T, stopped time.Time) {
+// isNotifiedOfTheEnd checks that the client is notified of its instance's shutdown, unless the
+// machine stalled for that time.
+func (c *client) isNotifiedOfTheEnd(t *testing.T, stopped time.Time) {
 	t.Helper()
 	err := c.await(patience.Context(t))
 	if websocket.CloseStatus(err) != websocket.StatusGoingAway && time.Since(stopped) < partingTime {
-		t.Errorf("the end was %v", err)
+		t.Errorf("the session ended with %v", err)
 	}
 }

@@ -1,15 +1,15 @@
-// Command realtime serves realtime sessions (/v1/stream) as a separate program. Any number of instances
-// that share a store of records count the sessions of an account together.
+// Command realtime serves realtime sessions (/v1/stream) as a separate program. Instances that
+// share a store of records count the sessions of an account together.
 //
-// It keeps records in DynamoDB and reads images from S3, as a deploy configures it. If CUTROOM_DATA is
-// set it uses the data folder of a server on the same machine instead. CUTROOM_LIVE_ENGINE names the
-// engine: the preview engine, or engine servers by their URLs, with commas between them.
-// CUTROOM_RTC_ADDR and related settings add live video over WebRTC (docs/settings.md).
-// CUTROOM_PEER_ADDR is the address for other instances, so that each instance can forward to any room.
-// With CUTROOM_PUBLIC_URL, the URL of the media API, it serves the page /realtime for trying sessions.
+// It keeps records in DynamoDB and reads images from S3, as configured by a deployment. With
+// CUTROOM_DATA it uses the data folder of a server on the same machine instead. CUTROOM_LIVE_ENGINE
+// selects the preview engine or the URLs of engine servers, separated by commas. CUTROOM_RTC_ADDR
+// and related settings add live video over WebRTC (docs/settings.md). CUTROOM_PEER_ADDR is the
+// address for other instances, so that each instance can forward to any room. With
+// CUTROOM_PUBLIC_URL, the URL of the media API, it serves the page /realtime for trying sessions.
 //
-// With -health it only asks the program at CUTROOM_ADDR for its health and exits with 0 or 1, for the
-// health check of a container without another program.
+// With -health it only checks the health of the program at CUTROOM_ADDR and exits with 0 or 1, as
+// the health check of a container that has no other program for it.
 package main
 
 import (
@@ -41,13 +41,13 @@ import (
 	"cutroom/shared/service/realtime"
 )
 
-// shutdownTime is the time for running requests after the sessions have ended.
+// shutdownTime limits how long running requests may take after the sessions have ended.
 const shutdownTime = 5 * time.Second
 
 const defaultAddress = ":8080"
 
 func main() {
-	health := flag.Bool("health", false, "ask the running program for its health, and exit with 0 or 1")
+	health := flag.Bool("health", false, "check the health of the running program, and exit with 0 or 1")
 	flag.Parse()
 	ctx, stop := signals.Context()
 	var err error
@@ -89,12 +89,12 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return err
 	}
-	defer transport.Close() // which fails once they are closed
+	defer transport.Close() // fails if they are closed already
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return fmt.Errorf("CUTROOM_ADDR: %w", err)
 	}
-	defer listener.Close() // which fails once it has served
+	defer listener.Close() // fails if the server has closed it
 	peer, err := peerAddress(env.Optional("CUTROOM_PEER_ADDR"), listener)
 	if err != nil {
 		return err
@@ -126,8 +126,8 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	return serve(ctx, surface, server, writer, budgets)
 }
 
-// handler serves sessions, the page for trying them unless it is nil, and /healthz, which fails while
-// no session can be opened.
+// handler serves sessions, /healthz, which fails while no session can be opened, and the page for
+// trying sessions unless it is nil.
 func handler(server *realtime.Server, sessions *session.Instance, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
 	if page != nil {
@@ -144,8 +144,8 @@ func handler(server *realtime.Server, sessions *session.Instance, page http.Hand
 	return mux
 }
 
-// serve serves until the context ends, then stops in order: it accepts no new
-// sessions, closes the open ones with a message, and writes their usage.
+// serve serves until the context ends, then stops in order: it accepts no new sessions, closes the
+// open ones with a message, and writes their usage.
 func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer,
 	budgets *budget.Manager) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))

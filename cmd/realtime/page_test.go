@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// The page for trying sessions is served with them, and calls the media API elsewhere.
-func TestPage(t *testing.T) {
+// The page for trying sessions is served with the sessions, and calls the media API elsewhere.
+func TestPageIsServedWithSessions(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
 	get := func(i *instance) (*http.Response, string) {

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// peerAddress returns the address for other instances from CUTROOM_PEER_ADDR: an IP address and a port.
-// A missing IP is the machine's own, and a missing port the listener's. If the setting is empty, it returns
-// "".
+// peerAddress returns the address for other instances from CUTROOM_PEER_ADDR, an IP address and a
+// port. The default IP is the machine's own, and the default port the listener's. If the setting is
+// empty, it returns "".
 func peerAddress(setting string, listener net.Listener) (string, error) {
 	if setting == "" {
 		return "", nil
@@ -62,5 +62,5 @@ func ownAddress() (netip.Addr, error) {
 			return ip.Unmap(), nil
 		}
 	}
-	return netip.Addr{}, errors.New("this machine has no IPv4 address: set one")
+	return netip.Addr{}, errors.New("this machine has no IPv4 address: set one in CUTROOM_PEER_ADDR")
 }

@@ -34,13 +34,11 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// program is the path of the built command.
 var program string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	// The tests wait for leases to end most of the time, more than there are
-	// processors.
+	// The tests mostly wait for leases to expire, so more of them than processors can run.
 	if err := flag.Set("test.parallel", "8"); err != nil {
 		panic(err) // package testing has the flag
 	}
@@ -55,7 +53,7 @@ const (
 // fleet is a store whose sessions several instances serve.
 type fleet struct {
 	t *testing.T
-	// settings are the environment of the instances.
+	// settings is the environment of the instances.
 	settings []string
 	sessions session.Store
 }
@@ -100,7 +98,7 @@ func makeKey(t *testing.T, keys credential.Store) credential.Key {
 	return record
 }
 
-// active is the number of sessions as the quota has it.
+// active returns the number of sessions from the quota.
 func (f *fleet) active() int {
 	f.t.Helper()
 	n, err := f.sessions.Active(context.Background(), account)
@@ -116,7 +114,6 @@ func (f *fleet) becomes(want int) {
 	eventually(f.t, fmt.Sprintf("%d sessions are counted", want), func() bool { return f.active() == want })
 }
 
-// instance is a running program.
 type instance struct {
 	cmd     *exec.Cmd
 	address string
@@ -145,7 +142,7 @@ func (f *fleet) start() *instance {
 			i.address = line.Address
 		}
 	}
-	// Errors are shown if the test fails.
+	// The errors are logged if the test fails.
 	var trouble strings.Builder
 	go func() {
 		for lines.Scan() {
@@ -164,7 +161,7 @@ func (f *fleet) start() *instance {
 		}
 	})
 	if i.address == "" {
-		f.t.Fatalf("the instance does not serve: %s", &stderr)
+		f.t.Fatalf("the instance did not start: %s", &stderr)
 	}
 	eventually(f.t, "the instance is ready", func() bool {
 		response, err := http.Get("http://" + i.address + "/healthz")
@@ -177,7 +174,8 @@ func (f *fleet) start() *instance {
 	return i
 }
 
-// refusesToStart starts an instance with more settings, which must fail, and returns its output.
+// refusesToStart starts an instance with additional settings, which must fail, and returns its
+// output.
 func (f *fleet) refusesToStart(more ...string) string {
 	f.t.Helper()
 	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
@@ -201,7 +199,7 @@ func (i *instance) signal(t *testing.T, signal os.Signal) {
 	}
 }
 
-// hasStopped reports whether all of the program's threads have stopped after a SIGSTOP, which reaches
+// hasStopped reports whether all threads of the program have stopped after a SIGSTOP, which reaches
 // them one by one. If the system does not report it, they get a second.
 func (i *instance) hasStopped() bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.cmd.Process.Pid))
@@ -218,19 +216,19 @@ func (i *instance) hasStopped() bool {
 	return true
 }
 
-// kill ends the instance by SIGKILL and waits until it is gone.
+// kill ends the instance with SIGKILL and waits for its end.
 func (i *instance) kill() {
-	_ = i.cmd.Process.Kill() // fails when it is gone already
+	_ = i.cmd.Process.Kill() // fails if it has ended already
 	<-i.ended
 }
 
-// client is one session of the account. It reads all the time, and so answers to
-// pings, as clients do.
+// client is a session of the account. It reads constantly, like real clients, and so responds to
+// pings.
 type client struct {
 	*websocket.Conn
-	// frames has an element for each frame that came.
+	// frames gets an element for each received frame.
 	frames chan struct{}
-	// gone is closed once the connection has ended; err has the reason.
+	// gone is closed when the connection has ended; err has the reason.
 	gone chan struct{}
 	err  error
 
@@ -238,7 +236,7 @@ type client struct {
 	said strings.Builder
 }
 
-// texts are all text messages that have come.
+// texts returns all received text messages.
 func (c *client) texts() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -267,15 +265,14 @@ func newClient(conn *websocket.Conn) *client {
 	return c
 }
 
-// errFull means that the limit of sessions is reached.
+// errFull reports that the session limit is reached.
 var errFull = errors.New("Concurrent session limit reached.")
 
-// errNotNow means that the records stalled for longer than an instance waits for them.
+// errNotNow reports that the records stalled longer than an instance waits for them.
 var errNotNow = errors.New("No session can be opened now. Try again.")
 
-// connect opens a session on the instance, and retries while the answer asks for it.
-//
-// Errors: errFull.
+// connect opens a session on the instance, and retries when the response asks for it. It returns
+// errFull at the session limit.
 func connect(ctx context.Context, i *instance) (*client, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
@@ -286,11 +283,11 @@ func connect(ctx context.Context, i *instance) (*client, error) {
 	return c, err
 }
 
-// headerTime is how long an instance waits for the header of a request. An instance that stalled that
-// long hangs up without an answer.
+// headerTime limits how long an instance waits for the header of a request. An instance that
+// stalled for this time closes the connection without a response.
 const headerTime = 10 * time.Second
 
-// dial opens a connection, and tries again if the instance or its records stalled.
+// dial opens a connection, and retries if the instance or its records stalled.
 func dial(ctx context.Context, i *instance, query string) (*websocket.Conn, error) {
 	for {
 		begun := time.Now()
@@ -344,7 +341,7 @@ func (f *fleet) open(i *instance) *client {
 	return c
 }
 
-// isFull wants the instance to refuse a session.
+// isFull checks that the instance rejects a session.
 func (f *fleet) isFull(i *instance) {
 	f.t.Helper()
 	if c, err := connect(f.t.Context(), i); !errors.Is(err, errFull) {
@@ -355,7 +352,7 @@ func (f *fleet) isFull(i *instance) {
 	}
 }
 
-// leave ends the session as a client does.
+// leave ends the session like a client.
 func (c *client) leave() { _ = c.Close(websocket.StatusNormalClosure, "") }
 
 var picture = sync.OnceValue(func() []byte {
@@ -366,13 +363,11 @@ var picture = sync.OnceValue(func() []byte {
 	return out.Bytes()
 })
 
-// show sends a frame.
 func (c *client) show(ctx context.Context) error {
 	return c.Write(ctx, websocket.MessageBinary, picture())
 }
 
-// await waits until a frame has come, or the connection has ended, which is an
-// error.
+// await waits for a frame. It returns an error if the connection ends.
 func (c *client) await(ctx context.Context) error {
 	select {
 	case <-c.frames:
@@ -384,12 +379,12 @@ func (c *client) await(ctx context.Context) error {
 	}
 }
 
-// edit has a frame edited.
+// edit checks that a frame is edited.
 func (c *client) edit(t *testing.T) {
 	t.Helper()
 	ctx := patience.Context(t)
 	if err := errors.Join(c.show(ctx), c.await(ctx)); err != nil {
-		t.Errorf("a frame is not edited: %v", err)
+		t.Errorf("the frame was not edited: %v", err)
 	}
 }
 

@@ -21,8 +21,8 @@ import (
 type waiting struct {
 	*websocket.Conn
 	placed chan struct{}
-	// served is closed when the session begins, gone when the connection has ended, as err
-	// says.
+	// served is closed when the session begins, and gone when the connection has ended; err has the
+	// reason.
 	served, gone chan struct{}
 	err          error
 }
@@ -48,7 +48,7 @@ func (f *fleet) wait(i *instance) *waiting {
 				f.t.Fatalf("a client got no place in the queue: %v", w.err)
 			}
 		case <-ctx.Done():
-			f.t.Fatal("a client waits for its place")
+			f.t.Fatal("the client got no place in time")
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (w *waiting) read() {
 			return
 		}
 		var message struct{ Type string }
-		switch _ = json.Unmarshal(content, &message); message.Type { // which has no type otherwise
+		switch _ = json.Unmarshal(content, &message); message.Type { // empty for other messages
 		case "queue_position":
 			placed()
 		case "session_started":
@@ -101,11 +101,11 @@ func watch(t *testing.T, instances ...*instance) (longest func() time.Duration) 
 	}
 }
 
-// Many clients wait at three instances, and one instance is killed. The others' clients are served in
-// order of arrival.
-func TestQueueAcrossInstances(t *testing.T) {
+// Many clients wait at three instances, one of which is killed. The clients of the others are
+// served in order of arrival.
+func TestQueueSurvivesKilledInstance(t *testing.T) {
 	t.Parallel()
-	// The renewal of an instance's tickets may have been due for that time when the stall started.
+	// At the start of the stall the instance's tickets may have been due for renewal.
 	const loses = session.TicketLife - 2*session.RenewTicketsEvery
 	for {
 		wrong, still := serveQueue(t)
@@ -115,7 +115,7 @@ func TestQueueAcrossInstances(t *testing.T) {
 		if still < loses {
 			t.Fatalf("the order of the queue: %v", wrong)
 		}
-		t.Logf("an instance stood still for %s and lost places: %v", still, wrong)
+		t.Logf("an instance stalled for %s and lost places: %v", still, wrong)
 	}
 }
 
@@ -137,7 +137,7 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	longest := watch(t, instances[0], instances[2])
 
 	var mu sync.Mutex
-	left := map[int]bool{} // living clients that were not served yet
+	left := map[int]bool{} // live clients that have not been served
 	var served []string
 	var all sync.WaitGroup
 	for n, w := range queue {
@@ -166,13 +166,13 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 			}
 			delete(left, n)
 			served = append(served, fmt.Sprint(n))
-			// A served client has fewer before it than there are slots: some of those may not know yet
-			// that they have a slot.
+			// A served client has fewer served clients before it than slots exist. Some of these
+			// may not know yet that they have a slot.
 			if before >= limit {
 				wrong = append(wrong, fmt.Sprintf("%d before %d others", n, before))
 			}
 			mu.Unlock()
-			_ = w.Close(websocket.StatusNormalClosure, "") // which says it, or is too late to
+			_ = w.Close(websocket.StatusNormalClosure, "") // fails if the connection has ended
 		})
 	}
 	instances[1].kill()
@@ -181,6 +181,6 @@ func serveQueue(t *testing.T) (wrong []string, still time.Duration) {
 	}
 	all.Wait()
 	f.becomes(0)
-	t.Logf("served were %v", served)
+	t.Logf("served %v", served)
 	return wrong, longest()
 }

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// python is LiveKit's client for Python in a room.
+// python is LiveKit's Python client in a room.
 type python struct{ lines chan map[string]any }
 
 // enter starts the client, which reports events until its room ends.
@@ -59,17 +59,17 @@ func enter(t *testing.T, arguments ...string) *python {
 }
 
 // tells waits for a report of the client.
-func (p *python) tells(t *testing.T, what string) {
+func (p *python) awaitReport(t *testing.T, what string) {
 	t.Helper()
 	for line := range p.lines {
 		if line[what] != nil {
 			return
 		}
 	}
-	t.Fatalf("the client has ended without a report of %q", what)
+	t.Fatalf("the client ended without reporting %q", what)
 }
 
-// at returns the address of a room at another instance.
+// at returns the URL of a room at another instance.
 func (i *instance) at(t *testing.T, address string) string {
 	t.Helper()
 	read, err := url.Parse(address)
@@ -105,7 +105,7 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	newClient(control) // which reads from now on
+	newClient(control) // reads from now on
 	t.Cleanup(func() { control.CloseNow() })
 	return info
 }
@@ -131,9 +131,9 @@ func ask(t *testing.T, method, address string) (int, string) {
 	return answer.StatusCode, string(body)
 }
 
-// A load balancer may send a room's connections to any instance. Each forwards them to the room's
-// instance, until that is gone.
-func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
+// A load balancer may send a room's connections to any instance. Each instance forwards them to the
+// room's instance while that exists.
+func TestEveryInstanceForwardsToARoom(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 5)
 	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_PEER_ADDR=127.0.0.1:0")
@@ -141,52 +141,52 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 	info := owner.join(t)
 
 	client := enter(t, second.at(t, info.URL), info.Token)
-	client.tells(t, "published")
-	client.tells(t, "means") // its own camera comes back
+	client.awaitReport(t, "published")
+	client.awaitReport(t, "means") // its own camera comes back
 	status, body := ask(t, http.MethodPost, "http://"+third.address+"/watch-stream/"+info.Room)
 	var watching roomInfo
 	if err := json.Unmarshal([]byte(body), &watching); err != nil || status != http.StatusOK {
-		t.Fatalf("a viewer is answered with %d %s", status, body)
+		t.Fatalf("a viewer got %d %s", status, body)
 	}
 	if !strings.HasPrefix(watching.URL, "ws://"+third.address+"/") {
 		t.Errorf("the viewer is sent to %s, and asked %s", watching.URL, third.address)
 	}
 	viewer := enter(t, watching.URL, watching.Token, "watch")
-	viewer.tells(t, "means")
+	viewer.awaitReport(t, "means")
 
-	// Unauthorized calls get the owner's refusal, and unknown paths lead nowhere.
+	// Unauthorized requests get the owner's error, and unknown paths lead nowhere.
 	if status, body := ask(t, http.MethodGet, second.at(t, info.URL)+"/rtc/v1/validate?access_token=x"); status != 401 ||
 		body != "The token is not valid." {
-		t.Errorf("a wrong token is answered with %d %s", status, body)
+		t.Errorf("a wrong token got %d %s", status, body)
 	}
 	for _, name := range []string{info.Room + "x", "room_nobody_x", "room_x", "room__"} {
 		if status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+name); status != 404 {
-			t.Errorf("the room %s is answered with %d", name, status)
+			t.Errorf("the room %s got %d", name, status)
 		}
 	}
 
-	// An instance that stops ends the connections that it forwards, and the room continues.
+	// An instance that stops closes the connections that it forwards, and the room continues.
 	third.signal(t, os.Interrupt)
 	patience.Receive(t, "third.ended", third.ended)
-	client.tells(t, "means")
+	client.awaitReport(t, "means")
 	owner.kill()
-	// At once, as its lease may be over by the time that the client gives up.
+	// Check immediately, because the lease may have expired when the client gives up.
 	if status, body := ask(t, http.MethodGet,
 		second.at(t, info.URL)+"/rtc/v1/validate?access_token="+info.Token); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "The room is currently unreachable. Try again.") {
-		t.Errorf("the room of an instance that is gone is answered with %d %s", status, body)
+		t.Errorf("the room of a stopped instance got %d %s", status, body)
 	}
-	client.tells(t, "left")
-	// Until its lease expires, another instance might still have the room.
+	client.awaitReport(t, "left")
+	// Until the lease expires, another instance might still have the room.
 	eventually(t, "the room is gone", func() bool {
 		status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+info.Room)
 		return status == http.StatusNotFound
 	})
 }
 
-// An instance passes a request on once, and only to an address that is one, whatever the
-// records say.
-func TestRecordsThatLieAboutInstances(t *testing.T) {
+// An instance forwards a request only once, and only to a valid address, even if the records
+// contain another.
+func TestInvalidInstanceRecordsAreNotFollowed(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
 	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_PEER_ADDR=127.0.0.1:0")

@@ -59,8 +59,8 @@ func openStores(ctx context.Context, env *setting.Environment, clock *boottime.C
 	}, nil
 }
 
-// loadAWS configures the clients of AWS. A task on Fargate gets its credentials from the agent,
-// repeatedly, and none from its environment.
+// loadAWS configures the AWS clients. A task on Fargate gets its credentials repeatedly from the
+// agent, and none from its environment.
 func loadAWS(ctx context.Context) (aws.Config, error) {
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
@@ -84,7 +84,7 @@ func openFolder(ctx context.Context, data string, clock *boottime.Clock) (*store
 	}, nil
 }
 
-// newFiles returns a service that only finds files by their ids.
+// newFiles returns a service that only finds files by id.
 func newFiles(store file.Store) *file.Service {
 	return file.NewService(file.Config{Store: store, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now})
 }

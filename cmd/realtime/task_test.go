@@ -18,20 +18,20 @@ import (
 )
 
 const (
-	// publicAddress is the task's; taskHardware is the hardware address of its interface.
+	// publicAddress is the task's address; taskHardware is the hardware address of its interface.
 	publicAddress, taskHardware = "203.0.113.7", "0a:de:f6:10:51:e5"
 	// relayURL names a TURN server.
 	relayURL = "turns:turn.example.com:443?transport=tcp"
 )
 
-// inTask returns the environment of a Fargate task. Its credentials come from the agent, which knows
-// only its private address. EC2 is simulated, because the local AWS has no public addresses in it; its
-// calls are guarded too.
+// inTask returns the environment of a Fargate task. Its credentials come from the agent, which
+// knows only its private address. EC2 is simulated, because the local AWS has no public addresses;
+// calls to it are guarded too.
 func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /credentials", func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(map[string]any{ // fails if the caller has gone
+		_ = json.NewEncoder(w).Encode(map[string]any{ // fails if the client has gone
 			"AccessKeyId": role, "SecretAccessKey": "test", "Token": "token",
 			"Expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
 		})
@@ -57,7 +57,7 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 	}
 }
 
-// joinsRoom requires that the session receives the task's public address and the relay, also from
+// joinsRoom checks that the session gets the task's public address and the relay, even through
 // another task behind the load balancer.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
@@ -80,7 +80,7 @@ func (c *client) joinsRoom(t *testing.T, by *instance) {
 	}
 	defer signalling.CloseNow()
 	signalling.SetReadLimit(1 << 20)
-	var told []*livekit.ICEServer
+	var relays []*livekit.ICEServer
 	for {
 		_, content, err := signalling.Read(ctx)
 		if err != nil {
@@ -91,7 +91,7 @@ func (c *client) joinsRoom(t *testing.T, by *instance) {
 			t.Fatal(err)
 		}
 		if join := message.Join; join != nil {
-			told = join.IceServers
+			relays = join.IceServers
 		}
 		if offer := message.Offer; offer != nil {
 			for line := range strings.Lines(offer.Sdp) {
@@ -105,13 +105,13 @@ func (c *client) joinsRoom(t *testing.T, by *instance) {
 			break
 		}
 	}
-	if len(told) != 1 || told[0].Urls[0] != relayURL || told[0].Credential == "" {
-		t.Errorf("clients receive %v", told)
+	if len(relays) != 1 || relays[0].Urls[0] != relayURL || relays[0].Credential == "" {
+		t.Errorf("clients receive %v", relays)
 	}
 }
 
-// A task whose address cannot be found does not start, and says why.
-func TestATaskWithoutAnAddress(t *testing.T) {
+// A task whose address cannot be found does not start and reports the reason.
+func TestTaskWithoutAddressDoesNotStart(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, 1)
 	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -128,6 +128,6 @@ func TestATaskWithoutAnAddress(t *testing.T) {
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_EC2="+agent.URL,
 		"ECS_CONTAINER_METADATA_URI_V4="+agent.URL)
 	if !strings.Contains(text, "CUTROOM_RTC_PUBLIC: ec2: describe the task's interface: UnauthorizedOperation") {
-		t.Errorf("it says %s", text)
+		t.Errorf("the output is %s", text)
 	}
 }

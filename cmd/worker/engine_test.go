@@ -21,10 +21,10 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// engineServer treats a run as its prompt says.
+// engineServer handles a run as its prompt requests.
 type engineServer struct {
 	t *testing.T
-	// The first channel receives the prompt of every run. A cancelled run closes the second.
+	// begun receives the prompt of every run. A cancelled run closes the second channel.
 	begun chan string
 	left  chan struct{}
 
@@ -44,7 +44,7 @@ func newEngineServer(t *testing.T) (*engineServer, string) {
 
 func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	say := func(line string) {
-		_, _ = io.WriteString(w, line+"\n") // fails when the caller has gone
+		_, _ = io.WriteString(w, line+"\n") // fails when the client has gone
 		_ = http.NewResponseController(w).Flush()
 	}
 	var asked engineserver.Request
@@ -80,16 +80,16 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// health runs the program as the check of a container.
+// health runs the program like a container's health check.
 func health(t *testing.T, address string) error {
 	check := exec.CommandContext(t.Context(), program, "-health")
 	check.Env = []string{"CUTROOM_ADDR=" + address}
 	return check.Run()
 }
 
-// Whatever an engine server does, its jobs are in the right state and the worker
-// takes the next.
-func TestTroubleOfAnEngineServer(t *testing.T) {
+// After any fault of an engine server its jobs have the right state, and the worker takes the next
+// job.
+func TestWorkerSurvivesEngineServerFaults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, url := newEngineServer(t)
@@ -98,7 +98,7 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if health(t, address) == nil {
-		t.Error("a worker that does not run is healthy")
+		t.Error("a stopped worker is healthy")
 	}
 	running := w.start(t, t.TempDir(), "CUTROOM_ENGINE="+url, "CUTROOM_ADDR="+address, "CUTROOM_METRICS_KEY=operator")
 	prompts := []string{"crash", "garbage", "refuse", "fine"}
@@ -116,11 +116,11 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 				j.Failure)
 		}
 		if j.Failure != nil && *j.Failure != (job.Failure{Code: job.InvalidInput, Message: "The video has no picture."}) {
-			t.Errorf("it failed with %+v", j.Failure)
+			t.Errorf("the job failed with %+v", j.Failure)
 		}
 	}
 	if running.address(t) != address {
-		t.Errorf("it serves its health at %s", running.address(t))
+		t.Errorf("its health address is %s", running.address(t))
 	}
 	if err := health(t, address); err != nil {
 		t.Errorf("its health: %v", err)
@@ -152,13 +152,13 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 		}
 	}
 	if lines := strings.Count(running.log.String(), `"CloudWatchMetrics"`); lines < 6 {
-		t.Errorf("it wrote %d lines of metrics", lines)
+		t.Errorf("the worker wrote %d lines of metrics", lines)
 	}
 }
 
-// A worker that is tried asks an engine server whether it takes runs, runs nothing there,
-// and takes no job.
-func TestSmokeBesideAnEngineServer(t *testing.T) {
+// A smoke test asks an engine server whether it accepts runs. It runs nothing there and takes no
+// job.
+func TestSmokeStartsNoRunOnEngineServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	engine, url := newEngineServer(t)
@@ -171,13 +171,13 @@ func TestSmokeBesideAnEngineServer(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	if len(engine.begun) > 0 {
-		t.Error("it has run something")
+		t.Error("the smoke test started a run")
 	}
 	if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Status != job.Pending {
 		t.Errorf("the job is %s, %v", j.Status, err)
 	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-		t.Errorf("it has left %v, %v", left, err)
+		t.Errorf("the scratch folder contains %v, %v", left, err)
 	}
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || warm {
@@ -211,9 +211,10 @@ func (a *agent) isProtected() bool {
 	return len(a.protected) > 0 && a.protected[len(a.protected)-1]
 }
 
-// A reclaimed spot instance, or a deploy, sends SIGTERM: the worker closes the engine's connection and
-// at once hands back the running job and the prefetched job. Neither loses an attempt.
-func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
+// A reclaimed spot instance or a deployment sends SIGTERM. The worker closes the engine's
+// connection and immediately hands back the running job and the prefetched job. Neither loses an
+// attempt.
+func TestInterruptedWorkerHandsBackItsJobs(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	engine, url := newEngineServer(t)
@@ -235,15 +236,15 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 	}
 	patience.Receive(t, "engine.left", engine.left)
 	if err := leaving.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("the worker exited with %v", err)
 	}
 	for id, status := range map[string]job.Status{first: job.Processing, second: job.Pending} {
 		if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Runs != 0 || j.Status != status {
-			t.Errorf("handed back %s is %s after %d runs, %v", id, j.Status, j.Runs, err)
+			t.Errorf("the returned job %s is %s after %d runs, %v", id, j.Status, j.Runs, err)
 		}
 	}
 	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-		t.Errorf("it has left %v, %v", left, err)
+		t.Errorf("the scratch folder contains %v, %v", left, err)
 	}
 	w.start(t, t.TempDir(), "CUTROOM_ENGINE="+url)
 	for _, id := range []string{first, second} {
@@ -252,15 +253,16 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 			t.Errorf("%s is %s after %d runs: %+v", id, j.Status, j.Runs, j.Failure)
 		}
 	}
-	// Both workers have signed by one identity, and leave its certificates without the key.
+	// Both workers have signed with the same identity, and have published its certificates without
+	// the key.
 	signers, err := w.signers.Certificates(t.Context())
 	if err != nil || len(signers) != 1 || !strings.Contains(signers[0], "BEGIN CERTIFICATE") ||
 		strings.Contains(signers[0], "KEY") {
-		t.Errorf("who verifies finds %d identities, %v", len(signers), err)
+		t.Errorf("a verifier finds %d identities, %v", len(signers), err)
 	}
 }
 
-// awaitPath waits until something has a path of the pattern.
+// awaitPath waits until a path matches the pattern.
 func awaitPath(t *testing.T, pattern string) {
 	t.Helper()
 	patience.Until(t, "something is at "+pattern, func() bool {

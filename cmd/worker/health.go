@@ -15,34 +15,32 @@ import (
 
 const (
 	defaultAddress = ":8080"
-	// shutdownTime is the time for running requests after a stop.
+	// shutdownTime limits how long running requests may take after a shutdown begins.
 	shutdownTime = 5 * time.Second
-	// lookEvery is how often the engine is checked.
-	lookEvery = 15 * time.Second
-	// engineGone is how long an engine may take no runs before the worker is
-	// unhealthy. It is longer than a crashed engine needs to restart and load its
-	// weights. Meanwhile the worker leaves jobs to others.
+	// engineCheckEvery is the interval at which the engine is checked.
+	engineCheckEvery = 15 * time.Second
+	// engineGone limits how long an engine may reject runs before the worker is unhealthy. It is
+	// longer than a crashed engine needs to restart and load its weights. Meanwhile the worker
+	// leaves jobs to other workers.
 	engineGone = 5 * time.Minute
 )
 
-// health serves /healthz for the container's watchdog, and /metrics.
+// health serves /healthz for the container's health check, and /metrics.
 //
-// The worker is unhealthy if its engine has taken no runs for engineGone, or if it
-// is stuck with a job that should have ended. Neither stops the worker: restarting
-// the container is up to the service.
+// The worker is unhealthy if its engine has rejected runs for engineGone, or if a job has not ended
+// in time. Neither stops the worker: the ECS service restarts the container.
 type health struct {
 	server *httpserver.Server
 	served chan error
 	logger *slog.Logger
-	// engine returns an error while the engine takes no runs; it is nil for an
-	// engine that always takes them.
+	// engine returns an error while the engine accepts no runs. It is nil for an engine that always
+	// accepts them.
 	engine func(context.Context) error
 	stuck  atomic.Pointer[func() bool]
-	// seen is when the engine last took runs, in Unix nanoseconds.
+	// seen is the last time at which the engine accepted runs, in Unix nanoseconds.
 	seen atomic.Int64
 }
 
-// newHealth listens and serves.
 func newHealth(address string, engine func(context.Context) error, metrics http.Handler,
 	logger *slog.Logger) (*health, error) {
 	if address == "" {
@@ -74,13 +72,13 @@ func (h *health) answer(w http.ResponseWriter, _ *http.Request) {
 		status, text = http.StatusServiceUnavailable, `{"status":"no engine"}`
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write([]byte(text)) // it fails if the caller has gone
+	_, _ = w.Write([]byte(text)) // fails if the client has gone
 }
 
-// watch checks the engine until the context ends, and lets /healthz ask stuck from now on.
+// watch checks the engine until the context ends, and lets /healthz call stuck.
 func (h *health) watch(ctx context.Context, stuck func() bool) {
 	h.stuck.Store(&stuck)
-	ticker := time.NewTicker(lookEvery)
+	ticker := time.NewTicker(engineCheckEvery)
 	defer ticker.Stop()
 	for {
 		if h.engine == nil || h.engine(ctx) == nil {
@@ -98,6 +96,6 @@ func (h *health) stop() {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	if err := errors.Join(h.server.Shutdown(ctx), <-h.served); err != nil {
-		h.logger.Error("cannot serve the health", "error", err)
+		h.logger.Error("cannot serve /healthz", "error", err)
 	}
 }

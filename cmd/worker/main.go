@@ -1,20 +1,21 @@
-// Command worker edits queued jobs in a container. It takes them from the SQS queues, fetches their
-// inputs from the bucket, runs the engine, stores the result and reports to the job's execution. On a
-// stop signal it hands back its jobs at once, and other workers continue them.
+// Command worker edits queued jobs in a container. It takes jobs from the SQS queues, fetches their
+// inputs from the bucket, runs the engine, stores the results and reports to the jobs' executions.
+// On a stop signal it immediately hands back its jobs, and other workers continue them.
 //
-// Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
+// Its settings are environment variables. CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE, CUTROOM_BUCKET,
 // CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE names the engine:
-// preview, the default; the URLs of engine servers that share the disk; or openai:URL or comfyui:URL
-// with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of a lane it edits at once (half of the
-// processors, or one for each engine server), CUTROOM_SCRATCH the folder for its temporary files (one
-// below the system's), CUTROOM_ADDR the address of /healthz and /metrics (:8080), CUTROOM_METRICS_KEY
-// the key that reads /metrics; without it the metrics are not served. CUTROOM_FAMILY, CUTROOM_CATALOG
-// and CUTROOM_ENHANCE_… are as for the one-machine server. With an engine server, in a task of an ECS
-// service (which sets ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
+// preview, the default; the URLs of engine servers that share the disk; or openai:URL or
+// comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is the number of concurrent jobs of a lane
+// (by default half of the processors, or one for each engine server), CUTROOM_SCRATCH the folder
+// for temporary files (by default below the system's), CUTROOM_ADDR the address of /healthz and
+// /metrics (:8080), and CUTROOM_METRICS_KEY the key that reads /metrics; without it the metrics are
+// not served. CUTROOM_FAMILY, CUTROOM_CATALOG and CUTROOM_ENHANCE_… are the same as for the
+// one-machine server. With an engine server, in a task of an ECS service (which sets
+// ECS_AGENT_URI), it protects the task from scale-in while it has jobs.
 //
-// With -health it only asks the worker at CUTROOM_ADDR for its health and exits with 0 or 1, for the
-// health check of a container without another program. With -smoke it takes no job: it checks that its
-// needs are met, and exits with 0 or 1.
+// With -health it only checks the health of the worker at CUTROOM_ADDR and exits with 0 or 1, as
+// the health check of a container that has no other program for it. With -smoke it takes no job: it
+// checks that it could work, and exits with 0 or 1.
 package main
 
 import (
@@ -30,7 +31,7 @@ import (
 )
 
 func main() {
-	health := flag.Bool("health", false, "ask the running worker for its health, and exit with 0 or 1")
+	health := flag.Bool("health", false, "check the health of the running worker, and exit with 0 or 1")
 	smokes := flag.Bool("smoke", false, "check that a worker with these settings could work, and exit with 0 or 1")
 	flag.Parse()
 	ctx, stop := signals.Context()

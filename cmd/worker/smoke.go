@@ -30,22 +30,23 @@ import (
 )
 
 const (
-	// smokeTime is how long a check is repeated that may hold later: the role of a new deploy takes some
-	// seconds until every service knows it, and an engine server takes minutes to start.
+	// smokeTime limits how long a check is repeated that may succeed later: it takes seconds until
+	// every service knows the role of a new deployment, and minutes until an engine server has
+	// started.
 	smokeTime = 3 * time.Minute
-	// smokeEvery is the time between two tries.
+	// smokeEvery is the interval between two attempts.
 	smokeEvery = 2 * time.Second
 )
 
-// smokeCheck is one thing that a worker needs in order to work.
+// smokeCheck checks one requirement of a worker.
 type smokeCheck struct {
 	name string
 	try  func(context.Context) error
 }
 
-// smoke checks that a worker with these settings could work, and takes no job: that its engine
-// edits, that it can write its scratch folder, and that it reaches the queues, the records and the
-// blobs with its role.
+// smoke checks, without taking a job, that a worker with these settings could work: that its engine
+// edits, that its scratch folder is writable, and that its role has access to the queues, the
+// records and the blobs.
 func smoke(ctx context.Context, logger *slog.Logger) error {
 	s, err := readSettings(setting.NewEnvironment(os.Getenv))
 	if err != nil {
@@ -62,7 +63,7 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 	defer os.RemoveAll(scratch)
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return fmt.Errorf("the configuration of AWS: %w", err)
+		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	checks := append(smokeStores(clients, s), smokeCheck{"the signing of results", func(ctx context.Context) error {
 		_, err := newSigner(ctx, s, edits, scratch, clients, logger)
@@ -75,7 +76,7 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 		if err := c.hold(ctx); err != nil {
 			return err
 		}
-		logger.Info("a check holds", "check", c.name)
+		logger.Info("check passed", "check", c.name)
 	}
 	logger.Info("the worker could work")
 	return nil
@@ -103,8 +104,8 @@ func (c smokeCheck) hold(ctx context.Context) error {
 	}
 }
 
-// mayHoldLater reports whether a failed check may succeed a little later. It may not after
-// a failure of the engine, or an AWS error other than a missing right.
+// mayHoldLater reports whether a failed check may succeed later. A failure of the engine is final,
+// and so is an AWS error other than a missing permission.
 func mayHoldLater(err error) bool {
 	var refused smithy.APIError
 	if errors.As(err, &refused) {
@@ -114,8 +115,8 @@ func mayHoldLater(err error) bool {
 	return !errors.As(err, &failed)
 }
 
-// smokeEngine makes a short video, if the engine is part of this program. An engine
-// server is asked whether it takes runs: a run would load models.
+// smokeEngine makes a short video if the engine is built in. It only asks an engine server whether
+// it accepts runs, because a run would load models.
 func smokeEngine(ctx context.Context, s settings, edits editing, folder string) error {
 	if !engines.Parse(s.engine).BuiltIn() {
 		if look := engine.HealthOf(edits.engine); look != nil {
@@ -161,7 +162,7 @@ func smokeStores(clients aws.Config, s settings) []smokeCheck {
 	}
 }
 
-// smokeBlob writes a blob, reads it and deletes it.
+// smokeBlob writes, reads and deletes a blob.
 func smokeBlob(ctx context.Context, blobs *s3blob.Store, name string) (err error) {
 	content := []byte("smoke")
 	if _, err := blobs.Put(ctx, name, bytes.NewReader(content)); err != nil {
@@ -175,7 +176,7 @@ func smokeBlob(ctx context.Context, blobs *s3blob.Store, name string) (err error
 	defer stored.Close()
 	read, err := io.ReadAll(stored)
 	if err == nil && !bytes.Equal(read, content) {
-		err = fmt.Errorf("other bytes came back: %q", read)
+		err = fmt.Errorf("read back other bytes: %q", read)
 	}
 	return err
 }

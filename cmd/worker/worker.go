@@ -39,22 +39,22 @@ import (
 )
 
 const (
-	// lease is how long a worker that died keeps a job
-	// (ARCHITECTURE.md#the-life-of-a-job: within a minute).
+	// lease limits how long a dead worker keeps a job (ARCHITECTURE.md#the-life-of-a-job: within a
+	// minute).
 	lease = 45 * time.Second
-	// progressEvery is how often progress is recorded; each record is a paid write.
+	// progressEvery is the interval at which progress is recorded; each record is a paid write.
 	progressEvery = 5 * time.Second
-	// previewEvery is the interval of stored previews of a run. Each is a paid write, and a shorter run
-	// pays for none.
+	// previewEvery is the interval at which a preview of a run is stored. Each is a paid write. A
+	// shorter run pays for none.
 	previewEvery = 10 * time.Second
-	// checkEvery is the longest time that an engine continues after its job was cancelled. Recording
-	// progress checks too, so a separate check costs a write only while an engine reports no progress:
-	// $0.0075 for 1,000 minutes of that.
+	// checkEvery limits how long an engine continues after its job was cancelled. Recording
+	// progress checks too, so a separate check costs a write only while an engine reports no
+	// progress: $0.0075 for 1,000 minutes.
 	checkEvery = 5 * time.Second
-	// guardEvery is how often the task's protection is renewed.
+	// guardEvery is the interval at which the task's protection is renewed.
 	guardEvery = 50 * time.Second
-	// shareEvery is how often the share of busy slots is logged.
-	shareEvery = time.Minute
+	// busyEvery is the interval at which the fraction of busy slots is logged.
+	busyEvery = time.Minute
 )
 
 type settings struct {
@@ -84,7 +84,7 @@ func readSettings(env *setting.Environment) (settings, error) {
 	return s, env.Err()
 }
 
-// lanes returns how many jobs of each lane the worker edits at once.
+// lanes returns the number of concurrent jobs of each lane.
 func (s settings) lanes() map[job.Lane]int {
 	return map[job.Lane]int{job.VideoLane: s.slots, job.ImageLane: s.slots}
 }
@@ -117,7 +117,6 @@ func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing
 	return e, err
 }
 
-// run works until the context ends, and then drains.
 func run(ctx context.Context, logger *slog.Logger) error {
 	s, err := readSettings(setting.NewEnvironment(os.Getenv))
 	if err != nil {
@@ -141,7 +140,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	defer health.stop()
 	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return fmt.Errorf("the configuration of AWS: %w", err)
+		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	traces, err := tracing.New(ctx, os.Getenv, clients, "cutroom-worker", logger)
 	if err != nil {
@@ -158,7 +157,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 	})
 }
 
-// parts are a worker's stores and clients.
+// parts holds a worker's stores and clients.
 type parts struct {
 	scratch string
 	metrics *prometheus.Metrics
@@ -218,21 +217,21 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 		Logger: p.logger,
 	}
 	beside.Go(func() { estimating.Run(ctx) })
-	beside.Go(func() { logged.Watch(ctx, shareEvery, w.Loads) })
+	beside.Go(func() { logged.Watch(ctx, busyEvery, w.Loads) })
 	p.logger.Info("the worker takes jobs", "slots", s.slots)
 	w.Run(ctx)
 	p.logger.Info("the worker has handed back its jobs")
 	return nil
 }
 
-// beat records, until the context ends, that the lanes have a worker.
+// beat records regularly that the lanes have a worker, until the context ends.
 func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, logger *slog.Logger) {
 	ticker := time.NewTicker(dynamo.BeatEvery)
 	defer ticker.Stop()
 	for {
 		for lane := range lanes {
 			if err := workers.Beat(ctx, lane); err != nil && ctx.Err() == nil {
-				logger.Warn("say that a worker is there", "lane", lane, "error", err)
+				logger.Warn("cannot record the worker's heartbeat", "lane", lane, "error", err)
 			}
 		}
 		select {
@@ -243,7 +242,7 @@ func beat(ctx context.Context, workers *dynamo.Workers, lanes map[job.Lane]int, 
 	}
 }
 
-// newGuard returns the protection of the worker's task from scale-in while it is busy. It is nil
+// newGuard returns the protection of the worker's task from scale-in while it is busy, or nil
 // outside ECS.
 func newGuard(agentURI string) (worker.Guard, error) {
 	if agentURI == "" {
@@ -256,7 +255,6 @@ func newGuard(agentURI string) (worker.Guard, error) {
 	return protection, nil
 }
 
-// newEnhancer returns the enhancer of prompts, or nil if none is set.
 func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	enhancer, err := enhance.FromSettings(
 		env.Optional("CUTROOM_ENHANCE_URL"), env.Optional("CUTROOM_ENHANCE_MODEL"), env.Optional("CUTROOM_ENHANCE_KEY"))
@@ -266,35 +264,35 @@ func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 	return enhancer, err
 }
 
-// newSigner returns the signer of results, or nil. The service's own identity is kept in Secrets
-// Manager, shared by all workers.
+// newSigner returns the signer of results, or nil. The service's own identity is in Secrets Manager
+// and shared by all workers.
 func newSigner(
 	ctx context.Context, s settings, edits editing, scratch string, clients aws.Config, logger *slog.Logger,
 ) (worker.Signer, error) {
 	parts := signing.Parts{Folder: scratch, Now: time.Now, Logger: logger}
 	if arn := s.Optional("CUTROOM_C2PA_SECRET_ARN"); arn != "" {
-		parts.Keeper = secrets.NewKept(clients, arn)
+		parts.Store = secrets.NewGenerated(clients, arn)
 	}
 	signer, err := edits.signing.Signer(ctx, parts)
 	if err != nil || signer == nil {
 		return signer, err
 	}
-	certificates, err := edits.signing.Certificates(ctx, parts.Keeper)
+	certificates, err := edits.signing.Certificates(ctx, parts.Store)
 	if err == nil {
 		err = dynamo.NewSigners(dynamo.NewClient(clients), s.table).Add(ctx, certificates)
 	}
 	if err != nil {
-		// Results are signed all the same.
-		logger.Warn("verifiers of results will not know that this service signed them", "error", err)
+		// Results are signed anyway.
+		logger.Warn("cannot publish the certificates; verifiers will not recognize the signatures", "error", err)
 	}
 	return signer, nil
 }
 
-// built is the version, set by the linker where the program is built without the
-// repository, as for images.
+// built is the version that the linker sets when the program is built without the repository, as
+// for images.
 var built string
 
-// version returns the version that the program was built from, "" if it is not known.
+// version returns the program's version, or "" if it is unknown.
 func version() string {
 	if built != "" {
 		return built
@@ -305,8 +303,8 @@ func version() string {
 	return ""
 }
 
-// newScratch makes a folder of the worker's own. Its path is absolute, because
-// ffmpeg runs in folders below it.
+// newScratch makes the worker's own folder. Its path is absolute, because ffmpeg runs in folders
+// below it.
 func newScratch(parent string) (string, error) {
 	if parent == "" {
 		parent = os.TempDir()

@@ -24,12 +24,11 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// program is the built command.
 var program string
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/worker", &program)) }
 
-// world is a local AWS as a worker needs it.
+// world is a local AWS with everything that a worker needs.
 type world struct {
 	jobs     *dynamo.Jobs
 	bucket   *s3blob.Store
@@ -62,7 +61,7 @@ func newWorld(t *testing.T) *world {
 	}
 }
 
-// submit has a job accepted that edits the sample clip.
+// submit submits a job that edits the sample clip.
 func (w *world) submit(t *testing.T, id, prompt string) {
 	t.Helper()
 	clip, err := os.ReadFile(filepath.Join("..", "..", "testdata", "clip.mp4"))
@@ -84,7 +83,7 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 	}
 }
 
-// await waits until a job is as the condition says.
+// await waits until a job meets the condition.
 func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
 	t.Helper()
 	return patience.Await(t, "the job is "+what, func() job.Job {
@@ -113,7 +112,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		_ = p.Process.Kill() // fails if it has ended, the usual case
+		_ = p.Process.Kill() // usually fails, because it has ended
 		_ = p.Wait()
 		if t.Failed() {
 			t.Logf("the worker's output:\n%s", p.log.String())
@@ -122,7 +121,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 	return p
 }
 
-// address waits for a worker's health server, and returns its address.
+// address waits for a worker's health server and returns its address.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
 	return patience.Await(t, "the address of the worker's health", func() (address string) {
@@ -136,8 +135,9 @@ func (p *process) address(t *testing.T) string {
 	}, func(address string) bool { return address != "" })
 }
 
-// A missing or invalid setting stops the start with one line that names it.
-func TestSettings(t *testing.T) {
+// A worker with a missing or invalid setting does not start, and prints one line that names the
+// setting.
+func TestInvalidSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_USAGE_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",
 		"CUTROOM_ADDR=127.0.0.1:0"}
@@ -145,11 +145,11 @@ func TestSettings(t *testing.T) {
 		settings []string
 		says     string
 	}{
-		{nil, "CUTROOM_JOBS_TABLE: it is not set\n"},
-		{complete[:1], "CUTROOM_USAGE_TABLE: it is not set\n"},
-		{complete[:4], "CUTROOM_IMAGE_QUEUE: it is not set\n"},
-		{append(complete, "CUTROOM_WORKERS=none"), "CUTROOM_WORKERS: \"none\" is not a whole number from 1 to 256\n"},
-		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not an http URL such as http://127.0.0.1:8090; it may be preview, or URLs of engine servers with commas between them, openai:URL or comfyui:URL\n"},
+		{nil, "CUTROOM_JOBS_TABLE: must be set\n"},
+		{complete[:1], "CUTROOM_USAGE_TABLE: must be set\n"},
+		{complete[:4], "CUTROOM_IMAGE_QUEUE: must be set\n"},
+		{append(complete, "CUTROOM_WORKERS=none"), "CUTROOM_WORKERS: \"none\" must be an integer from 1 to 256\n"},
+		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not an http URL such as http://127.0.0.1:8090; use preview, URLs of engine servers separated by commas, openai:URL or comfyui:URL\n"},
 		{append(complete, "CUTROOM_ENHANCE_MODEL=m"), "CUTROOM_ENHANCE_URL: not set, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set\n"},
 		{append(complete, "CUTROOM_SCRATCH=/dev/null"), "CUTROOM_SCRATCH: mkdir /dev/null: not a directory\n"},
 		{append(complete, "CUTROOM_ADDR=nowhere"), "CUTROOM_ADDR: listen tcp: address nowhere: missing port in address\n"},
@@ -162,7 +162,7 @@ func TestSettings(t *testing.T) {
 		err := command.Run()
 		cancel()
 		if err == nil || stderr.String() != c.says {
-			t.Errorf("with %v it says %q, %v; want %q", c.settings, stderr.String(), err, c.says)
+			t.Errorf("with %v it prints %q, %v; want %q", c.settings, stderr.String(), err, c.says)
 		}
 	}
 }

@@ -73,7 +73,8 @@ func TestAKeptSecret(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn := cloud.MakeSecret(t, "identity", secrets.Unset)
 	for _, made := range []string{"an identity", "another"} {
-		text, err := secrets.NewKept(cloud.Config(), arn).Kept(t.Context(), func() ([]byte, error) { return []byte(made), nil })
+		secret := secrets.NewGenerated(cloud.Config(), arn)
+		text, err := secret.LoadOrMake(t.Context(), func() ([]byte, error) { return []byte(made), nil })
 		if err != nil || string(text) != "an identity" {
 			t.Errorf("it is %q, %v", text, err)
 		}
@@ -100,7 +101,8 @@ func TestAKeptSecretThatAnotherFills(t *testing.T) {
 	defer manager.Close()
 	config := aws.Config{Region: "eu-central-1", BaseEndpoint: &manager.URL,
 		Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")}
-	got, err := secrets.NewKept(config, "identity").Kept(t.Context(), func() ([]byte, error) { return []byte("mine"), nil })
+	secret := secrets.NewGenerated(config, "identity")
+	got, err := secret.LoadOrMake(t.Context(), func() ([]byte, error) { return []byte("mine"), nil })
 	if err != nil || string(got) != "the first one's" {
 		t.Errorf("it is %q, %v", got, err)
 	}

@@ -35,18 +35,18 @@ import (
 type Parts struct {
 	*setting.Environment
 	Config api.Config
-	// AWS configures its clients; Records is the client of its tables.
+	// AWS configures the AWS clients; Records is the client of the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *dynamo.Keys
-	// Tracer traces its requests; nil traces none.
+	// Tracer traces requests; nil traces none.
 	Tracer trace.Tracer
-	// broken is the reason why the program cannot be assembled, except for settings.
+	// broken is the error, other than of settings, that prevents the assembly of the program.
 	broken error
 }
 
-// NewFunction returns the parts of a Lambda function whose callers have credentials. It fails outside
-// of a function. Handler reports invalid settings.
+// NewFunction returns the parts of a Lambda function whose callers have credentials. It fails
+// outside a function. Handler reports invalid settings.
 func NewFunction() (*Parts, error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -55,8 +55,8 @@ func NewFunction() (*Parts, error) {
 	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New returns the parts of a program whose callers have credentials, by its settings. The tracer traces
-// requests, if it is not nil; calls to AWS are traced by config. Handler reports wrong settings.
+// New returns the parts of a program whose callers have credentials. The tracer traces requests
+// unless it is nil; config traces calls to AWS. Handler reports invalid settings.
 func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: env, AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
@@ -79,14 +79,13 @@ func (p *Parts) Runs() *dynamo.Runs {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Signer returns the signer of blobs' URLs. CUTROOM_PUBLIC_S3_URL is the address of S3 in them, if
-// callers use another address than the program.
+// Signer returns the signer of blobs' URLs. CUTROOM_PUBLIC_S3_URL is the address of S3 in the URLs
+// if clients use another address than the program.
 func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 	return s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL"))
 }
 
-// Files returns the stored files, whose bytes are in the bucket. Cursors are only
-// needed to list them.
+// Files returns the stored files, whose bytes are in the bucket. Only listing files needs cursors.
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
@@ -94,24 +93,24 @@ func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service 
 	})
 }
 
-// ReadFiles lets the program read files, but not store any.
+// ReadFiles lets the program read files but not store them.
 func (p *Parts) ReadFiles() {
 	p.Config.Files = file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Now: time.Now,
 	})
 }
 
-// ReadJobs lets the program read jobs, but not accept any.
+// ReadJobs lets the program read jobs but not accept them.
 func (p *Parts) ReadJobs() {
 	p.Config.Jobs = job.NewService(job.Config{Store: dynamo.NewJobs(p.Runs(), nil, nil, time.Now), Now: time.Now,
 		Random: rand.Reader})
 }
 
-// defaultWorkers is how many jobs of a lane run at once when all workers are up, if
+// defaultWorkers is the number of jobs of a lane that all workers together run concurrently, if
 // CUTROOM_WORKERS is not set.
 const defaultWorkers = 4
 
-// ManageBudgets lets the program list and set budgets, and their receivers of warnings.
+// ManageBudgets lets the program list and set budgets and the receivers of their warnings.
 func (p *Parts) ManageBudgets() {
 	p.Config.WebhookTargets = p.WebhookTargets()
 	if _, manager := p.budgetManager(); manager != nil {
@@ -134,9 +133,9 @@ func (p *Parts) budgetManager() (*dynamo.Budgets, *budget.Manager) {
 	})
 }
 
-// AcceptJobs lets the program accept jobs, which it hands to the machine, and cancel
-// them. Each job wakes the workers. The deploy says in CUTROOM_WORKERS how many jobs of
-// a lane its workers run at once. Cursors are only needed to list jobs.
+// AcceptJobs lets the program accept jobs, hand them to the machine, and cancel them. Each job
+// wakes the workers. CUTROOM_WORKERS is the number of jobs of a lane that the deployment's workers
+// run concurrently. Only listing jobs needs cursors.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	budgets, manager := p.budgetManager()
@@ -160,10 +159,10 @@ type Machine interface {
 	job.Orchestrator
 }
 
-// VideoWait is how long a caller of the deprecated routes waits for a video in AWS (docs/contract/jobs.md).
+// VideoWait limits how long a request on the deprecated routes waits for a video in AWS
+// (docs/contract/jobs.md).
 const VideoWait = 270 * time.Second
 
-// Queues returns the URLs of the lanes' queues.
 func (p *Parts) Queues() map[job.Lane]string {
 	return map[job.Lane]string{
 		job.VideoLane: p.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: p.Required("CUTROOM_IMAGE_QUEUE"),
@@ -181,7 +180,7 @@ func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	return httpserver.Handler(surface), nil
 }
 
-// Surface returns the configuration of a server for the groups of endpoints.
+// Surface returns the server configuration for the groups of endpoints.
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
 	if err := cmp.Or(p.Err(), p.broken); err != nil {
 		return httpserver.Config{}, err

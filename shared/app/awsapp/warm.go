@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// warmUp returns the check for workers of a lane, which starts the function wake if none runs. If
+// warmUp returns the check for workers of a lane. It starts the function wake if no worker runs. If
 // CUTROOM_WAKE_FUNCTION is not set, something else starts workers.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
@@ -24,10 +24,10 @@ func (p *Parts) warmUp() *warmUp {
 	return w
 }
 
-// RefuseCold makes the program refuse an image edit while no worker runs, and start one.
+// RefuseCold makes the program reject an image edit while no worker runs, and start a worker.
 func (p *Parts) RefuseCold() { p.Config.Warm = p.warmUp().warm }
 
-// workers reports whether a lane has workers that take a job at once.
+// workers reports whether a lane has workers that take a job immediately.
 type workers interface {
 	Warm(ctx context.Context, lane job.Lane) (bool, error)
 }
@@ -48,24 +48,25 @@ type warmUp struct {
 	next time.Time
 }
 
-// wakeEvery is the shortest time between two wakes: a second one would only find the workers starting.
+// wakeEvery is the minimum interval between two wake calls: another one would only find the workers
+// starting.
 const wakeEvery = 10 * time.Second
 
-// warm is Warm of api.Config: if the lane has no worker it wakes them and reports
-// false, so that the caller retries later.
+// warm implements Warm of api.Config. If the lane has no worker, it wakes the workers and returns
+// false, so that the client retries later.
 func (w *warmUp) warm(ctx context.Context, lane job.Lane) (bool, error) {
 	warm, err := w.workers.Warm(ctx, lane)
 	if err != nil || warm || w.waker == nil {
 		return warm, err
 	}
 	if err := w.start(ctx); err != nil {
-		// The caller retries in any case, which wakes them again.
+		// The client retries in any case, which wakes the workers again.
 		w.logger.ErrorContext(ctx, "cannot wake the workers", "error", err)
 	}
 	return false, nil
 }
 
-// start starts the waker at most once in wakeEvery.
+// start starts the waker at most once per wakeEvery.
 func (w *warmUp) start(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -79,12 +80,12 @@ func (w *warmUp) start(ctx context.Context) error {
 	return nil
 }
 
-// wakeTime limits the wake in an acceptance, whose caller waits for it.
+// wakeTime limits the wake call during the acceptance of a job, because the client waits for it.
 const wakeTime = 3 * time.Second
 
-// wakingMachine wakes the workers with each job that it dispatches. The event of a
-// started execution wakes them too, but its delivery is best effort. If a wake fails,
-// the job waits for up to a minute, until the function scale finds it.
+// wakingMachine wakes the workers for each job that it dispatches. The event of a started execution
+// wakes them too, but its delivery is best effort. If both fail, the job waits up to a minute until
+// the function scale finds it.
 type wakingMachine struct {
 	Machine
 	warmUp *warmUp
@@ -97,7 +98,7 @@ func (m wakingMachine) Dispatch(ctx context.Context, j job.Job, open dynamo.Open
 	waking, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTime)
 	defer cancel()
 	if _, err := m.warmUp.warm(waking, j.Lane); err != nil {
-		m.warmUp.logger.WarnContext(ctx, "cannot look for workers after a job was accepted", "job", j.ID, "error", err)
+		m.warmUp.logger.WarnContext(ctx, "cannot wake the workers for an accepted job", "job", j.ID, "error", err)
 	}
 	return nil
 }

@@ -1,5 +1,4 @@
-// Package engines creates the engine that the setting CUTROOM_ENGINE names, for
-// the programs that edit media.
+// Package engines creates the engine that CUTROOM_ENGINE selects, for the programs that edit media.
 package engines
 
 import (
@@ -18,31 +17,31 @@ import (
 	"cutroom/shared/engine/preview"
 )
 
-// Preview names the engine that is part of this program.
+// Preview is the name of the built-in engine.
 const Preview = preview.Name
 
 const (
-	// openAI begins the setting that names servers with the OpenAI interface.
+	// openAI is the prefix of the setting for servers with the OpenAI interface.
 	openAI = "openai:"
-	// comfyUI begins the setting that names ComfyUI servers.
+	// comfyUI is the prefix of the setting for ComfyUI servers.
 	comfyUI = "comfyui:"
 )
 
 type Choice struct {
-	// Name is the name of an engine that is part of this program; "" if servers edit.
+	// Name is the name of a built-in engine; "" if servers edit.
 	Name string
-	// Servers are the URLs of the engine's servers, nil for a built-in engine.
+	// Servers lists the URLs of the engine's servers, nil for a built-in engine.
 	Servers []string
-	// OpenAI is true if the servers have the OpenAI interface: the first is for
-	// videos, the last for images.
+	// OpenAI is true if the servers have the OpenAI interface. The first is for videos, the last
+	// for images.
 	OpenAI bool
-	// ComfyUI is true if the servers are ComfyUI's.
+	// ComfyUI is true for ComfyUI servers.
 	ComfyUI bool
 }
 
-// Parse returns the choice that CUTROOM_ENGINE makes: "preview" or nothing; the URLs of engine servers,
-// separated by commas; "openai:" and the URL of a server with the OpenAI interface, and after a comma
-// another one, for images; or "comfyui:" and the URLs of ComfyUI servers, separated by commas. It does not
+// Parse parses CUTROOM_ENGINE: "preview" or ""; the URLs of engine servers, separated by commas;
+// "openai:" and the URL of a server with the OpenAI interface, optionally with a comma and another
+// URL for images; or "comfyui:" and the URLs of ComfyUI servers, separated by commas. It does not
 // check the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
@@ -55,10 +54,9 @@ func Parse(setting string) Choice {
 	return Choice{Servers: strings.Split(urls, ","), ComfyUI: found}
 }
 
-// BuiltIn reports whether the engine is part of this program.
 func (c Choice) BuiltIn() bool { return c.Name != "" }
 
-// Engine returns how the engine calls itself.
+// Engine returns the name that the engine reports.
 func (c Choice) Engine() string {
 	switch {
 	case c.BuiltIn():
@@ -71,9 +69,9 @@ func (c Choice) Engine() string {
 	return engineserver.Name
 }
 
-// Slots returns how many jobs of a lane a worker runs at once by default: half the number of
-// processors, because an edit of the preview engine keeps about two of them busy; or one for each
-// engine server or ComfyUI server, because these run one job at a time.
+// Slots returns the default number of concurrent jobs of a lane: half the number of processors for
+// the preview engine, whose edits keep about two processors busy, or one for each engine or ComfyUI
+// server, because these run one job at a time.
 func (c Choice) Slots() int {
 	switch {
 	case c.BuiltIn():
@@ -84,27 +82,25 @@ func (c Choice) Slots() int {
 	return len(c.Servers)
 }
 
-// Config configures [New].
 type Config struct {
 	// Setting is CUTROOM_ENGINE (see [Parse]).
 	Setting string
-	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface, or
-	// for a proxy in front of ComfyUI servers.
+	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface, or for a proxy
+	// in front of ComfyUI servers.
 	Key   string
 	Tools *ffmpeg.Tools
-	// Catalog has the models, whose workflows ComfyUI servers run; CatalogFile is the
-	// file that it was read from, which the paths of workflows are relative to.
+	// Catalog has the models, whose workflows ComfyUI servers run. CatalogFile is its file; the
+	// paths of workflows are relative to it.
 	Catalog     *catalog.Catalog
 	CatalogFile string
 }
 
-// New returns the engine. It does not check whether a server is running.
-//
-// An error is one line that names the setting.
+// New returns the engine, without checking that a server runs. The error is one line that names the
+// setting.
 func New(c Config) (engine.Engine, error) {
 	choice := Parse(c.Setting)
 	if c.Key != "" && !choice.OpenAI && !choice.ComfyUI {
-		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server that takes a key")
+		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: set, but CUTROOM_ENGINE names no server that accepts a key")
 	}
 	switch {
 	case choice.Name == Preview:
@@ -134,7 +130,7 @@ func New(c Config) (engine.Engine, error) {
 	pool, err := engineserver.NewPool(servers...)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"CUTROOM_ENGINE: %w; it may be %s, or URLs of engine servers with commas between them, %sURL or %sURL",
+			"CUTROOM_ENGINE: %w; use %s, URLs of engine servers separated by commas, %sURL or %sURL",
 			err, Preview, openAI, comfyUI)
 	}
 	return pool, nil

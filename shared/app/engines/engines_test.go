@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// A setting chooses an engine, whose type declares its abilities; an invalid one is refused.
-func TestChoices(t *testing.T) {
+// A setting selects an engine, whose type declares its abilities. An invalid setting is rejected.
+func TestSettingSelectsTheEngine(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
 		"*preview.Engine":     {Decodes: true},
 		"*engineserver.Pool":  {Prefetch: true},
@@ -69,8 +69,7 @@ func TestChoices(t *testing.T) {
 	}
 }
 
-// withWorkflow returns a catalog with a model that ComfyUI makes, and the folder of its
-// workflow.
+// withWorkflow returns a catalog with a ComfyUI model, and the folder of its workflow.
 func withWorkflow(t *testing.T) (*catalog.Catalog, string) {
 	t.Helper()
 	known, err := catalog.Parse([]byte(`
@@ -91,19 +90,19 @@ models:
 	return known, folder
 }
 
-// ComfyUI servers need a model that names a workflow.
-func TestACatalogWithoutWorkflows(t *testing.T) {
+// ComfyUI servers need a model with a workflow.
+func TestComfyUINeedsAWorkflow(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = engines.New(engines.Config{Setting: "comfyui:http://a", Catalog: known})
-	if err == nil || err.Error() != "CUTROOM_ENGINE: comfyui: no model of the catalog names a workflow (docs/comfyui.md)" {
+	if err == nil || err.Error() != "CUTROOM_ENGINE: comfyui: no model of the catalog names a workflow" {
 		t.Error(err)
 	}
 }
 
-// inspected is an engine whose server is found at the second attempt to lack something.
+// inspected is an engine whose server responds only to the second attempt and lacks something.
 type inspected struct {
 	engine.Engine
 	asked int
@@ -117,12 +116,12 @@ func (i *inspected) Inspect(context.Context) []engine.Inspection {
 	return []engine.Inspection{{Server: "http://a", Lacks: map[string][]string{"t2v": {`the node class "A"`}}}}
 }
 
-// Missing needs of a server are logged by name, even if it starts later.
-func TestWhatAServerLacksIsLogged(t *testing.T) {
+// Missing nodes and files of a server are logged by name, even if the server starts later.
+func TestMissingServerNeedsAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		engines.Inspect(t.Context(), &inspected{}, slog.New(slog.NewTextHandler(&log, nil)))
-		for _, want := range []string{"cannot be reached yet", `model=t2v`, `the node class`} {
+		for _, want := range []string{"cannot reach the engine's server yet", `model=t2v`, `the node class`} {
 			if !strings.Contains(log.String(), want) {
 				t.Errorf("%q is missing in %s", want, &log)
 			}
@@ -130,9 +129,9 @@ func TestWhatAServerLacksIsLogged(t *testing.T) {
 	})
 }
 
-func TestSlots(t *testing.T) {
+func TestSlotsDependOnTheEngine(t *testing.T) {
 	if n := engines.Parse("").Slots(); n < 1 {
-		t.Errorf("the preview engine gets %d jobs of a lane at once", n)
+		t.Errorf("the preview engine gets %d concurrent jobs of a lane", n)
 	}
 	for setting, want := range map[string]int{
 		"http://127.0.0.1:8090": 1,
@@ -141,7 +140,7 @@ func TestSlots(t *testing.T) {
 		"comfyui:http://a,http://b": 2,
 	} {
 		if n := engines.Parse(setting).Slots(); n != want {
-			t.Errorf("%s gets %d jobs of a lane at once, want %d", setting, n, want)
+			t.Errorf("%s gets %d concurrent jobs of a lane, want %d", setting, n, want)
 		}
 	}
 }

@@ -11,31 +11,32 @@ import (
 	"cutroom/shared/engine"
 )
 
-// inspectEvery is the time between two attempts to ask a server that cannot be reached.
+// inspectEvery is the interval between two attempts to reach a server.
 const inspectEvery = 5 * time.Second
 
-// Inspect asks an engine's servers at the start for the needs of the catalog's models, and logs missing
-// ones by name. It asks an unreachable server again until that answers or the context ends.
+// Inspect checks at the start that an engine's servers have everything that the catalog's models
+// need, and logs the missing items. It retries an unreachable server until it responds or the
+// context ends.
 func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 	inspected := engine.InspectedOf(e)
 	if inspected == nil {
 		return
 	}
-	told := map[string]bool{}
+	logged := map[string]bool{}
 	for {
 		waiting := false
 		for _, found := range inspected.Inspect(ctx) {
 			if found.Err != nil && ctx.Err() == nil {
 				waiting = true
-				if !told["absent "+found.Server] {
-					told["absent "+found.Server] = true
-					logger.Warn("the engine's server cannot be reached yet", "server", found.Server, "err", found.Err)
+				if !logged["absent "+found.Server] {
+					logged["absent "+found.Server] = true
+					logger.Warn("cannot reach the engine's server yet", "server", found.Server, "err", found.Err)
 				}
 			}
-			if found.Err != nil || told[found.Server] {
+			if found.Err != nil || logged[found.Server] {
 				continue
 			}
-			told[found.Server] = true
+			logged[found.Server] = true
 			tell(found, logger)
 		}
 		if !waiting {
@@ -51,10 +52,10 @@ func Inspect(ctx context.Context, e engine.Engine, logger *slog.Logger) {
 
 func tell(found engine.Inspection, logger *slog.Logger) {
 	for _, model := range slices.Sorted(maps.Keys(found.Lacks)) {
-		logger.Warn("the engine's server cannot make a model of the catalog",
+		logger.Warn("the engine's server cannot run a model of the catalog",
 			"server", found.Server, "model", model, "lacks", strings.Join(found.Lacks[model], "; "))
 	}
 	if len(found.Lacks) == 0 {
-		logger.Info("the engine's server has all that the catalog's models need", "server", found.Server)
+		logger.Info("the engine's server has all nodes and files that the catalog's models need", "server", found.Server)
 	}
 }

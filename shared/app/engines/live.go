@@ -14,19 +14,19 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// NewLive returns the engine for live video: engine servers for the models that they edit
-// live, and the preview engine for all others.
+// NewLive returns the engine for live video: engine servers for the models that they edit live, and
+// the preview engine for all others.
 //
-// The settings are CUTROOM_LIVE_ENGINE and CUTROOM_ENGINE; without the first the second counts. It does not
-// check whether a server is running. An error is one line that names the setting.
+// CUTROOM_LIVE_ENGINE selects the engine, by default the same as CUTROOM_ENGINE. It does not check
+// that a server runs. An error is one line that names the setting.
 func NewLive(live, setting string) (engine.LiveEngine, error) {
 	preview := frame.New(time.Now, rand.Uint32)
 	choice := Parse(cmp.Or(live, setting))
 	switch {
 	case choice.OpenAI && live != "":
-		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: servers with the OpenAI interface edit nothing live")
+		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: servers with the OpenAI interface cannot edit live")
 	case choice.ComfyUI && live != "":
-		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: ComfyUI servers edit nothing live")
+		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: ComfyUI servers cannot edit live")
 	case choice.BuiltIn(), choice.OpenAI, choice.ComfyUI:
 		return preview, nil
 	}
@@ -40,13 +40,14 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 		if live == "" {
 			name = "CUTROOM_ENGINE"
 		}
-		return nil, fmt.Errorf("%s: %w; it may be %s, or URLs of engine servers with commas between them",
+		return nil, fmt.Errorf("%s: %w; use %s, or URLs of engine servers separated by commas",
 			name, err, Preview)
 	}
 	return &liveServers{servers, preview}, nil
 }
 
-// liveServers sends each live edit to the engine servers if they support it, otherwise to the preview.
+// liveServers sends each live edit to the engine servers if they support it, otherwise to the
+// preview engine.
 type liveServers struct{ servers, preview engine.LiveEngine }
 
 func (l *liveServers) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/engine/preview/frame"
 )
 
-// Models are edited live by servers that offer them, otherwise by the preview engine.
-func TestWhatEditsLive(t *testing.T) {
+// Servers edit the models that they offer live; the preview engine edits all others.
+func TestServersEditTheirLiveModels(t *testing.T) {
 	served := &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 	mux := http.NewServeMux()
 	mux.Handle(livewire.Path, &engineservertest.Live{

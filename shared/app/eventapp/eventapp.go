@@ -16,15 +16,15 @@ import (
 )
 
 type Parts struct {
-	// Environment has the function's settings. Main reports the wrong ones.
+	// Environment has the function's settings. Main reports invalid ones.
 	*setting.Environment
 	AWS    aws.Config
 	Logger *slog.Logger
 }
 
-// Main is a function's main: it has assemble make the handler of its events and takes
-// events until Lambda ends the process. If a setting is missing or wrong, it writes one
-// line to stderr, which Lambda logs, and the start fails.
+// Main is the main function of a Lambda function: assemble makes the event handler, and Main
+// handles events until Lambda ends the process. If a setting is missing or invalid, it writes one
+// line to stderr, which Lambda logs, and exits.
 func Main[Event, Answer any](assemble func(*Parts) func(context.Context, Event) (Answer, error)) {
 	lambdaevent.Main(func() (func(context.Context, Event) (Answer, error), error) {
 		config, err := awsconfig.FromEnvironment(os.Getenv)

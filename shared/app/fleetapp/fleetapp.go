@@ -1,6 +1,6 @@
-// Package fleetapp puts together the fleet of a deploy's workers from settings. It is separate from
-// awsapp because only the functions that start and stop workers call ECS, whose client costs every
-// function that links it 2 ms of its start, and 2 MB.
+// Package fleetapp assembles the fleet of a deployment's workers from settings. It is separate from
+// awsapp because only the functions that start and stop workers call ECS. The ECS client costs
+// every function that links it 2 ms of its start, and 2 MB.
 package fleetapp
 
 import (
@@ -16,10 +16,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// mostWorkers is how many tasks a service of ECS has at most, unless an account asks for more.
+// mostWorkers is the default quota of tasks for an ECS service.
 const mostWorkers = 5000
 
-// New returns the deploy's fleet of workers. The caller validates its rules.
+// New returns the deployment's fleet of workers. The caller validates its rules.
 func New(env *setting.Environment, config aws.Config) *fleet.Fleet {
 	return &fleet.Fleet{
 		Rules: fleet.Rules{

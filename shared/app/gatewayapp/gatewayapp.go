@@ -32,16 +32,15 @@ import (
 type Parts struct {
 	*setting.Environment
 	Gateway gateway.Config
-	// AWS configures its clients; Records is the client of its tables.
+	// AWS configures the AWS clients; Records is the client of the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *credential.Authenticator
 	Logger  *slog.Logger
 }
 
-// New returns the parts of a function of the gateway. Wrong settings are left in the environment's error.
-//
-// It fails outside of a function.
+// New returns the parts of a function of the gateway. The environment keeps the error of invalid
+// settings. It fails outside a function.
 func New() (*Parts, error) {
 	// net/http logs unexpected responses of a server, which may contain a completion.
 	// Nothing else uses this log.
@@ -68,15 +67,15 @@ func New() (*Parts, error) {
 
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Files returns the stored files, whose bytes are in the bucket. Detect returns the type of one
-// by its first bytes, as sniff.Any does, which not every function of the gateway needs.
-func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, told bool)) *file.Service {
+// Files returns the stored files, whose bytes are in the bucket. Detect returns a file's type from
+// its first bytes like sniff.Any, which not every function of the gateway links.
+func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, known bool)) *file.Service {
 	config := filesOf(p.fileRecords(), bucket)
 	config.Signed, config.Detect = bucket, detect
 	return file.NewService(config)
 }
 
-// Results returns the store of files without the parts for uploads, for the results of batches.
+// Results returns the store of files for the results of batches, without support for uploads.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
 	return file.NewService(filesOf(p.fileRecords(), bucket))
 }

@@ -1,6 +1,6 @@
-// Package modelapp lets a function of the inference gateway call models. It is separate from gatewayapp
-// because the function of files and batches calls none: the tokenizer and the demo model slow the start
-// of a program that links them, and add 3 MB.
+// Package modelapp lets a function of the inference gateway call models. It is separate from
+// gatewayapp because the function for files and batches calls no models: the tokenizer and the demo
+// model add 3 MB to a program and slow its start.
 package modelapp
 
 import (
@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// New returns the parts of a function of the gateway that calls models, and meters the calls.
+// New returns the parts of a function of the gateway that calls models and meters the calls.
 func New() (*gatewayapp.Parts, error) {
 	p, err := gatewayapp.New()
 	if err != nil {
@@ -54,6 +54,6 @@ func budgetManager(client *dynamodb.Client, table string, logger *slog.Logger) (
 		Store: dynamo.NewBudgets(client, table, machine, rand.Text), Machine: machine, Now: time.Now, NewID: rand.Text,
 		MayFreeze: true, Logger: logger,
 	})
-	go k.Run(context.Background()) // until the process ends
+	go k.Run(context.Background()) // until the process exits
 	return k, nil
 }

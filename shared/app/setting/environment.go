@@ -12,12 +12,12 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Environment reads the settings of a program in AWS. It keeps the first error, so
-// that a program reads all its settings and checks Err once.
+// Environment reads the settings of a program in AWS. It keeps the first error, so a program can
+// read all its settings and check Err once.
 type Environment struct {
 	getenv func(string) string
-	// people is the format of files written by people, nil for functions, so that those link no YAML
-	// reader.
+	// people is the format of files that people write. It is nil for functions, so that they link
+	// no YAML parser.
 	people *format
 	err    error
 }
@@ -27,13 +27,13 @@ func NewEnvironment(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv, people: inYAML()}
 }
 
-// NewFunction returns the Environment of a function. The files that its variables name are in JSON (see
-// catalog.JSON), so that functions link no YAML reader.
+// NewFunction returns the Environment of a function. Its files are in JSON (see catalog.JSON), so
+// that functions link no YAML parser.
 func NewFunction(getenv func(string) string) *Environment {
 	return &Environment{getenv: getenv}
 }
 
-// files is how the files are written that variables name.
+// files returns the format of the files that variables name.
 func (e *Environment) files() *format { return cmp.Or(e.people, inJSON()) }
 
 func (e *Environment) Err() error { return e.err }
@@ -44,11 +44,11 @@ func (e *Environment) fail(err error) {
 	}
 }
 
-// Required returns a variable, which must be set.
+// Required returns a variable. It is an error if the variable is not set.
 func (e *Environment) Required(name string) string {
 	value := e.getenv(name)
 	if value == "" {
-		e.fail(fmt.Errorf("%s: it is not set", name))
+		e.fail(fmt.Errorf("%s: must be set", name))
 	}
 	return value
 }
@@ -56,8 +56,8 @@ func (e *Environment) Required(name string) string {
 // Optional returns a variable, or "" if it is not set.
 func (e *Environment) Optional(name string) string { return e.getenv(name) }
 
-// URL returns a variable that is the URL of a server, such as http://127.0.0.1:4566, or
-// "" if it is not set.
+// URL returns a variable that must be the URL of a server, such as http://127.0.0.1:4566, or "" if
+// it is not set.
 func (e *Environment) URL(name string) string {
 	value := e.getenv(name)
 	if value == "" {
@@ -66,7 +66,7 @@ func (e *Environment) URL(name string) string {
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" ||
 		value != parsed.Scheme+"://"+parsed.Host {
-		e.fail(fmt.Errorf("%s: %q is not the URL of a server, for example https://s3.example.com", name, value))
+		e.fail(fmt.Errorf("%s: %q must be the URL of a server, for example https://s3.example.com", name, value))
 	}
 	return value
 }
@@ -75,13 +75,13 @@ func (e *Environment) URL(name string) string {
 func (e *Environment) Flag(name string) bool {
 	value := e.getenv(name)
 	if value != "" && value != "true" && value != "false" {
-		e.fail(fmt.Errorf("%s: %q is neither true nor false", name, value))
+		e.fail(fmt.Errorf("%s: %q must be true or false", name, value))
 	}
 	return value == "true"
 }
 
-// Number returns a variable that is a whole number from lowest to highest, or
-// otherwise if it is not set.
+// Number returns a variable that must be an integer from lowest to highest, or otherwise if it is
+// not set.
 func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	value := e.getenv(name)
 	if value == "" {
@@ -89,12 +89,12 @@ func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	}
 	number, err := strconv.Atoi(value)
 	if err != nil || number < lowest || number > highest {
-		e.fail(fmt.Errorf("%s: %q is not a whole number from %d to %d", name, value, lowest, highest))
+		e.fail(fmt.Errorf("%s: %q must be an integer from %d to %d", name, value, lowest, highest))
 	}
 	return number
 }
 
-// Size returns a variable that is a number of bytes, or 0 if it is not set.
+// Size returns a variable as a number of bytes, or 0 if it is not set.
 func (e *Environment) Size(name string) int64 {
 	var size Size
 	if value := e.getenv(name); value != "" {
@@ -124,8 +124,8 @@ func (e *Environment) Tiers() credential.Tiers {
 	return tiers
 }
 
-// Origins returns the origins of CUTROOM_CORS_ORIGINS, which browsers may call from;
-// nil, which allows any, if it is not set.
+// Origins returns the origins of CUTROOM_CORS_ORIGINS, which browsers may call from. It returns
+// nil, which allows any, if the variable is not set.
 func (e *Environment) Origins() []string {
 	value := e.getenv("CUTROOM_CORS_ORIGINS")
 	if value == "" {

@@ -1,5 +1,5 @@
-// Package setting reads the settings of programs from environment variables named CUTROOM_…, so that a
-// variable means the same to every program. An error is one line that names the variable and the problem.
+// Package setting reads settings from environment variables named CUTROOM_…, so that a variable
+// means the same in every program. An error is one line that names the variable and the problem.
 package setting
 
 import (
@@ -13,26 +13,25 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Tiers reads the table of tiers from a file (CUTROOM_TIERS), or returns the built-in
-// one if file is "".
+// Tiers reads the tiers from a file (CUTROOM_TIERS), or returns the built-in ones if file is "".
 func Tiers(file string) (credential.Tiers, error) { return inYAML().readTiers(file) }
 
-// Catalog reads the models from a file (CUTROOM_CATALOG), or returns the built-in
-// ones if file is "". The family (CUTROOM_FAMILY) is part of their names.
+// Catalog reads the models from a file (CUTROOM_CATALOG), or returns the built-in ones if file is
+// "". The family (CUTROOM_FAMILY) is part of their names.
 func Catalog(family, file string) (*catalog.Catalog, error) {
 	return inYAML().readCatalog(family, file)
 }
 
-// format is how files are written.
+// format parses files of a format.
 type format struct {
 	tiers   func(source []byte) (credential.Tiers, error)
 	catalog func(source []byte, family string) (*catalog.Catalog, error)
 }
 
-// inYAML is how people write them.
+// inYAML parses files that people write.
 func inYAML() *format { return &format{credential.ParseTiers, catalog.Parse} }
 
-// inJSON is how a deploy gives them to functions.
+// inJSON parses files that a deployment gives to functions.
 func inJSON() *format { return &format{credential.ParseTiersJSON, catalog.ParseJSON} }
 
 func (f *format) readTiers(file string) (credential.Tiers, error) {
@@ -69,13 +68,13 @@ func (f *format) readCatalog(family, file string) (*catalog.Catalog, error) {
 	return known, nil
 }
 
-// Origins returns the origins that browsers may call from (CUTROOM_CORS_ORIGINS) in
-// the form in which browsers send them.
+// Origins returns the origins that browsers may call from (CUTROOM_CORS_ORIGINS) in the form that
+// browsers send.
 func Origins(origins []string) ([]string, error) {
 	canonical := make([]string, len(origins))
 	for i, origin := range origins {
 		if origin != "*" && !credential.IsOrigin(origin) {
-			return nil, fmt.Errorf("CUTROOM_CORS_ORIGINS: %q is neither * nor an origin such as https://app.example.com", origin)
+			return nil, fmt.Errorf("CUTROOM_CORS_ORIGINS: %q must be * or an origin such as https://app.example.com", origin)
 		}
 		canonical[i] = credential.CanonicalOrigin(origin)
 	}
@@ -85,10 +84,10 @@ func Origins(origins []string) ([]string, error) {
 // Size is a number of bytes, such as "1048576", "512MiB" or "2GiB".
 type Size int64
 
-// maxSize limits a Size: no store takes a larger object.
+// maxSize limits a Size, because no store accepts a larger object.
 const maxSize = 5 << 40
 
-// UnmarshalText reads a size from 1 byte to 5 TiB.
+// UnmarshalText parses a size from 1 byte to 5 TiB.
 func (s *Size) UnmarshalText(text []byte) error {
 	number, unit := strings.TrimSpace(string(text)), int64(1)
 	for suffix, bytes := range map[string]int64{"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30} {
@@ -97,16 +96,16 @@ func (s *Size) UnmarshalText(text []byte) error {
 			break
 		}
 	}
-	// ParseUint accepts digits only: no sign, no underscore.
+	// ParseUint accepts only digits: no sign, no underscore.
 	n, err := strconv.ParseUint(number, 10, 63)
 	if err != nil || n == 0 || int64(n) > maxSize/unit {
-		return fmt.Errorf("%q is not a size, for example 1048576, 512MiB or 2GiB", text)
+		return fmt.Errorf("%q must be a size such as 1048576, 512MiB or 2GiB", text)
 	}
 	*s = Size(int64(n) * unit)
 	return nil
 }
 
-// WebhookTargets returns the additional targets of webhooks outside the public internet
+// WebhookTargets parses the additional targets of webhooks outside the public internet
 // (CUTROOM_WEBHOOK_ALLOW): host names and address blocks.
 func WebhookTargets(list []string) (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(list)

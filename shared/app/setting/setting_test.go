@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/app/setting"
 )
 
-func TestSizes(t *testing.T) {
+func TestSizesAreParsed(t *testing.T) {
 	for text, want := range map[string]int64{
 		"1": 1, "1048576": 1 << 20, "512MiB": 512 << 20, " 2GiB\n": 2 << 30, "3KiB": 3 << 10, "5120GiB": 5 << 40,
 	} {
@@ -28,8 +28,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// A wrong setting is reported by one line that names the variable.
-func TestEnvironment(t *testing.T) {
+// An invalid setting is reported with one line that names the variable.
+func TestInvalidVariablesAreNamed(t *testing.T) {
 	folder := t.TempDir()
 	broken := filepath.Join(folder, "broken.yaml")
 	if err := os.WriteFile(broken, []byte("nothing: [of use"), 0o600); err != nil {
@@ -42,33 +42,33 @@ func TestEnvironment(t *testing.T) {
 		err       string
 	}{
 		{"A=b", func(e *setting.Environment) any { return e.Required("A") }, "b", ""},
-		{"", func(e *setting.Environment) any { return e.Required("A") }, "", "A: it is not set"},
-		{"", func(e *setting.Environment) any { return e.Required("A") + e.Required("B") }, "", "A: it is not set"},
+		{"", func(e *setting.Environment) any { return e.Required("A") }, "", "A: must be set"},
+		{"", func(e *setting.Environment) any { return e.Required("A") + e.Required("B") }, "", "A: must be set"},
 		{"", func(e *setting.Environment) any { return e.Optional("A") }, "", ""},
 		{"A=true", func(e *setting.Environment) any { return e.Flag("A") }, "true", ""},
 		{"A=false", func(e *setting.Environment) any { return e.Flag("A") }, "false", ""},
 		{"", func(e *setting.Environment) any { return e.Flag("A") }, "false", ""},
-		{"A=yes", func(e *setting.Environment) any { return e.Flag("A") }, "false", `A: "yes" is neither true nor false`},
+		{"A=yes", func(e *setting.Environment) any { return e.Flag("A") }, "false", `A: "yes" must be true or false`},
 		{"A=http://127.0.0.1:4566", func(e *setting.Environment) any { return e.URL("A") }, "http://127.0.0.1:4566", ""},
 		{"", func(e *setting.Environment) any { return e.URL("A") }, "", ""},
 		{"A=s3.example.com", func(e *setting.Environment) any { return e.URL("A") }, "s3.example.com",
-			`A: "s3.example.com" is not the URL of a server, for example https://s3.example.com`},
+			`A: "s3.example.com" must be the URL of a server, for example https://s3.example.com`},
 		{"A=https://s3.example.com/a", func(e *setting.Environment) any { return e.URL("A") }, "https://s3.example.com/a",
-			`A: "https://s3.example.com/a" is not the URL of a server`},
+			`A: "https://s3.example.com/a" must be the URL of a server`},
 		{"A=3", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "3", ""},
 		{"", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "5", ""},
 		{"A=10", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "10",
-			`A: "10" is not a whole number from 1 to 9`},
+			`A: "10" must be an integer from 1 to 9`},
 		{"A=2GiB", func(e *setting.Environment) any { return e.Size("A") }, fmt.Sprint(2 << 30), ""},
 		{"", func(e *setting.Environment) any { return e.Size("A") }, "0", ""},
 		{"A=big", func(e *setting.Environment) any { return e.Size("A") }, "0",
-			`A: "big" is not a size, for example 1048576, 512MiB or 2GiB`},
+			`A: "big" must be a size such as 1048576, 512MiB or 2GiB`},
 		{"", func(e *setting.Environment) any { return e.Origins() }, "[]", ""},
 		{"CUTROOM_CORS_ORIGINS=*", func(e *setting.Environment) any { return e.Origins() }, "[*]", ""},
 		{"CUTROOM_CORS_ORIGINS=https://B.example.com,http://a:81", func(e *setting.Environment) any { return e.Origins() },
 			"[https://b.example.com http://a:81]", ""},
 		{"CUTROOM_CORS_ORIGINS=b", func(e *setting.Environment) any { return e.Origins() }, "[]",
-			`CUTROOM_CORS_ORIGINS: "b" is neither * nor an origin such as https://app.example.com`},
+			`CUTROOM_CORS_ORIGINS: "b" must be * or an origin such as https://app.example.com`},
 		{"", func(e *setting.Environment) any { return e.Catalog().Models()[0].ID }, "gen-restyle-2", ""},
 		{"CUTROOM_FAMILY=acme", func(e *setting.Environment) any { return e.Catalog().Models()[0].ID }, "acme-restyle-2", ""},
 		{"CUTROOM_FAMILY=a/b", func(e *setting.Environment) any { return e.Catalog() == nil }, "true", "CUTROOM_FAMILY: "},
@@ -94,8 +94,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// The files of a function are in JSON, other programs' in YAML.
-func TestFilesOfFunctions(t *testing.T) {
+// A function reads its files in JSON, other programs in YAML.
+func TestFunctionsReadJSON(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)
@@ -112,11 +112,11 @@ func TestFilesOfFunctions(t *testing.T) {
 		t.Errorf("a tier has %d pending jobs, %v", got, e.Err())
 	}
 	if e.Catalog(); e.Err() == nil || !strings.Contains(e.Err().Error(), "catalog.json: limits") {
-		t.Errorf("a catalog of nothing: %v", e.Err())
+		t.Errorf("an empty catalog: %v", e.Err())
 	}
 	files["CUTROOM_TIERS"] = write("tiers.yaml", "default: {pending_jobs: 3}")
 	e = setting.NewFunction(func(name string) string { return files[name] })
 	if e.Tiers(); e.Err() == nil {
-		t.Error("a function reads YAML")
+		t.Error("the function accepted YAML")
 	}
 }

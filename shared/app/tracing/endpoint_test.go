@@ -6,8 +6,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// The endpoint follows the region, in every partition of AWS, or is the local AWS.
-func TestEndpoint(t *testing.T) {
+// The endpoint depends on the region, in every partition of AWS, or is the local AWS.
+func TestEndpointDependsOnTheRegion(t *testing.T) {
 	for want, clients := range map[string]aws.Config{
 		"https://xray.eu-central-1.amazonaws.com/v1/traces":  {Region: "eu-central-1"},
 		"https://xray.cn-north-1.amazonaws.com.cn/v1/traces": {Region: "cn-north-1"},

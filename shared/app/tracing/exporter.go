@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// annotationsAttribute lists the attributes of a span that X-Ray can search; it only shows the others
-// ("OpenTelemetry concepts" in X-Ray's developer guide).
+// annotationsAttribute lists the attributes of a span that X-Ray can search. It only shows the
+// others ("OpenTelemetry concepts" in X-Ray's developer guide).
 const annotationsAttribute = "aws.xray.annotations"
 
-// exporter sends spans with the annotations that functions give theirs, so that a search finds both.
+// exporter adds the same annotations to spans as functions do, so that a search finds both.
 type exporter struct {
 	sdk.SpanExporter
 	client *http.Client
@@ -40,7 +40,7 @@ type annotatedSpan struct {
 
 func (s annotatedSpan) Attributes() []attribute.KeyValue { return s.attributes }
 
-// annotate returns the attributes under the names of annotations, and the list of these names.
+// annotate returns the attributes under their annotation names, and the list of these names.
 func annotate(attributes []attribute.KeyValue) []attribute.KeyValue {
 	annotated := make([]attribute.KeyValue, 0, len(attributes)+1)
 	var keys []string

@@ -13,11 +13,11 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// signingName is X-Ray's name in signatures.
+// signingName is X-Ray's service name in signatures.
 const signingName = "xray"
 
-// signer signs requests by AWS Signature Version 4 on their way out. Every attempt of a request is
-// signed with the current credentials.
+// signer signs outgoing requests with AWS Signature Version 4. It signs every attempt with the
+// current credentials.
 type signer struct {
 	next        http.RoundTripper
 	credentials aws.CredentialsProvider
@@ -26,14 +26,15 @@ type signer struct {
 	signer      *v4.Signer
 }
 
-// newSigner returns a signer of requests to a region. The credentials renew themselves before they expire.
+// newSigner returns a signer of requests to a region. The credentials renew themselves before they
+// expire.
 func newSigner(next http.RoundTripper, credentials aws.CredentialsProvider, region string,
 	now func() time.Time) *signer {
 	return &signer{next, credentials, region, now, v4.NewSigner()}
 }
 
-// RoundTrip signs and sends a request. It holds the body in memory: the size of a batch of spans is
-// limited.
+// RoundTrip signs and sends a request. It holds the body in memory, which is possible because the
+// size of a batch of spans is limited.
 func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -41,7 +42,7 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	credentials, err := s.credentials.Retrieve(r.Context())
 	if err != nil {
-		return nil, fmt.Errorf("the credentials of AWS: %w", err)
+		return nil, fmt.Errorf("get the AWS credentials: %w", err)
 	}
 	signed := r.Clone(r.Context())
 	signed.ContentLength = int64(len(body))
@@ -55,7 +56,6 @@ func (s *signer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return s.next.RoundTrip(signed)
 }
 
-// CloseIdleConnections closes the connections that are not in use.
 func (s *signer) CloseIdleConnections() {
 	if next, ok := s.next.(interface{ CloseIdleConnections() }); ok {
 		next.CloseIdleConnections()

@@ -1,5 +1,5 @@
-// Package tracing sets up the traces of a container in AWS and of the one-machine server: they go to
-// X-Ray or to any collector, by the environment.
+// Package tracing sets up the traces of a container in AWS and of the one-machine server. The
+// environment selects X-Ray or any other collector.
 package tracing
 
 import (
@@ -22,9 +22,9 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// New returns the traces that the environment asks for. With CUTROOM_TRACING=xray spans go to X-Ray's
-// OTLP endpoint, so that no collector is needed; otherwise otlp.FromEnvironment decides. The service is
-// the program's name. The caller closes the traces. New fails on invalid settings.
+// New returns the traces that the environment selects. With CUTROOM_TRACING=xray spans go to
+// X-Ray's OTLP endpoint, without a collector; otherwise otlp.FromEnvironment decides. service is
+// the program's name. The caller closes the traces. New fails for invalid settings.
 func New(ctx context.Context, getenv func(string) string, clients aws.Config, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	enabled, err := xray.Enabled(getenv)
@@ -41,31 +41,31 @@ func New(ctx context.Context, getenv func(string) string, clients aws.Config, se
 	return otlp.New(exporter, service, logger), nil
 }
 
-// FromEnvironment is New for a program without clients of AWS. It reads their
-// configuration only if traces go to X-Ray.
+// FromEnvironment is New for a program without AWS clients. It reads their configuration only if
+// traces go to X-Ray.
 func FromEnvironment(ctx context.Context, getenv func(string) string, service string,
 	logger *slog.Logger) (otlp.Traces, error) {
 	var clients aws.Config
 	if enabled, _ := xray.Enabled(getenv); enabled {
 		var err error
 		if clients, err = config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{})); err != nil {
-			return otlp.Traces{}, fmt.Errorf("the configuration of AWS: %w", err)
+			return otlp.Traces{}, fmt.Errorf("read the AWS configuration: %w", err)
 		}
 	}
 	return New(ctx, getenv, clients, service, logger)
 }
 
-// tracesPath is the path of OTLP's traces (OpenTelemetry, "OTLP/HTTP Request").
+// tracesPath is the path for traces in OTLP (OpenTelemetry, "OTLP/HTTP Request").
 const tracesPath = "/v1/traces"
 
-// newExporter returns an exporter to X-Ray's OTLP endpoint. It fails if the region is
-// unknown, or there are no credentials.
+// newExporter returns an exporter to X-Ray's OTLP endpoint. It fails without a region or
+// credentials.
 func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, error) {
 	switch {
 	case clients.Region == "":
-		return nil, errors.New("the region of AWS is not set")
+		return nil, errors.New("no AWS region is set: set AWS_REGION")
 	case clients.Credentials == nil:
-		return nil, errors.New("there are no credentials of AWS")
+		return nil, errors.New("no AWS credentials were found")
 	}
 	endpoint, err := endpointOf(ctx, clients)
 	if err != nil {
@@ -73,13 +73,13 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	}
 	client := &http.Client{
 		Transport: newSigner(awsclient.Transport(0), clients.Credentials, clients.Region, time.Now),
-		// A request is signed for one host.
+		// A signature is valid for only one host.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 	sender, err := otlp.NewExporter(ctx,
 		otlptracehttp.WithEndpointURL(endpoint), otlptracehttp.WithHTTPClient(client),
 		otlptracehttp.WithCompression(otlptracehttp.GzipCompression),
-		// The header fields of the environment are for another collector, with its keys.
+		// The headers in the environment are for another collector and contain its keys.
 		otlptracehttp.WithHeaders(nil))
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func newExporter(ctx context.Context, clients aws.Config) (sdk.SpanExporter, err
 	return exporter{sender, client}, nil
 }
 
-// endpointOf returns the URL of X-Ray's OTLP endpoint, which is at the host of its API.
+// endpointOf returns the URL of X-Ray's OTLP endpoint, which is on the host of its API.
 func endpointOf(ctx context.Context, clients aws.Config) (string, error) {
 	o := awsxray.NewFromConfig(clients).Options()
 	endpoint, err := o.EndpointResolverV2.ResolveEndpoint(ctx, awsxray.EndpointParameters{
@@ -96,7 +96,7 @@ func endpointOf(ctx context.Context, clients aws.Config) (string, error) {
 		UseDualStack: aws.Bool(o.EndpointOptions.UseDualStackEndpoint == aws.DualStackEndpointStateEnabled),
 	})
 	if err != nil {
-		return "", fmt.Errorf("the endpoint of X-Ray: %w", err)
+		return "", fmt.Errorf("find the endpoint of X-Ray: %w", err)
 	}
 	return endpoint.URI.JoinPath(tracesPath).String(), nil
 }

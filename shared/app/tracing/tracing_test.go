@@ -33,18 +33,18 @@ const (
 	region  = "eu-north-1"
 )
 
-// remoteContext is a context beneath a span of another program.
+// remoteContext returns a context below a span of another program.
 func remoteContext(t *testing.T) context.Context {
 	return trace.WithParent(t.Context(), "00-"+traceID+"-"+remote+"-01")
 }
 
-// bounded returns a context for waiting.
+// bounded returns a context with a time limit.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	return patience.Context(t)
 }
 
-// open returns traces that go to a URL in X-Ray's place.
+// open returns traces that go to the URL instead of X-Ray.
 func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *slog.Logger) otlp.Traces {
 	t.Helper()
 	traces, err := tracing.New(t.Context(), func(name string) string {
@@ -56,8 +56,8 @@ func open(t *testing.T, endpoint string, keys aws.CredentialsProvider, logger *s
 	return traces
 }
 
-// guarded returns the URL of a server that passes requests on to the collector if their
-// signatures are right, and the access key ids that signed them so far.
+// guarded returns the URL of a server that checks signatures and passes requests on to the
+// collector, and the access key ids of the signatures so far.
 func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]credentialsOf) (string, func() []string) {
 	t.Helper()
 	behind, err := url.Parse(collector.URL)
@@ -78,7 +78,7 @@ func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]cr
 		signedBy = append(signedBy, id)
 		mu.Unlock()
 		if r.Header.Get("Api-Key") != "" {
-			t.Error("X-Ray gets another collector's key")
+			t.Error("X-Ray got another collector's key")
 		}
 		proxy.ServeHTTP(w, r)
 	}))
@@ -90,8 +90,8 @@ func guarded(t *testing.T, collector *tracetest.Collector, secrets map[string]cr
 	}
 }
 
-// A container's spans are sent to X-Ray's OTLP endpoint, signed, with the annotations by which X-Ray
-// finds spans of functions.
+// A container's spans are signed and sent to X-Ray's OTLP endpoint, with the annotations that X-Ray
+// uses to find spans of functions.
 func TestSpansAreSentToXRay(t *testing.T) {
 	t.Setenv("OTEL_EXPORTER_OTLP_HEADERS", "api-key=another-collectors")
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")
@@ -126,7 +126,7 @@ func TestSpansAreSentToXRay(t *testing.T) {
 	}
 }
 
-// Every request is signed by the credentials that hold when it is sent.
+// Every request is signed with the credentials that are current when it is sent.
 func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	collector := tracetest.Start(t)
 	endpoint, signedBy := guarded(t, collector,
@@ -151,14 +151,14 @@ func TestExpiredCredentialsAreRenewed(t *testing.T) {
 	}
 	traces.Close()
 	if got := strings.Join(signedBy(), " "); got != "AKID1 AKID2 AKID2" {
-		t.Errorf("the requests are signed by %s", got)
+		t.Errorf("the requests are signed with %s", got)
 	}
 }
 
-// Whatever the endpoint does, traces are closed, and the log says why none came.
-func TestTracesThatCannotBeSent(t *testing.T) {
+// Traces can be closed after any fault of the endpoint, and the log has the reason.
+func TestUnsentTracesAreLogged(t *testing.T) {
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		t.Error("a redirection is followed")
+		t.Error("a redirect was followed")
 	}))
 	defer elsewhere.Close()
 	server := func(handle http.HandlerFunc) string {
@@ -186,7 +186,7 @@ func TestTracesThatCannotBeSent(t *testing.T) {
 			for err := error(nil); err == nil; _, err = w.Write(make([]byte, 1<<16)) {
 			}
 		}), static, "too large"},
-		{"no credentials", server(func(http.ResponseWriter, *http.Request) { t.Error("a request is not signed") }),
+		{"no credentials", server(func(http.ResponseWriter, *http.Request) { t.Error("a request was not signed") }),
 			aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{}, errors.New("the role is gone")
 			}), "the role is gone"},
@@ -198,18 +198,18 @@ func TestTracesThatCannotBeSent(t *testing.T) {
 			span.End()
 			traces.Close()
 			if text := log.String(); !strings.Contains(text, c.says) || !strings.Contains(text, "spans=1") || len(text) > 1000 {
-				t.Errorf("the log says %.2000s", text)
+				t.Errorf("the log is %.2000s", text)
 			}
 		})
 	}
 }
 
-// An endpoint that never answers blocks no caller, and its spans are dropped when the traces are
+// An endpoint that never responds blocks no caller. Its spans are dropped when the traces are
 // closed.
-func TestAnEndpointThatHangs(t *testing.T) {
+func TestHangingEndpointBlocksNothing(t *testing.T) {
 	arrived, ended := make(chan struct{}, 100), make(chan struct{}, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client hangs up
+		_, _ = io.Copy(io.Discard, r.Body) // without this the server does not notice a disconnect
 		arrived <- struct{}{}
 		<-r.Context().Done()
 		ended <- struct{}{}
@@ -230,7 +230,7 @@ func TestAnEndpointThatHangs(t *testing.T) {
 		select {
 		case <-event:
 		case <-wait.Done():
-			t.Fatal("a request does not start, or continues after the traces are closed")
+			t.Fatal("a request did not start, or continued after the traces were closed")
 		}
 	}
 }
@@ -251,14 +251,14 @@ func TestWithoutSettingsNothingIsTraced(t *testing.T) {
 			}
 			traces.Close()
 			if _, err := open(func(string) string { return "yes" }); err == nil {
-				t.Error("a wrong setting is taken")
+				t.Error("an invalid setting was accepted")
 			}
 		})
 	}
 }
 
-// A region or credentials that are missing are found out at the start.
-func TestIncompleteSettings(t *testing.T) {
+// A missing region or missing credentials are reported at the start.
+func TestMissingRegionIsReported(t *testing.T) {
 	for says, clients := range map[string]aws.Config{
 		"region":      {Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")},
 		"credentials": {Region: region},

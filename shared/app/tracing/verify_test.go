@@ -14,15 +14,15 @@ import (
 	"time"
 )
 
-// credentialsOf are the secret and the session token of an access key.
+// credentialsOf holds the secret and the session token of an access key.
 type credentialsOf struct{ secret, token string }
 
 var authorization = regexp.MustCompile(
 	`^AWS4-HMAC-SHA256 Credential=(\w+)/(\d{8})/([\w-]+)/(\w+)/aws4_request, SignedHeaders=([a-z0-9;-]+), Signature=([0-9a-f]{64})$`)
 
-// verify computes the signature of a request by "Create a signed AWS API request" of the IAM user
-// guide, and returns the id of the access key. It shares no code with the signer. The body can be read
-// again afterwards.
+// verify computes the signature of a request according to "Create a signed AWS API request" in the
+// IAM user guide, and returns the id of the access key. It shares no code with the signer. The body
+// can be read again afterwards.
 func verify(r *http.Request, region, service string, secrets map[string]credentialsOf) (string, error) {
 	parts := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
 	if parts == nil {
@@ -30,13 +30,13 @@ func verify(r *http.Request, region, service string, secrets map[string]credenti
 	}
 	id, day, signedHeaders, signature := parts[1], parts[2], parts[5], parts[6]
 	if parts[3] != region || parts[4] != service {
-		return "", fmt.Errorf("it is signed for %s in %s", parts[4], parts[3])
+		return "", fmt.Errorf("the request is signed for %s in %s", parts[4], parts[3])
 	}
 	keys, known := secrets[id]
 	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
 	if age := time.Since(at); err != nil || age > 5*time.Minute || age < -5*time.Minute || !known ||
 		day != at.Format("20060102") || r.Header.Get("X-Amz-Security-Token") != keys.token {
-		return "", fmt.Errorf("it is signed by %q at %q", id, r.Header.Get("X-Amz-Date"))
+		return "", fmt.Errorf("the request is signed with %q at %q", id, r.Header.Get("X-Amz-Date"))
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

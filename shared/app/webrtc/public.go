@@ -18,7 +18,7 @@ const OfTask = "ecs"
 // stunScheme is the prefix of a value that names a STUN server, as in a URL of RFC 7064.
 const stunScheme = "stun:"
 
-// check reads the settings of a transport that is off.
+// check validates the settings of a transport that is off.
 func (c Config) check() error {
 	if len(c.Public) == 1 && (c.Public[0] == OfTask || strings.HasPrefix(c.Public[0], stunScheme)) {
 		return nil
@@ -29,7 +29,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// public returns the addresses for clients, nil for the machine's own.
+// public returns the addresses for clients, or nil for the machine's own.
 func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:
@@ -47,9 +47,7 @@ func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	return addresses(c.Public)
 }
 
-// addresses reads a list of addresses.
-//
-// Errors name the invalid address.
+// addresses parses a list of addresses. The error names the invalid address.
 func addresses(listed []string) (all []netip.Addr, err error) {
 	for _, text := range listed {
 		address, err := netip.ParseAddr(text)
@@ -62,10 +60,10 @@ func addresses(listed []string) (all []netip.Addr, err error) {
 }
 
 const (
-	// stunTime is how long a STUN server may take to answer, stunAgain how long it is waited
-	// until it is asked again: packets get lost.
+	// stunTime limits how long a STUN server may take to respond. stunAgain is the time after which
+	// the request is repeated, because packets get lost.
 	stunTime, stunAgain = 20 * time.Second, 500 * time.Millisecond
-	// maxSTUN is how long an answer may be, in bytes.
+	// maxSTUN limits a response, in bytes.
 	maxSTUN = 1500
 )
 
@@ -73,7 +71,7 @@ const (
 func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 	server, err := stun.ParseURI(text)
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("%q does not name a STUN server as stun:HOST:PORT does", text)
+		return netip.Addr{}, fmt.Errorf("%q must be stun:HOST:PORT", text)
 	}
 	ctx, cancel := context.WithTimeout(ctx, stunTime)
 	defer cancel()
@@ -98,10 +96,10 @@ func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
 		case <-time.After(stunAgain):
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("%s does not answer", text)
+	return netip.Addr{}, fmt.Errorf("%s does not respond", text)
 }
 
-// readSTUN reads the answer to a request.
+// readSTUN reads the response to a request.
 func readSTUN(conn net.Conn, request [stun.TransactionIDSize]byte) (netip.Addr, error) {
 	buffer := make([]byte, maxSTUN)
 	for {

@@ -1,5 +1,5 @@
-// Package webrtc opens the WebRTC transport of realtime sessions by the settings that
-// begin with CUTROOM_RTC_ (docs/settings.md).
+// Package webrtc opens the WebRTC transport of realtime sessions from the settings CUTROOM_RTC_…
+// (docs/settings.md).
 package webrtc
 
 import (
@@ -17,31 +17,29 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// Values of CUTROOM_RTC_ADDR that are no address.
+// Values of CUTROOM_RTC_ADDR that are not addresses.
 const (
-	// Off turns the transport off.
 	Off = "off"
-	// Auto opens it at autoAddress, for clients on this machine, if that is possible
-	// without any preparation.
+	// Auto opens the transport at autoAddress, for clients on this machine, if that works without
+	// any preparation.
 	Auto        = "auto"
 	autoAddress = "127.0.0.1:8082"
 )
 
-// Config configures the reception of media.
 type Config struct {
 	// Addr is the host and the port, or Auto. If it is empty or Off, the transport is off.
 	Addr string
-	// Public are the addresses for clients in place of the machine's own, or a way to find them:
+	// Public holds the addresses for clients in place of the machine's own, or a way to find them:
 	// OfTask, or stun: and the host and port of a STUN server.
 	Public []string
-	// Task finds the addresses of the program's ECS task; nil outside of ECS.
+	// Task finds the addresses of the program's ECS task; nil outside ECS.
 	Task func(context.Context) ([]netip.Addr, error)
-	// Relays are URLs of TURN servers for clients.
+	// Relays lists the URLs of TURN servers for clients.
 	Relays []string
-	// RelaySecret is the secret shared with them.
+	// RelaySecret is the secret that the TURN servers share.
 	RelaySecret string
 	Sandbox     *sandbox.Sandbox
-	// Origins are the origins of pages that may check a token.
+	// Origins lists the origins of pages that may check a token.
 	Origins httpserver.Origins
 	Now     func() time.Time
 	Logger  *slog.Logger
@@ -52,9 +50,9 @@ type Transport struct {
 	ports    *room.Ports
 }
 
-// Open opens the transport; nil if it is off, or cannot be opened by Auto.
+// Open opens the transport. It returns nil if the transport is off, or if Auto cannot open it.
 //
-// Errors name the setting: the port is in use, the codec is missing, an address is invalid.
+// Errors name the setting: the port is in use, the codec is missing, or an address is invalid.
 func Open(ctx context.Context, c Config) (*Transport, error) {
 	if c.Addr == "" || c.Addr == Off {
 		return nil, c.check()
@@ -73,7 +71,7 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 	}
 	t, err := open(ctx, c, public, relays)
 	if auto && err != nil {
-		c.Logger.Info("no live video over WebRTC", "reason", err)
+		c.Logger.Info("live video over WebRTC is off", "reason", err)
 		return nil, nil
 	}
 	if err != nil {
@@ -94,7 +92,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 		ports.Close()
 		return nil, err
 	}
-	// Tokens admit to rooms of this process, so a random secret suffices.
+	// A token is valid only for rooms of this process, so a random secret suffices.
 	rooms := room.NewServer(room.ServerConfig{
 		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Relays: relays,
 		Logger: c.Logger,
@@ -102,7 +100,7 @@ func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays
 	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs}, ports}, nil
 }
 
-// For returns the sessions' transport, nil if it is off.
+// For returns the sessions' transport, or nil if it is off.
 func (t *Transport) For() *realtime.WebRTC {
 	if t == nil {
 		return nil
@@ -110,7 +108,7 @@ func (t *Transport) For() *realtime.WebRTC {
 	return t.Realtime
 }
 
-// Close closes the ports. It is called once all sessions have ended.
+// Close closes the ports. Call it after all sessions have ended.
 func (t *Transport) Close() error {
 	if t == nil {
 		return nil

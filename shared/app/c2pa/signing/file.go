@@ -14,14 +14,15 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// File keeps an identity in a file, which only its owner can read. One program uses it at a time.
+// File keeps an identity in a file that only its owner can read. Only one program may use it at the
+// same time.
 //
-// A second file, with -signers in its name, has the certificates of this identity and of earlier ones.
-// So the service still recognizes its signatures after the identity was replaced by moving the first
-// file away. It has no key.
+// A second file, with -signers in its name, has the certificates of this identity and of earlier
+// ones. With it the service still recognizes its signatures after a user replaced the identity by
+// moving the first file away. It has no key.
 type File string
 
-func (f File) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
+func (f File) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, kept, err := f.read(make)
 	if err != nil {
 		return text, err
@@ -34,8 +35,8 @@ func (f File) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, erro
 	return text, f.addSigner(text)
 }
 
-// addSigner adds the certificates of an identity to the stored ones. The next read of an invalid
-// identity reports the error.
+// addSigner adds the certificates of an identity to the stored certificates. The next read reports
+// an invalid identity.
 func (f File) addSigner(identity []byte) error {
 	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
@@ -48,11 +49,10 @@ func (f File) addSigner(identity []byte) error {
 	return durable.Write(f.signersFile(), strings.NewReader(strings.Join(append(signers, certificates), "")), nil)
 }
 
-// signersFile is the path of the file with the certificates of all identities.
 func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem") + "-signers.pem" }
 
-// signers returns the certificates of the current and earlier identities, or none if the file does not
-// exist.
+// signers returns the certificates of the current and earlier identities, or none if the file does
+// not exist.
 func (f File) signers() ([]string, error) {
 	text, err := os.ReadFile(f.signersFile())
 	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
@@ -77,7 +77,7 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	return text, false, err
 }
 
-// Certificates returns the certificates of the current identity and of earlier ones, in PEM. It returns
+// Certificates returns the certificates of the current and earlier identities in PEM. It returns
 // none before the first identity is made.
 func (f File) Certificates(context.Context) ([]string, error) {
 	signers, err := f.signers()
@@ -101,11 +101,11 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	return signers, nil
 }
 
-// ReadOnly reads an identity from a file. If the file does not exist, it makes an identity and discards
-// it, for trial runs.
+// ReadOnly reads an identity from a file. If the file does not exist, it makes an identity without
+// storing it, for trial runs.
 type ReadOnly File
 
-func (f ReadOnly) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
+func (f ReadOnly) LoadOrMake(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, _, err := File(f).read(make)
 	return text, err
 }

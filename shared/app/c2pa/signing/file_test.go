@@ -14,16 +14,15 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// TestEarlierIdentitiesStayKnown checks that the certificates of a replaced identity are returned with
-// its successor's, and its key is not kept.
-func TestEarlierIdentitiesStayKnown(t *testing.T) {
+// The certificates of a replaced identity are returned with its successor's. Its key is deleted.
+func TestReplacedIdentitiesStayKnown(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "c2pa.pem")
 	newIdentity := func() ([]byte, error) { return c2pa.NewIdentity(time.Now(), rand.Reader) }
 	var made, want []string
 	for range 3 {
 		for range 2 { // the second start finds the identity of the first
-			text, err := signing.File(path).Kept(t.Context(), newIdentity)
+			text, err := signing.File(path).LoadOrMake(t.Context(), newIdentity)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,7 +39,7 @@ func TestEarlierIdentitiesStayKnown(t *testing.T) {
 		if err := os.Rename(path, filepath.Join(t.TempDir(), "away")); err != nil {
 			t.Fatal(err)
 		}
-		wantCertificates(t, path, want) // of a service that signs nothing now
+		wantCertificates(t, path, want) // signing is off now
 	}
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -62,9 +61,8 @@ func wantCertificates(t *testing.T, path string, want []string) {
 	}
 }
 
-// TestAnIdentityOfBefore checks that an identity of an earlier version stays known, and is recorded
-// when it is used again.
-func TestAnIdentityOfBefore(t *testing.T) {
+// An identity of an earlier version stays known, and is recorded when it is used again.
+func TestIdentityOfEarlierVersionStaysKnown(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {
@@ -78,7 +76,7 @@ func TestAnIdentityOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantCertificates(t, path, []string{certificates})
-	if _, err := signing.File(path).Kept(t.Context(), nil); err != nil {
+	if _, err := signing.File(path).LoadOrMake(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	wantCertificates(t, path, []string{certificates})
@@ -88,8 +86,8 @@ func TestAnIdentityOfBefore(t *testing.T) {
 	wantCertificates(t, path, []string{certificates})
 }
 
-// TestADamagedListOfSigners checks that an error names the unreadable file.
-func TestADamagedListOfSigners(t *testing.T) {
+// The error names the unreadable file.
+func TestDamagedSignersFileIsNamed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
 	damaged := filepath.Join(filepath.Dir(path), "c2pa-signers.pem")
 	if err := os.WriteFile(damaged, []byte("-----BEGIN"), 0o600); err != nil {
@@ -98,7 +96,7 @@ func TestADamagedListOfSigners(t *testing.T) {
 	if got, err := signing.File(path).Certificates(t.Context()); err == nil || !strings.Contains(err.Error(), damaged) {
 		t.Errorf("%v, %v, want an error with its path", got, err)
 	}
-	// An empty file is not damaged.
+	// An empty file is valid.
 	if err := os.WriteFile(damaged, []byte("\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}

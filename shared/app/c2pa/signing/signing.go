@@ -1,4 +1,4 @@
-// Package signing makes the signer of results from the settings CUTROOM_C2PA…, for the programs that
+// Package signing makes the signer of results from the settings CUTROOM_C2PA…, for programs that
 // run a worker.
 package signing
 
@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// The values of CUTROOM_C2PA.
+// Values of CUTROOM_C2PA.
 const (
 	// Auto signs results of engines with trained models.
 	Auto = "auto"
@@ -29,16 +29,15 @@ const (
 type Settings struct {
 	// Mode is Auto, On or Off; "" is Auto.
 	Mode string
-	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
+	// Library is the path of libc2pa_c; if "", [c2palib.Find] searches for it.
 	Library string
-	// Certificates and Key are files in PEM; both are "" for an identity that the service makes for itself.
+	// Certificates and Key are PEM files; both are "" for a generated identity.
 	Certificates, Key string
 }
 
-// errKeyAlone means that only one of the two settings is set.
 var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both are needed, or neither")
 
-// signs reports whether results of the engine, as CUTROOM_ENGINE names it, are signed.
+// signs reports whether results of the engine, as named by CUTROOM_ENGINE, are signed.
 func (s Settings) signs(engine string) (bool, error) {
 	switch s.Mode {
 	case "", Auto:
@@ -48,7 +47,7 @@ func (s Settings) signs(engine string) (bool, error) {
 	case Off:
 		return false, nil
 	}
-	return false, fmt.Errorf("CUTROOM_C2PA: %q is not one of %s, %s and %s", s.Mode, Auto, On, Off)
+	return false, fmt.Errorf("CUTROOM_C2PA: %q must be %s, %s or %s", s.Mode, Auto, On, Off)
 }
 
 type Config struct {
@@ -61,17 +60,18 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Plan is how results will be signed. A nil plan signs none.
+// Plan describes how results are signed. With a nil plan they are not.
 type Plan struct {
 	config   Config
 	library  *c2palib.Library
 	identity *c2pa.Identity
 }
 
-// Find reads the settings, and finds the library and a deployer's own identity. It returns nil if
+// Find reads the settings, and finds the library and the deployer's own identity. It returns nil if
 // signing is off.
 //
-// Errors name the setting. After an error no result is left unsigned; the program must not start.
+// Errors name the setting. After an error the program must not start, because its results would be
+// unsigned.
 func Find(ctx context.Context, c Config) (*Plan, error) {
 	signs, err := c.signs(c.Engine)
 	if err != nil {
@@ -106,27 +106,26 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 	return p, nil
 }
 
-// Keeper keeps the identity that a service makes for itself, in PEM.
-type Keeper interface {
-	// Kept returns the stored identity. On the first call it stores the result of make. Programs
-	// that call it at the same time all get the same identity.
-	Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
+// Store keeps a generated identity in PEM.
+type Store interface {
+	// LoadOrMake returns the stored identity. The first call stores the result of make. Concurrent
+	// calls of several programs return the same identity.
+	LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
 }
 
-// expiring is how long before its end a certificate is warned of.
+// expiring is the time before the expiry of a certificate from which on the program warns.
 const expiring = 30 * 24 * time.Hour
 
 type Parts struct {
-	// Keeper is nil if the deployer must provide an identity.
-	Keeper Keeper
-	// Folder is for scratch files.
+	// Store is nil if the deployer must provide an identity.
+	Store  Store
 	Folder string
-	// Now is the time that results are said to be made at.
+	// Now returns the creation time that results state.
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Signer returns the signer, nil if signing is off. It first signs a picture as a test.
+// Signer returns the signer, or nil if signing is off. It first signs a test picture.
 func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	if p == nil {
 		return nil, nil
@@ -142,26 +141,26 @@ func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	return signer, nil
 }
 
-// Certificates returns the certificates that results are signed by, in PEM.
-func (p *Plan) Certificates(ctx context.Context, keeper Keeper) (string, error) {
-	identity, err := p.identityOf(ctx, keeper)
+// Certificates returns the certificates that sign results, in PEM.
+func (p *Plan) Certificates(ctx context.Context, store Store) (string, error) {
+	identity, err := p.identityOf(ctx, store)
 	if err != nil {
 		return "", err
 	}
 	return identity.Chain(), nil
 }
 
-// By names the signer of results and its library.
+// By describes the signer of results and its library.
 type By struct {
-	// Name is the subject of the certificate, Until its expiry.
+	// Name is the subject of the certificate; Until is its expiry.
 	Name  string
 	Until time.Time
-	// Expiring reports whether that is within a month.
+	// Expiring reports whether the certificate expires within a month.
 	Expiring bool
 	Library  string
 }
 
-// Try signs a picture, and returns its signer. A nil plan returns nil.
+// Try signs a test picture and returns its signer. A nil plan returns nil.
 func (p *Plan) Try(ctx context.Context, parts Parts) (*By, error) {
 	if p == nil {
 		return nil, nil
@@ -174,7 +173,7 @@ func (p *Plan) Try(ctx context.Context, parts Parts) (*By, error) {
 }
 
 func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
-	identity, err := p.identityOf(ctx, parts.Keeper)
+	identity, err := p.identityOf(ctx, parts.Store)
 	if err != nil {
 		return nil, By{}, err
 	}
@@ -183,7 +182,7 @@ func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
 		Version: p.config.Version, Now: parts.Now, Logger: parts.Logger,
 	})
 	if err := signer.Check(ctx, parts.Folder); err != nil {
-		return nil, By{}, fmt.Errorf("CUTROOM_C2PA: a picture that was signed to try it is not valid: %w", err)
+		return nil, By{}, fmt.Errorf("CUTROOM_C2PA: the signature of the test picture is invalid: %w", err)
 	}
 	return signer, By{
 		Name: identity.Name(), Until: identity.Expires(), Library: p.library.String(),
@@ -191,22 +190,22 @@ func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
 	}, nil
 }
 
-// identityOf returns the deployer's identity, or the keeper's.
-func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*c2pa.Identity, error) {
+// identityOf returns the deployer's identity, or the stored one.
+func (p *Plan) identityOf(ctx context.Context, store Store) (*c2pa.Identity, error) {
 	switch {
 	case p.identity != nil:
 		return p.identity, nil
-	case keeper == nil:
-		return nil, errors.New("CUTROOM_C2PA: signing is on, but there is no signing identity: " +
+	case store == nil:
+		return nil, errors.New("CUTROOM_C2PA: signing is on, but no signing identity is set: " +
 			"set CUTROOM_C2PA_SECRET_ARN, or CUTROOM_C2PA_CERTIFICATES and CUTROOM_C2PA_KEY, or CUTROOM_C2PA=off")
 	}
-	text, err := keeper.Kept(ctx, func() ([]byte, error) { return c2pa.NewIdentity(p.config.Now(), rand.Reader) })
+	text, err := store.LoadOrMake(ctx, func() ([]byte, error) { return c2pa.NewIdentity(p.config.Now(), rand.Reader) })
 	if err != nil {
-		return nil, fmt.Errorf("keep the identity that signs results: %w", err)
+		return nil, fmt.Errorf("store the identity that signs results: %w", err)
 	}
 	identity, err := c2pa.ParseIdentity(text, text, p.config.Now(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("the identity that the service made to sign results and keeps (c2pa.pem in the data folder, "+
+		return nil, fmt.Errorf("the generated identity that signs results (c2pa.pem in the data folder, "+
 			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; delete it to begin with another", err)
 	}
 	return identity, nil

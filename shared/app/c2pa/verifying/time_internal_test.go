@@ -6,9 +6,9 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// The verifier gives up on a hostile file within the time of one turn, so that several such
-// files do not use up the wait of other accounts.
-func TestOneFileDoesNotOutlastATurn(t *testing.T) {
+// The verifier gives up on a hostile file within one turn, so several such files cannot use up the
+// waiting time of other accounts.
+func TestHostileFileEndsWithinOneTurn(t *testing.T) {
 	if got := NewReader(Config{}).config.Time; got > api.MaxTurn {
 		t.Errorf("a file may take %v, and a turn %v", got, api.MaxTurn)
 	}

@@ -17,40 +17,39 @@ import (
 	"cutroom/shared/service/c2pa"
 )
 
-// readTime is how long it may take to verify a small file, unless Config says otherwise.
-// A harmless file takes a fiftieth of that.
+// readTime is the default limit for verifying a small file. A harmless file takes a fiftieth of it.
 const readTime = api.MaxTurn
 
 type Config struct {
-	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
+	// Library is the path of libc2pa_c; if "", [c2palib.Find] searches for it.
 	Library string
-	// Sandbox is made when a file is first verified if it is nil.
+	// Sandbox may be nil; then the first verification creates one.
 	Sandbox *sandbox.Sandbox
-	// Signers returns the certificates, in PEM, of each identity that the service signs by
-	// or signed by, whether it signs now or not.
+	// Signers returns the certificates, in PEM, of each current or earlier identity of the service,
+	// even if it no longer signs.
 	Signers func(context.Context) ([]string, error)
-	// Certificates is a file with the certificates of a deployer, in PEM, or "".
+	// Certificates is a PEM file with a deployer's certificates, or "".
 	Certificates string
-	// Time is how long a file may take, plus the time for its size; 0 means readTime.
+	// Time limits the time per file, not counting the time for its size; 0 means readTime.
 	Time time.Duration
-	// Memory limits the address space of the process that reads a file, in bytes, without the library's
-	// own; 0 means c2pa's default.
+	// Memory limits the address space of the process that reads a file, in bytes, without the
+	// library; 0 means c2pa's default.
 	Memory int64
 	Logger *slog.Logger
 }
 
 // errCertificates hides the cause, which is only logged.
 var errCertificates = fault.New(fault.Unavailable,
-	"The certificates that this service verifies by cannot be read. Its log says why.")
+	"The certificates for verification cannot be read. The service's log has the reason.")
 
-// Reader verifies the Content Credentials of files, whether results are signed or not. It looks for the
-// library at the first use, and again until it finds it. It is safe for concurrent use.
+// Reader verifies the Content Credentials of files, whether results are signed or not. It searches
+// for the library on the first use, and again until it finds it. It is safe for concurrent use.
 type Reader struct {
 	config Config
 
 	mu      sync.Mutex
 	library *c2palib.Library
-	// missed reports whether it was said that the library is missing.
+	// missed reports whether the missing library was logged.
 	missed bool
 }
 
@@ -63,8 +62,8 @@ func NewReader(c Config) *Reader {
 
 // Verify returns the Content Credentials of a file and whether they are valid.
 //
-// Errors: origin.ErrNoReader; as [c2pa.Reader.Verify]; fault.Unavailable if the certificates cannot be
-// read, because the signer would be unknown.
+// Errors: origin.ErrNoReader; as [c2pa.Reader.Verify]; fault.Unavailable if the certificates cannot
+// be read, because the signer would be unknown.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
@@ -75,13 +74,13 @@ func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, erro
 		if ctx.Err() != nil {
 			return origin.Report{}, ctx.Err()
 		}
-		r.config.Logger.Error("no file can be verified", "error", err)
+		r.config.Logger.Error("cannot verify files", "error", err)
 		return origin.Report{}, errCertificates
 	}
 	return reader.Verify(ctx, file)
 }
 
-// find finds the library. That it is missing is said once, and so is that it has come.
+// find finds the library. It logs once that the library is missing, and once that it was found.
 func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -95,7 +94,7 @@ func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 	case err != nil:
 		if !r.missed {
 			r.config.Logger.Warn("Content Credentials cannot be verified; put libc2pa_c, which the package c2pa-python of "+
-				"PyPI contains, next to the program: it is found without a restart", "error", err)
+				"PyPI contains, next to the program; no restart is needed", "error", err)
 		}
 		r.missed = true
 		return nil, fmt.Errorf("%w: %w", origin.ErrNoReader, err)
@@ -121,7 +120,7 @@ func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	return library, err
 }
 
-// certificates returns the certificates of identities that the service made, and of a deployer's
+// certificates returns the certificates of the service's generated identities and of a deployer's
 // identities.
 func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
 	texts, err := r.config.Signers(ctx)

@@ -30,7 +30,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// identity returns an identity that a service made, and its text.
+// identity returns an identity that a service made, and its PEM text.
 func identity(t *testing.T) (*c2pa.Identity, []byte) {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -44,7 +44,7 @@ func identity(t *testing.T) (*c2pa.Identity, []byte) {
 	return who, text
 }
 
-// signed returns an open picture that was signed by the identity.
+// signed returns an open picture that the identity signed.
 func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	t.Helper()
 	signer := c2pa.New(c2pa.Config{
@@ -64,9 +64,9 @@ func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	return file
 }
 
-// A server verifies files once the library exists, and logs once that it is missing. It recognizes its
-// earlier signatures, although signing is off.
-func TestReader(t *testing.T) {
+// A server verifies files as soon as the library exists, and logs once that it is missing. It
+// recognizes its earlier signatures even with signing off.
+func TestReaderFindsTheLibraryLater(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	library, kept := filepath.Join(folder, "libc2pa_c.so"), signing.File(filepath.Join(folder, "c2pa.pem"))
@@ -81,8 +81,8 @@ func TestReader(t *testing.T) {
 			t.Errorf("without the library: %v", err)
 		}
 	}
-	if told := strings.Count(log.String(), "cannot be verified"); told != 1 {
-		t.Errorf("it was said %d times that the library is missing:\n%s", told, &log)
+	if logged := strings.Count(log.String(), "cannot be verified"); logged != 1 {
+		t.Errorf("the missing library was logged %d times:\n%s", logged, &log)
 	}
 	if err := os.Symlink(c2patest.Path(t), library); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestReader(t *testing.T) {
 		return report
 	}
 	if r := verify(file); r.State != origin.Valid || r.Own {
-		t.Errorf("before there is an identity: %+v", r)
+		t.Errorf("before an identity exists: %+v", r)
 	}
 	if err := os.WriteFile(string(kept), text, 0o600); err != nil {
 		t.Fatal(err)
@@ -119,14 +119,14 @@ func TestReader(t *testing.T) {
 	}
 
 	// The service continues with another identity.
-	if _, err := kept.Kept(t.Context(), nil); err != nil {
+	if _, err := kept.LoadOrMake(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(string(kept)); err != nil {
 		t.Fatal(err)
 	}
 	next, text := identity(t)
-	if _, err := kept.Kept(t.Context(), func() ([]byte, error) { return text, nil }); err != nil {
+	if _, err := kept.LoadOrMake(t.Context(), func() ([]byte, error) { return text, nil }); err != nil {
 		t.Fatal(err)
 	}
 	for whose, who := range map[string]*c2pa.Identity{"the earlier": who, "the next": next} {
@@ -139,8 +139,8 @@ func TestReader(t *testing.T) {
 	}
 }
 
-// The certificates of a deployer vouch for signers, and do not make them the service.
-func TestReaderTrustsTheDeployersCertificates(t *testing.T) {
+// A deployer's certificates vouch for signers, but these do not count as the service.
+func TestReaderTrustsDeployerCertificates(t *testing.T) {
 	t.Parallel()
 	own, _ := identity(t)
 	deployer, _ := identity(t)

@@ -18,18 +18,18 @@ const Unset = "unset"
 // firstVersion is the version under which a secret is filled. Only one text can have it.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
-// Kept is a secret that is filled by the first program that needs it. A role needs
+// Generated is a secret that is filled by the first program that needs it. A role needs
 // secretsmanager:GetSecretValue and secretsmanager:PutSecretValue on it.
-type Kept struct {
+type Generated struct {
 	client *secretsmanager.Client
 	id     string
 }
 
-func NewKept(config aws.Config, id string) *Kept { return &Kept{client: newClient(config), id: id} }
+func NewGenerated(config aws.Config, id string) *Generated { return &Generated{client: newClient(config), id: id} }
 
-// Kept returns the secret's text. If the text is Unset, it calls make and stores the result. If
+// LoadOrMake returns the secret's text. If the text is Unset, it calls make and stores the result. If
 // several programs do so at once, one wins and all return its text.
-func (k *Kept) Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
+func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, err := read(ctx, k.client, k.id)
 	if err != nil || text != Unset {
 		return []byte(text), err
