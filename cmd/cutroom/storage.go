@@ -283,7 +283,7 @@ func (s storage) health(scratch string, logger *slog.Logger) *health.Checker {
 	return health.New(logger,
 		health.Probe{What: "the database", Reason: "The database cannot be written.", Check: s.records.Probe},
 		health.Probe{What: "the blobs", Reason: "Files cannot be written.", Check: s.blobs.Probe},
-		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be worked on.",
+		health.Probe{What: "the scratch folder", Reason: "Jobs cannot be processed.",
 			Check: func(context.Context) error { return probeFolder(scratch) }},
 	)
 }

@@ -331,7 +331,7 @@ def test_memory_that_runs_out_is_emptied_and_tried_again(world: MakeRunner, ask:
     ("failure", "message", "retryable"),
     [
         (MemoryError("CUDA out of memory"), "more memory than the engine has", False),
-        (OSError(errno.ENOSPC, "No space left on device"), "no room left", False),
+        (OSError(errno.ENOSPC, "No space left on device"), "disk is full", False),
         (RuntimeError("/secret/path: shape mismatch"), "The engine failed.", True),
     ],
 )

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// world is a source of backups and a place for them.
+// world is a source of backups and a store for them.
 type world struct {
 	*testing.T
 	source, kept *diskblob.Store
@@ -71,7 +71,7 @@ func (w *world) save(store backup.Store) (backup.Report, error) {
 	}.Save(w.Context())
 }
 
-// restored returns all that the backup holds, by name.
+// restored returns the content of the backup by name.
 func (w *world) restored(store backup.Opener) (map[string]string, error) {
 	w.Helper()
 	m, err := backup.Read(w.Context(), store)
@@ -118,7 +118,7 @@ func (w *world) contents(store *diskblob.Store) map[string]string {
 	return found
 }
 
-// want fails unless the backup in the store equals the source.
+// want asserts that the backup in the store equals the source.
 func (w *world) want(store backup.Opener, blobs map[string]string, records string) {
 	w.Helper()
 	found, err := w.restored(store)
@@ -129,7 +129,7 @@ func (w *world) want(store backup.Opener, blobs map[string]string, records strin
 	}
 }
 
-func TestSaveAndRestore(t *testing.T) {
+func TestBackupCanBeRestored(t *testing.T) {
 	w := newWorld(t)
 	if _, err := backup.Read(t.Context(), w.kept); !errors.Is(err, backup.ErrNone) {
 		t.Errorf("before the first backup: %v", err)
@@ -139,7 +139,7 @@ func TestSaveAndRestore(t *testing.T) {
 	w.put("jobs/j/same", "two")
 	w.put("files/empty", "")
 	report, err := w.save(w.kept)
-	// The bytes of two blobs are the same, and the secret is one.
+	// Two blobs have the same bytes. The secret also counts.
 	if err != nil || report.Blobs != 4 || report.Bytes != 9 || report.NewBlobs != 4 {
 		t.Errorf("the first backup is %+v, %v", report, err)
 	}
@@ -166,8 +166,7 @@ func TestSaveAndRestore(t *testing.T) {
 	w.want(w.kept, w.contents(w.source), "records 2")
 }
 
-// A prefix of a store is separate from others.
-func TestBelow(t *testing.T) {
+func TestPrefixOfStoreIsSeparate(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
 	below := backup.Below(w.kept, "backups/mine")
@@ -184,8 +183,8 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// A place with foreign files, which a backup might delete, is refused.
-func TestPlaceWithOtherThings(t *testing.T) {
+// A store with other files, which a backup might delete, is rejected.
+func TestStoreWithOtherDataIsRejected(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
 	if _, err := w.kept.Put(t.Context(), "content/of/mine", strings.NewReader("mine")); err != nil {
@@ -200,7 +199,7 @@ func TestPlaceWithOtherThings(t *testing.T) {
 	}
 }
 
-// cutOff fails from the write on whose number is left.
+// cutOff allows left writes and then fails.
 type cutOff struct {
 	backup.Store
 	left int
@@ -229,9 +228,9 @@ func (c *cutOff) Delete(ctx context.Context, name string) error {
 	return c.Store.Delete(ctx, name)
 }
 
-// Wherever a backup is broken off, the store holds the previous or the new one, whole, and the next
-// backup continues.
-func TestBrokenOff(t *testing.T) {
+// Wherever a backup is interrupted, the store contains the complete previous or new backup, and the next backup
+// continues.
+func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
 		w.put(fmt.Sprint("files/", i), fmt.Sprint("content ", i))
@@ -282,15 +281,15 @@ func (c *changing) Open(ctx context.Context, name string, offset, length int64) 
 	return c.Store.Open(ctx, name, offset, length)
 }
 
-// Changes during a backup neither break it nor are half in it.
-func TestSourceThatChanges(t *testing.T) {
+// Changes during a backup neither damage it nor are partly included.
+func TestBackupSurvivesChanges(t *testing.T) {
 	w := newWorld(t)
 	for i := range 4 {
 		w.put(fmt.Sprint("files/", i), fmt.Sprint("content ", i))
 	}
 	source := &changing{Store: w.source, change: func(opened int, name string) {
 		switch opened {
-		case 2: // between the two readings of the first blob
+		case 2: // between the two reads of the first blob
 			w.put(name, "replaced")
 		case 4:
 			if err := w.source.Delete(t.Context(), name); err != nil {
@@ -324,9 +323,8 @@ func TestSourceThatChanges(t *testing.T) {
 	}
 }
 
-// A part that is missing or has other bytes is noticed, and a manifest that lies leads
-// nowhere.
-func TestDamaged(t *testing.T) {
+// Missing and wrong bytes are detected. So is a manifest with false values.
+func TestDamageIsDetected(t *testing.T) {
 	w := newWorld(t)
 	w.put("files/a", "one")
 	w.put("files/b", "two")
@@ -360,7 +358,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("%s is missing, and the check does not notice", name)
 		}
 		if strings.HasPrefix(name, "content/") {
-			// The next backup has it again.
+			// The next backup repairs it.
 			if _, err := w.save(w.kept); err != nil {
 				t.Fatal(err)
 			}
@@ -391,7 +389,7 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("a manifest with %s is believed", lie[1])
 		}
 	}
-	// Bytes that a disk has lost are noticed when they are read again.
+	// Bytes that a disk has lost are detected when they are read again.
 	if _, err := w.save(w.kept); err != nil {
 		t.Fatal(err)
 	}
@@ -413,7 +411,7 @@ func TestDamaged(t *testing.T) {
 		t.Errorf("read again: %+v, %v", report, err)
 	}
 	w.want(w.kept, w.contents(w.source), "records 1")
-	// A backup over a damaged one is whole.
+	// A backup that replaces a damaged one is complete.
 	if _, err := w.save(w.kept); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// overtaken is a store that makes another backup before one of the writes.
+// overtaken is a store that makes another backup just before a write.
 type overtaken struct {
 	backup.Store
 	left  int
@@ -23,9 +23,9 @@ func (o *overtaken) Put(ctx context.Context, name string, r io.Reader) (int64, e
 	return o.Store.Put(ctx, name, r)
 }
 
-// A bucket is not locked. If several backups are made there at once, the backup in the store is whole,
-// and each reported backup exists.
-func TestTwoBackupsAtOnce(t *testing.T) {
+// A bucket is not locked. After concurrent backups, the backup in the store is complete, and each reported
+// backup exists.
+func TestConcurrentBackupsStayComplete(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		refused := 0
 		for n := 1; n < 20; n++ {

@@ -14,9 +14,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A file of more boxes than the library reads in a few seconds is not given to it, wherever in
-// the file the boxes are.
-func TestFilesOfTooManyBoxes(t *testing.T) {
+// A file with more boxes than the library can read in a few seconds is rejected, wherever the boxes are.
+func TestFileWithTooManyBoxesIsRejected(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, false)
 	box := func(kind string, content ...byte) []byte {
@@ -25,7 +24,7 @@ func TestFilesOfTooManyBoxes(t *testing.T) {
 	free := func(count int) []byte { return bytes.Repeat(box("free"), count) }
 	start := box("ftyp", []byte("isom\x00\x00\x02\x00isommp42")...)
 	long := slices.Concat([]byte("\x00\x00\x00\x01moov"), binary.BigEndian.AppendUint64(nil, 16+8*30_000), free(30_000))
-	// A user data box may end with four zeros that are no box.
+	// A user data box may end with four zeros that are not a box.
 	ended := box("moov", slices.Concat(box("udta", 0, 0, 0, 0), free(30_000))...)
 	reader := c2pa.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
 	for name, c := range map[string]struct {

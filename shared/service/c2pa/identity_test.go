@@ -65,8 +65,8 @@ func newKey(t *testing.T, curve elliptic.Curve) *ecdsa.PrivateKey {
 	return key
 }
 
-// Keys of every kind that C2PA supports sign, and an unacceptable certificate fails at the start.
-func TestIdentitiesOfDeployers(t *testing.T) {
+// All types of keys that C2PA supports can sign. An unsupported certificate fails at startup.
+func TestSupportedIdentitiesSign(t *testing.T) {
 	t.Parallel()
 	library := c2patest.Library(t)
 	edwards, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -102,8 +102,8 @@ func TestIdentitiesOfDeployers(t *testing.T) {
 	}
 }
 
-// An invalid identity is refused with a reason that reveals nothing of a key.
-func TestWhatIsNoIdentity(t *testing.T) {
+// The error does not reveal the key.
+func TestInvalidIdentityIsRejected(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	key := newKey(t, elliptic.P256())
@@ -129,8 +129,8 @@ func TestWhatIsNoIdentity(t *testing.T) {
 	}
 }
 
-// Readers of a file report a certificate that has expired since.
-func TestAnExpiredCertificate(t *testing.T) {
+// Readers report a certificate that has expired since the file was signed.
+func TestExpiredCertificateIsReported(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	text := made(t, newKey(t, elliptic.P256()), now.Add(-2*time.Hour), now.Add(-time.Hour), false)

@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// A report on a file whose manifests name each other repeatedly is limited, and so is the content of
-// each.
-func TestReportOfEndlessInputs(t *testing.T) {
+// The report for a file whose manifests name each other repeatedly is limited, and so is each record.
+func TestReportIsLimited(t *testing.T) {
 	again := func(text string) string { return strings.TrimSuffix(strings.Repeat(text+",", 2*maxParts), ",") }
 	text := `{"active_manifest": "one", "validation_state": "Invalid", "manifests": {"one": {
 		"signature_info": {"issuer": "` + strings.Repeat("é", maxText) + `"}, "assertions": [{"label": "c2pa.actions.v2",
@@ -38,7 +37,7 @@ func TestReportOfEndlessInputs(t *testing.T) {
 }
 
 // Members of a generator other than its name and version are ignored.
-func TestReportOfAGeneratorsOwnMembers(t *testing.T) {
+func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {
 		"claim_generator_info": [{"name": "a program", "Name": 1, "version": "2", "VERSION": {}}]}}}`))
 	if err != nil || report.Generator != "a program 2" {
@@ -46,8 +45,8 @@ func TestReportOfAGeneratorsOwnMembers(t *testing.T) {
 	}
 }
 
-// Other validators' findings about an input are reported, in the formats of each version of C2PA.
-func TestReportOfInputsThatDidNotHold(t *testing.T) {
+// The findings of other validators about an input are reported, in the format of each C2PA version.
+func TestReportShowsProblemsOfInputs(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {"ingredients": [
 		{"validation_status": [{"code": "signingCredential.untrusted"}, {"code": "assertion.dataHash.mismatch", "explanation": null}]},
 		{"validation_results": {"activeManifest": {"failure": [{"code": "signingCredential.expired", "explanation": "expired"}]}}},
@@ -63,8 +62,8 @@ func TestReportOfInputsThatDidNotHold(t *testing.T) {
 	}
 }
 
-// A report with millions of values is refused before it is decoded.
-func TestReportWithTooManyValues(t *testing.T) {
+// A report with millions of values is rejected before it is decoded.
+func TestReportWithTooManyValuesIsRejected(t *testing.T) {
 	text := `{"manifests": {"one": {"assertions": [` + strings.Repeat("{},", maxValues) + `{}]}}}`
 	if _, err := parseReport([]byte(text)); !errors.Is(err, errBoxes) {
 		t.Errorf("it was read: %v", err)

@@ -36,7 +36,7 @@ import (
 
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-// identity is made once: its making draws two keys.
+// identity is created only once, because it needs two keys.
 var identity = sync.OnceValues(func() ([]byte, error) { return c2pa.NewIdentity(at, rand.Reader) })
 
 type signing struct {
@@ -81,7 +81,7 @@ func (s signing) sign(spec engine.Spec, mime string) (string, job.Credentials) {
 	return path, summary
 }
 
-// inspect reads a file as the command line does.
+// inspect reads a file like the command line.
 func (s signing) inspect(path string, trusting bool) (origin.Report, error) {
 	s.Helper()
 	file, err := os.Open(path)
@@ -113,9 +113,9 @@ func input(path, mime string) *engine.Input {
 	return &engine.Input{Path: path, MIME: mime, Info: media.Info{}}
 }
 
-// An edited clip states its signer, its engine and its input in a way that the library's own package
-// verifies; it contains nothing private.
-func TestAnEditedClip(t *testing.T) {
+// The credentials of an edited clip name its signer, engine and input. The library's own package verifies them.
+// They contain nothing private.
+func TestEditedClipHasCredentials(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
 	data := mediatest.Video{Name: "private-name.mp4", Seconds: 1}.Make(t)
@@ -156,7 +156,7 @@ func TestAnEditedClip(t *testing.T) {
 		}
 	}
 
-	// Fed back, its history is kept.
+	// If the result is an input again, its history is kept.
 	spec.Data, spec.Reference = input(path, "video/mp4"), nil
 	again, _ := s.sign(spec, "video/mp4")
 	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted {
@@ -167,7 +167,7 @@ func TestAnEditedClip(t *testing.T) {
 		t.Errorf("the history is %+v", report.Inputs)
 	}
 
-	// A changed byte of the picture is detected, here and when it is an input again.
+	// A changed byte is detected, also when the file is an input again.
 	at := bytes.Index(signed, []byte("mdat"))
 	signed[at+20]++
 	tampered := s.file("tampered.mp4", signed)
@@ -183,8 +183,7 @@ func TestAnEditedClip(t *testing.T) {
 	}
 }
 
-// Every format of results, also generated from a text or drawn by a program.
-func TestFormats(t *testing.T) {
+func TestEveryFormatIsSigned(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		mime       string
@@ -209,9 +208,9 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// Inputs that the library does not know, or that are made to harm it, cost their own
-// history and not the result. Nothing that is read hangs or ends this process.
-func TestHostileInputs(t *testing.T) {
+// Unknown or malicious inputs lose only their own history. They neither fail the result nor hang or end this
+// process.
+func TestHostileInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
 	output := mediatest.Image{}.Make(t)
@@ -243,9 +242,8 @@ func TestHostileInputs(t *testing.T) {
 	s.sign(spec, "image/png")
 }
 
-// An input that keeps the library busy for long costs its own history, and not the time of
-// others' results.
-func TestSlowInput(t *testing.T) {
+// An input that keeps the library busy for long loses its own history, but does not delay other results.
+func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 	t.Parallel()
 	text, err := identity()
 	if err != nil {
@@ -266,7 +264,7 @@ func TestSlowInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A picture's end is a chunk of 12 bytes, and its chunks may be empty.
+	// A PNG ends with a chunk of 12 bytes. Its chunks may be empty.
 	empty := binary.BigEndian.AppendUint32([]byte("\x00\x00\x00\x00teXt"), crc32.ChecksumIEEE([]byte("teXt")))
 	end := len(picture) - 12
 	slow := slices.Concat(picture[:end], bytes.Repeat(empty, 500_000), picture[end:])
@@ -282,8 +280,8 @@ func TestSlowInput(t *testing.T) {
 	}
 }
 
-// A file that only names a server that has its credentials is reported as such, and no server is asked.
-func TestCredentialsOnAServer(t *testing.T) {
+// A file that only links to credentials on a server is reported. The server is not contacted.
+func TestRemoteCredentialsAreNotFetched(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Store(true) }))
@@ -321,8 +319,8 @@ func TestCredentialsOnAServer(t *testing.T) {
 	}
 }
 
-// A cancelled context ends the helper, and leaves no file.
-func TestACancelledSigning(t *testing.T) {
+// A cancelled context ends the helper process and leaves no file.
+func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -339,7 +337,7 @@ func TestACancelledSigning(t *testing.T) {
 }
 
 // The report of the command line is stable.
-func TestReportAsJSON(t *testing.T) {
+func TestReportJSONIsStable(t *testing.T) {
 	t.Parallel()
 	s := newSigning(t, true)
 	path, _ := s.sign(engine.Spec{Model: "gen", Output: mediatest.Image{}.Make(t)}, "image/png")

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Guard protects the worker from a platform that stops workers, such as to scale in.
+// Guard protects the worker from a platform that stops workers, for example to scale in.
 type Guard interface {
 	// Busy protects this worker for at least twice as long as its GuardEvery.
 	Busy(ctx context.Context) error
@@ -21,20 +21,21 @@ const guardRest = 5
 
 // admission admits receivers to the queue while the worker is protected.
 //
-// A worker is protected before it receives, because a job may come at any time. If an idle worker were
-// always protected, scaling in would never stop it. So it receives in rounds of GuardEvery. After a
-// round that left nothing in flight, it rests unprotected for a fifth of that time and takes no job. A
-// job may have to wait for that rest, but none is lost with a worker. (A worker that is stopped anyway,
-// by a spot interruption or a deploy, releases its jobs.)
+// A worker is protected before it receives, because a job may arrive at any time. If an idle worker were always
+// protected, the platform could never scale in. So it receives in rounds of GuardEvery. After a round with
+// nothing in flight, it pauses unprotected for a fifth of that time and receives no job. A job may have to wait
+// for this pause, but no job is lost with a worker. (A worker that is stopped anyway, by a spot interruption or
+// a deployment, releases its jobs.)
 type admission struct {
 	inflight *inflight
 
 	mu sync.Mutex
-	// opened is closed when receivers are admitted; nil without waiters.
+	// opened is closed when receivers are admitted. It is nil if none waits.
 	opened chan struct{}
 	// round ends when receiving must stop; nil while no receiver is admitted.
 	round context.Context
-	// inside counts the receivers. left is closed when the last of them has left; nil without a waiter.
+	// inside counts the receivers. left is closed when the last of them has left. It is nil if nothing
+	// waits for that.
 	inside int
 	left   chan struct{}
 }
@@ -100,7 +101,7 @@ func (a *admission) close() {
 
 // guard opens and closes the admission until the context ends.
 //
-// If the guard does not answer, the worker works unprotected, so that no job loses a run.
+// If the guard does not respond, the worker continues unprotected, so that no job loses a run.
 func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration, logger *slog.Logger) {
 	call := func(what string, do func(context.Context) error) {
 		within, cancel := context.WithTimeout(ctx, settleTime)
@@ -110,14 +111,14 @@ func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration,
 		}
 	}
 	for ctx.Err() == nil {
-		call("guard the worker while it has jobs", guard.Busy)
+		call("cannot protect the worker", guard.Busy)
 		round, end := context.WithTimeout(ctx, every)
 		a.open(round)
 		<-round.Done()
 		end()
 		a.close()
 		if a.inflight.empty() {
-			call("let the worker be ended", guard.Idle)
+			call("cannot end the worker's protection", guard.Idle)
 			clock.Wait(ctx, every/guardRest)
 		}
 	}

@@ -33,9 +33,8 @@ func (p countedProber) ProbeVideo(ctx context.Context, path, mime string) (media
 	return p.prober.ProbeVideo(ctx, path, mime)
 }
 
-// TestDescribedVideos: a plain video is probed only if its run fails, and then the probe
-// has the say.
-func TestDescribedVideos(t *testing.T) {
+// If the run of a plain video fails, the video is probed, and the probe's result is reported.
+func TestPlainVideoIsProbedOnlyAfterFailure(t *testing.T) {
 	t.Parallel()
 	fails := func(context.Context, engine.Spec, func(engine.Progress)) error {
 		return &engine.Error{Code: job.EngineError, Message: "The engine gave up.", Err: errors.New("a test")}

@@ -18,12 +18,12 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// edit does the work of a run and returns the stored result. stages gets the time of each stage.
+// edit does the work of a run and returns the stored result. It adds the time of each stage to stages.
 func (l *lane) edit(
 	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
 	stages map[string]time.Duration,
 ) (result job.Result, err error) {
-	defer contain.Error(&err) // a hostile file may cause a panic: it costs the run
+	defer contain.Error(&err) // if a hostile file causes a panic, only the run fails
 	inputs, err := l.inputs(ctx, lease, j)
 	if err != nil {
 		return result, err
@@ -67,7 +67,7 @@ func (l *lane) edit(
 	return result, err
 }
 
-// inputs returns the job's fetched inputs: the prefetched ones, unless that failed.
+// inputs returns the job's fetched inputs. It fetches them if they were not prefetched.
 func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparation, error) {
 	if lease.prefetched != nil {
 		if lease.prefetched.wait(ctx) == nil || ctx.Err() != nil {
@@ -108,8 +108,8 @@ func (l *lane) runEngine(
 	})
 }
 
-// explain returns why the engine failed a run. If the video was not probed before and a probe now
-// refuses it, it returns the probe's reason.
+// explain returns the reason why the engine failed. If the video has not been probed, it probes it now, and if
+// that fails, returns the probe's error.
 func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
 	if !inputs.described || ctx.Err() != nil {
 		return failed
@@ -120,8 +120,8 @@ func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error)
 	return failed
 }
 
-// lingering returns a context that outlives a drain for a while, so that minutes of work are not
-// lost for the second that storing the result takes. A lost lease and the deadline end it at once.
+// lingering returns a context that outlives a drain for a short time, so that minutes of work are not lost for
+// lack of a second to store the result. A lost lease and the deadline end it immediately.
 func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

@@ -14,15 +14,15 @@ type Enhancer interface {
 }
 
 const (
-	// enhanceTime is how long a run waits for its expanded prompt.
+	// enhanceTime limits how long a run waits for its expanded prompt.
 	enhanceTime  = 10 * time.Second
 	enhanceField = "enhance_prompt"
-	// maxPrompt limits an expanded prompt in code points, unless the form has a limit.
+	// maxPrompt limits an expanded prompt, in code points, if the form has no limit.
 	maxPrompt = 4000
 )
 
-// enhance returns the expanded prompt of a job, or "" to use the original: without an enhancer, if
-// the job does not ask for it, or if expanding fails, which must not fail the job.
+// enhance returns the expanded prompt of a job. It returns "" to use the original: without an enhancer, if the
+// job does not request it, or if the expansion fails, because that must not fail the job.
 func (w *Worker) enhance(ctx context.Context, j job.Job, m *catalog.Model) string {
 	if w.config.Enhancer == nil || j.Request.Prompt == "" || !j.Request.Flag(enhanceField) {
 		return ""

@@ -18,8 +18,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// submitPrompt accepts a job with the prompt; enhancer is the form's
-// enhance_prompt.
+// submitPrompt accepts a job with the prompt and the form's enhance_prompt.
 func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 	return s.submit("clip", 0, func(j *job.Job) {
 		j.Request.Prompt = prompt
@@ -27,7 +26,7 @@ func (s *fixture) submitPrompt(prompt string, enhancer bool) string {
 	})
 }
 
-// The configured model expands the prompt. If that fails in any way, the original prompt is used.
+// If the expansion fails in any way, the original prompt is used.
 func TestPromptsAreEnhanced(t *testing.T) {
 	says := func(text string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -103,8 +102,7 @@ func (p patient) Enhance(ctx context.Context, _ string, _ int) (string, error) {
 	return "", ctx.Err()
 }
 
-// A slow model delays a run, but the run still ends when its job is cancelled.
-func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
+func TestRunWaitingForPromptCanBeCancelled(t *testing.T) {
 	s := newFixture(t)
 	enhancer := patient{make(chan struct{})}
 	stop := s.start(func(ctx context.Context, _ engine.Spec, _ func(engine.Progress)) error {

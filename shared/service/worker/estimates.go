@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// estimateEvery is how often an engine is asked for estimates, which each edit corrects.
+	// estimateEvery is the interval at which the engine's estimates are read. Each edit changes them.
 	estimateEvery = time.Minute
-	// publishEvery is how often unchanged estimates are published again.
+	// publishEvery is the interval at which unchanged estimates are published again.
 	publishEvery = 6 * time.Hour
 )
 
@@ -27,14 +27,14 @@ type Estimating struct {
 	Engine    engine.Engine
 	Catalog   *catalog.Catalog
 	Publisher job.EstimatePublisher
-	// Every is how often the engine is asked; 0 means a minute.
+	// Every is the interval at which the engine's estimates are read; 0 means a minute.
 	Every  time.Duration
 	Now    func() time.Time
 	Logger *slog.Logger
 }
 
-// Run publishes until the context ends. If the engine gives no estimates, it removes the published
-// ones at once, because they belong to another engine.
+// Run publishes until the context ends. If the engine has no estimates, it immediately removes the published
+// estimates, because they belong to another engine.
 func (e Estimating) Run(ctx context.Context) {
 	estimator := engine.EstimatorOf(e.Engine)
 	asked := questions(e.Catalog)
@@ -46,7 +46,7 @@ func (e Estimating) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		estimates, err := e.ask(ctx, estimator, asked)
 		if err != nil && !failing && ctx.Err() == nil {
-			// It may be starting; its last estimates stay.
+			// The engine may be starting, so keep its last estimates.
 			e.Logger.Warn("cannot read the engine's estimates", "error", err)
 		}
 		failing = err != nil
@@ -66,11 +66,11 @@ func (e Estimating) Run(ctx context.Context) {
 	}
 }
 
-// worthPublishing is the relative change of a time from which it is published at once: each edit
-// corrects the estimates a little, and each write costs money.
+// worthPublishing is the relative change from which an estimate is published immediately. Each edit changes
+// the estimates slightly, and each write costs money.
 const worthPublishing = 0.05
 
-// nearly reports whether the estimates are of the same edits, and about the same.
+// nearly reports whether the estimates are for the same edits and about equal.
 func nearly(a, b job.Estimates) bool {
 	return slices.EqualFunc(a, b, func(a, b job.Estimate) bool {
 		return a.EditKind == b.EditKind && a.Slack == b.Slack &&
@@ -96,11 +96,11 @@ func (e Estimating) ask(
 	return known, err
 }
 
-// estimatedLengths are the lengths of clips, in seconds, that an engine is asked about, as far as
-// the catalog allows. Between them run times grow nearly linearly.
+// estimatedLengths lists the lengths of clips in seconds for which estimates are read, if the catalog allows
+// them. Between them, run times grow nearly linearly.
 var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
 
-// questions returns one for every kind of edit in the catalog.
+// questions returns a question for every kind of edit in the catalog.
 func questions(c *catalog.Catalog) []engine.Question {
 	var asked []engine.Question
 	for _, m := range c.Models() {

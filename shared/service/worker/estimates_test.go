@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// estimator is an engine that estimates a fixed time for every edit without a reference, or fails;
-// asked is its last question.
+// estimator is an engine that estimates a fixed time for every edit without a reference, or fails. asked is the
+// last question.
 type estimator struct {
 	script
 	mu    sync.Mutex
@@ -52,7 +52,7 @@ func (e *estimator) set(takes float64, err error) {
 	e.takes, e.err = takes, err
 }
 
-// board keeps published estimates.
+// board stores published estimates.
 type board struct {
 	mu        sync.Mutex
 	published []job.Estimates
@@ -120,15 +120,15 @@ func TestEstimatesArePublishedWhenTheyChange(t *testing.T) {
 	})
 }
 
-func TestAnEngineThatTellsNothingWithdrawsWhatIsPublished(t *testing.T) {
+func TestEngineWithoutEstimatesRemovesPublished(t *testing.T) {
 	estimating, b := estimating(t, script(succeed))
-	estimating.Run(t.Context()) // it returns, as nothing can follow
+	estimating.Run(t.Context()) // it returns, because the engine has no estimates
 	if got := b.takes(); !slices.Equal(got, []float64{-1}) || len(b.published[0]) != 0 {
 		t.Errorf("published %v", b.published)
 	}
 }
 
-func TestTheEngineIsAskedAboutEveryEdit(t *testing.T) {
+func TestEstimatesAreReadForEveryEdit(t *testing.T) {
 	e := &estimator{takes: 1}
 	estimating, b := estimating(t, e)
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// guard records how it was called.
+// guard records its calls.
 type guard struct {
 	mu    sync.Mutex
 	busy  bool
@@ -41,7 +41,7 @@ func (g *guard) isBusy() bool {
 	return g.busy
 }
 
-// guarding is a queue that fails the test when an unprotected worker receives.
+// guarding is a queue that fails the test if an unprotected worker receives.
 type guarding struct {
 	worker.Queue
 	t     *testing.T
@@ -59,9 +59,8 @@ func (q guarding) Receive(ctx context.Context, lane job.Lane, lease time.Duratio
 	return d, err
 }
 
-// A worker is protected before it receives and for as long as it has a job, and
-// unprotected between two rounds without one.
-func TestGuard(t *testing.T) {
+// A worker is protected while it receives or has a job, and unprotected between two rounds without a job.
+func TestWorkerWithJobIsProtected(t *testing.T) {
 	t.Parallel()
 	s, stage, g := newFixture(t), newStage(), newGuard()
 	s.start(stage.run, func(c *worker.Config) {
@@ -96,8 +95,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// A guard that fails keeps no job from being run.
-func TestAGuardInTrouble(t *testing.T) {
+func TestFailingGuardBlocksNoJob(t *testing.T) {
 	t.Parallel()
 	s, g := newFixture(t), newGuard()
 	g.err = context.DeadlineExceeded

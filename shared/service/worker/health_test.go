@@ -18,9 +18,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A worker whose engine takes no runs leaves its jobs to others, which costs the jobs no attempt, and
-// resumes when the engine does.
-func TestAWorkerWithoutItsEngine(t *testing.T) {
+// A worker whose engine accepts no runs leaves its jobs to other workers without counting a run. It resumes
+// when the engine does.
+func TestUnhealthyEngineLeavesJobsToOthers(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	var there atomic.Bool
@@ -48,8 +48,8 @@ func TestAWorkerWithoutItsEngine(t *testing.T) {
 	}
 }
 
-// A worker is stuck when it has had a job for longer than its deadline allows.
-func TestStuck(t *testing.T) {
+// A worker is stuck if it has a job that is past its deadline.
+func TestOverdueJobMeansStuck(t *testing.T) {
 	t.Parallel()
 	s, deaf := newFixture(t), make(chan struct{})
 	var ahead atomic.Int64
@@ -89,10 +89,9 @@ func (r *ran) Ran(run worker.Run) {
 	r.runs = append(r.runs, run)
 }
 
-// The observer of a run receives its outcome, its wait and its stages.
-func TestObserver(t *testing.T) {
+func TestObserverReceivesRuns(t *testing.T) {
 	t.Parallel()
-	s, told := newFixture(t), &ran{}
+	s, observed := newFixture(t), &ran{}
 	first := true
 	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 		if first {
@@ -101,7 +100,7 @@ func TestObserver(t *testing.T) {
 		}
 		progress(engine.Progress{Fraction: 1, Stage: "denoise", Took: 7 * time.Second})
 		return succeed(ctx, spec, progress)
-	}, func(c *worker.Config) { c.Observer = worker.Observers{told} })
+	}, func(c *worker.Config) { c.Observer = worker.Observers{observed} })
 	s.awaitEnd(s.submit("one", 3*time.Second))
 	s.awaitEnd(s.submit("broken", 0))
 	stop()
@@ -111,7 +110,7 @@ func TestObserver(t *testing.T) {
 		code    job.Code
 	}
 	var got []end
-	for _, r := range told.runs {
+	for _, r := range observed.runs {
 		got = append(got, end{r.Number, r.Outcome, r.Code})
 		if r.Lane != job.VideoLane || r.Model != "gen-2.5" || r.Took < 0 {
 			t.Errorf("observed %+v", r)
@@ -121,27 +120,27 @@ func TestObserver(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Fatalf("observed %v, want %v", got, want)
 	}
-	if waited := told.runs[0].Waited; waited < 3*time.Second {
+	if waited := observed.runs[0].Waited; waited < 3*time.Second {
 		t.Errorf("a job submitted three seconds ago waited %v", waited)
 	}
-	if stages := slices.Sorted(maps.Keys(told.runs[1].Stages)); !slices.Equal(
+	if stages := slices.Sorted(maps.Keys(observed.runs[1].Stages)); !slices.Equal(
 		stages, []string{"engine", "engine.denoise", "fetch", "probe", "store"},
 	) {
 		t.Errorf("its stages are %v", stages)
 	}
-	if took := told.runs[1].Stages["engine.denoise"]; took != 7*time.Second {
+	if took := observed.runs[1].Stages["engine.denoise"]; took != 7*time.Second {
 		t.Errorf("the engine's stage took %v", took)
 	}
 	loads := s.worker.Loads()
 	if len(loads) != 1 || loads[0].Lane != job.VideoLane || loads[0].Slots != 1 || loads[0].Busy != 0 ||
 		loads[0].Prefetched != 0 ||
-		loads[0].BusyTime < told.runs[1].Stages["engine"] {
+		loads[0].BusyTime < observed.runs[1].Stages["engine"] {
 		t.Errorf("its load is %+v", loads)
 	}
 }
 
-// An input that does not fit on the disk fails its job, but neither the running job nor the worker.
-func TestAFullScratchDisk(t *testing.T) {
+// If an input does not fit on the disk, its job fails, but the running job and the worker continue.
+func TestFullScratchDiskFailsOnlyOneJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	blobs := watch(s)
@@ -151,7 +150,7 @@ func TestAFullScratchDisk(t *testing.T) {
 	last := s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder, c.Blobs = disk, blobs })
 	patience.Receive(t, "stage.begun", stage.begun)
-	// The first writes its result once the part of the large input is off the disk.
+	// The first job writes its result once the partial large input was removed.
 	for name := range blobs.opened {
 		if name == job.InputBlob(large, "data") {
 			break
@@ -162,7 +161,7 @@ func TestAFullScratchDisk(t *testing.T) {
 		return err == nil && len(left) == 0
 	})
 	close(stage.let)
-	s.wantFailure(large, job.EngineError, "no room left")
+	s.wantFailure(large, job.EngineError, "disk is full")
 	for _, id := range []string{first, last} {
 		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
 			t.Errorf("got %+v", j)

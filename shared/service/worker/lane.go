@@ -9,17 +9,16 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers,
-// which feed them.
+// lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers.
 //
-// A slot requests each of its jobs, and a receiver takes one from the queue for each request. Without
-// Prefetch a slot requests a job when it is free; with it, when it is about to be. A received job belongs
-// to the lane: the first free slot takes it, so that no slot is idle while a job waits.
+// A slot requests each of its jobs, and a receiver takes a job from the queue for each request. Without
+// Prefetch, a slot requests a job when it is free; with Prefetch, when it will soon be free. A received job
+// belongs to the lane: the first free slot takes it, so that no slot is idle while a job waits.
 type lane struct {
 	worker    *Worker
 	name      job.Lane
 	admission *admission
-	// requests holds the slots' requests, at most one for each.
+	// requests holds the slots' requests, at most one per slot.
 	requests chan struct{}
 	// received hands jobs to slots.
 	received chan *lease
@@ -36,7 +35,7 @@ func newLane(w *Worker, name job.Lane, slots int, admission *admission) *lane {
 func (l *lane) work(ctx context.Context) {
 	var jobs sync.WaitGroup
 	defer jobs.Wait()
-	// Store one result at a time: otherwise they would pile up behind a slow store.
+	// Store one result at a time; otherwise results would accumulate if the store is slow.
 	storing := make(chan struct{}, 1)
 	requestNext := l.newRequest()
 	for {
@@ -52,7 +51,7 @@ func (l *lane) work(ctx context.Context) {
 		slot := slot{requestNext: requestNext, free: sync.OnceFunc(func() { close(freed) }), storing: storing}
 		jobs.Go(func() {
 			defer slot.free()
-			defer lease.stop() // in every case: otherwise the lease would be extended forever
+			defer lease.stop() // otherwise the lease could be extended forever
 			contain.Run(lease.logger, "job", func() { l.handle(lease, slot) })
 		})
 		<-freed
@@ -61,16 +60,16 @@ func (l *lane) work(ctx context.Context) {
 
 // newRequest returns a function that requests one job, even if it is called repeatedly.
 func (l *lane) newRequest() func() {
-	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // has capacity for all slots
+	return sync.OnceFunc(func() { l.requests <- struct{}{} }) // the channel has capacity for all slots
 }
 
 // slot is a job's use of one of its lane's slots.
 type slot struct {
 	requestNext func()
-	// free lets the next job have the slot, even while this one's result is still
-	// being stored. The end of the job does so too.
+	// free releases the slot for the next job, even while the result is still being stored. The end of
+	// the job also releases it.
 	free func()
-	// storing is held by the slot's job whose result is being stored.
+	// storing is held while the result of a job of the slot is being stored.
 	storing chan struct{}
 }
 
@@ -90,7 +89,7 @@ func (l *lane) receive(ctx context.Context) {
 	}
 }
 
-// receiveOne takes a job from the queue and hands it to a slot. It reports whether it did.
+// receiveOne takes a job from the queue and passes it to a slot. It reports whether it succeeded.
 func (l *lane) receiveOne(ctx context.Context) (handed bool) {
 	lease := l.take(ctx)
 	if lease == nil {
@@ -141,7 +140,7 @@ func (l *lane) take(ctx context.Context) *lease {
 	return l.worker.hold(ctx, delivery)
 }
 
-// engineHealth returns nil if the engine takes runs.
+// engineHealth returns nil if the engine accepts runs.
 func (l *lane) engineHealth(ctx context.Context) error {
 	if l.worker.config.EngineHealth == nil {
 		return nil

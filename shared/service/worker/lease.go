@@ -19,11 +19,11 @@ type lease struct {
 	logger   *slog.Logger
 	// ctx ends with the worker's drain, and with errLost when the lease is lost.
 	ctx context.Context
-	// prefetched has the inputs fetched before the run, or nil.
+	// prefetched holds the inputs fetched before the run, or nil.
 	prefetched *preparation
-	// thumbnails are the pictures of the run's result, or nil.
+	// thumbnails holds the pictures of the run's result, or nil.
 	thumbnails *thumbnails
-	// previews are the run's, or nil.
+	// previews stores the run's previews, or is nil.
 	previews *previews
 
 	end context.CancelCauseFunc
@@ -31,7 +31,7 @@ type lease struct {
 	stopped chan struct{}
 }
 
-// hold counts a delivery as in flight and keeps extending its lease.
+// hold counts a delivery as in flight and extends its lease until it is stopped.
 func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	ctx, end := context.WithCancelCause(ctx)
 	l := &lease{
@@ -39,7 +39,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 		ctx: ctx, end: end, stopped: make(chan struct{}),
 	}
 	w.inflight.add(l, w.config.Now())
-	// The lease's logger gets the run's fields later.
+	// The run's fields are added to the lease's logger later.
 	logger := l.logger
 	go func() {
 		defer close(l.stopped)
@@ -50,7 +50,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	return l
 }
 
-// keep extends the lease by its whole length each time, until it is stopped or lost.
+// keep extends the lease to its full length at intervals, until it is stopped or lost.
 func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	ticker := time.NewTicker(length / 3)
 	defer ticker.Stop()
@@ -80,8 +80,8 @@ func (l *lease) keep(length time.Duration, logger *slog.Logger) {
 	}
 }
 
-// stop ends the extensions and a prefetch, and waits for both: they must not touch a delivery that
-// is being settled, or a folder that is being removed.
+// stop ends the extensions and any prefetch, and waits for both: they must not touch a delivery that is being
+// settled or a folder that is being removed.
 func (l *lease) stop() {
 	l.end(nil)
 	<-l.stopped
@@ -90,7 +90,7 @@ func (l *lease) stop() {
 	}
 }
 
-var errLost = errors.New("the job is no longer this worker's")
+var errLost = errors.New("the job no longer belongs to this worker")
 
 func lost(cause error) error { return fmt.Errorf("%w: %w", errLost, cause) }
 
@@ -120,7 +120,7 @@ func (f *inflight) empty() bool {
 	return len(f.since) == 0
 }
 
-// oldest returns when the oldest job in flight was received. ok is false without any.
+// oldest returns when the oldest job in flight was received. ok is false if no job is in flight.
 func (f *inflight) oldest() (since time.Time, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

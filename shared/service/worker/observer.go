@@ -24,18 +24,18 @@ func (o Observers) Ran(r Run) {
 	}
 }
 
-// Outcome is how a run ended.
+// Outcome says how a run ended.
 type Outcome string
 
 const (
 	Completed Outcome = "completed"
 	// Failed runs ended their jobs.
 	Failed Outcome = "failed"
-	// Repeated runs failed too, but their jobs run again.
+	// Repeated runs failed, but their jobs run again.
 	Repeated Outcome = "repeated"
-	// HandedBack runs were released by a drain or by a shortage of the machine.
+	// HandedBack runs were released by a drain or because the machine lacked a resource.
 	HandedBack Outcome = "handed_back"
-	// Lost runs found at their end that the job belonged to another worker or had ended.
+	// Lost runs found that their job belonged to another worker or had ended.
 	Lost Outcome = "lost"
 )
 
@@ -46,13 +46,13 @@ type Run struct {
 	// Number counts the job's runs from 1.
 	Number  int
 	Outcome Outcome
-	// Code is why the run failed, or empty.
+	// Code is the reason why the run failed, or empty.
 	Code job.Code
-	// Waited is the time from the job's creation to the run's start, Took the
-	// time from there to its end.
+	// Waited is the time from the job's creation to the start of the run, Took the duration of the run.
 	Waited, Took time.Duration
-	// Stages has the time of each stage that the run reached (fetch, probe, enhance, engine, sign, store),
-	// and of the engine's reported stages as engine.NAME. Prefetched inputs took their time before the run.
+	// Stages holds the time of each stage that the run reached (fetch, probe, enhance, engine, sign,
+	// store), and of the stages that the engine reported as engine.NAME. Prefetching happens before the
+	// run.
 	Stages map[string]time.Duration
 }
 
@@ -77,10 +77,10 @@ const (
 // Load is the load of a lane's slots.
 type Load struct {
 	Lane job.Lane
-	// Slots is the number of slots, Busy how many have a job with an engine, and Prefetched how
-	// many more received jobs wait for a slot.
+	// Slots is the number of slots, Busy the number of slots whose job is in an engine, and Prefetched
+	// the number of received jobs that wait for a slot.
 	Slots, Busy, Prefetched int
-	// BusyTime is the sum over all slots of the time with a job in an engine, since the worker was
+	// BusyTime is the total time that the slots have had a job in an engine since the worker was
 	// created. Divided by the elapsed time and the slots it is the utilization.
 	BusyTime time.Duration
 }

@@ -67,8 +67,8 @@ func (r *faultyRuns) Progress(ctx context.Context, id, nonce string, fraction fl
 	return r.Runs.Progress(ctx, id, nonce, fraction)
 }
 
-// Whichever of the worker's goroutines panics, the worker continues, and so does the job.
-func TestAPanicCostsARunAtMost(t *testing.T) {
+// After a panic in any of the worker's goroutines, the worker and the job continue.
+func TestPanicCostsAtMostOneRun(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(c *worker.Config, p *panics){
 		"in the queue":    func(c *worker.Config, p *panics) { c.Queue = &faultyQueue{Queue: c.Queue, receive: p} },

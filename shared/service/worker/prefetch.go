@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// prefetchAhead is how long before the estimated end of a run its slot requests the next job. Other
-	// workers cannot take a job that waits for a busy slot here, so it is requested as late as possible:
-	// this is about as long as fetching the largest upload and expanding a prompt take. If a run reports no
-	// progress, its slot requests the next job when the engine is done.
+	// prefetchAhead is the time before the estimated end of a run at which its slot requests the next job.
+	// Other workers cannot take a job that waits for a busy slot here, so it is requested as late as
+	// possible. Fetching the largest upload and expanding a prompt take about this time. If a run reports
+	// no progress, its slot requests the next job when the engine has finished.
 	prefetchAhead = 20 * time.Second
 	// prefetchLimit limits the prefetched bytes of one job. A job with larger inputs is still
 	// received early, but fetches them in its run.
 	prefetchLimit = 1 << 30
 )
 
-// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports whether a
-// slot took it. It starts no run, so a failure costs no attempt: the run fetches the missing inputs.
+// prefetch holds a job until a slot takes it, and fetches its inputs in the meantime. It reports whether a slot
+// took it. It starts no run, so a failure does not count: the run fetches the missing inputs.
 func (l *lane) prefetch(lease *lease) (handed bool) {
 	select {
 	case l.received <- lease: // a slot is idle
@@ -71,12 +71,12 @@ type estimate struct {
 	timer *time.Timer
 }
 
-// newEstimate starts when the engine starts. The caller must stop it.
+// newEstimate starts an estimate. Call it when the engine starts, and call stop at the end.
 func newEstimate(ask func()) *estimate {
 	return &estimate{begun: time.Now(), timer: time.AfterFunc(math.MaxInt64, ask)}
 }
 
-// report assumes that the run continues at its average speed.
+// report updates the estimate, assuming that the run continues at its average speed.
 func (e *estimate) report(fraction float64) {
 	if fraction <= 0 {
 		return

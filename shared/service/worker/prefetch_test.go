@@ -23,12 +23,12 @@ import (
 // prefetch turns on prefetching.
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
-// stage is an engine whose runs wait for the test: each sends its job's id to a channel, and continues
-// when it receives from let.
+// stage is an engine whose runs wait for the test. Each run sends its job's id to a channel, and continues when
+// it receives from let.
 type stage struct {
 	begun chan string
 	let   chan struct{}
-	// fraction is the progress that a run reports when it begins.
+	// fraction is the progress that a run reports when it starts.
 	fraction float64
 }
 
@@ -91,9 +91,9 @@ func (s *fixture) get(id string) job.Job {
 	return j
 }
 
-// The next job's inputs are fetched while the engine works. That starts no run,
-// and the run then fetches nothing more.
-func TestTheNextJobIsPrefetched(t *testing.T) {
+// The next job's inputs are fetched while the engine works. This starts no run, and the run does not fetch them
+// again.
+func TestNextJobIsPrefetched(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	blobs := watch(s)
@@ -132,9 +132,8 @@ func TestTheNextJobIsPrefetched(t *testing.T) {
 	}
 }
 
-// A slot receives one job early, and only when its run is near its end, so that other workers can take
-// jobs that it does not need yet.
-func TestWhatIsNotPrefetched(t *testing.T) {
+// A slot receives only one job early, near the end of its run, so that other workers can take the other jobs.
+func TestOnlyOneJobIsPrefetched(t *testing.T) {
 	t.Parallel()
 	s, busy := newFixture(t), newStage()
 	first := s.submit("one", 0)
@@ -164,8 +163,7 @@ func TestWhatIsNotPrefetched(t *testing.T) {
 	}
 }
 
-// A job that has been prefetched is run by whichever slot is free first.
-func TestAnyFreeSlotRunsAPrefetchedJob(t *testing.T) {
+func TestFirstFreeSlotRunsPrefetchedJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
@@ -186,9 +184,8 @@ func TestAnyFreeSlotRunsAPrefetchedJob(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A drain puts the prefetched job back on the queue along with the running one;
-// neither has spent a run.
-func TestADrainReleasesAPrefetchedJob(t *testing.T) {
+// A drain returns the prefetched and the running job to the queue without counting a run.
+func TestDrainReleasesPrefetchedJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	first, second := s.submit("one", 0), s.submit("two", 0)
@@ -202,7 +199,7 @@ func TestADrainReleasesAPrefetchedJob(t *testing.T) {
 	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 {
 		t.Errorf("the prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
-	s.start(succeed) // long before their leases would have ended
+	s.start(succeed) // long before the leases would have ended
 	for _, id := range []string{first, second} {
 		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
 			t.Errorf("got %+v", j)
@@ -210,8 +207,8 @@ func TestADrainReleasesAPrefetchedJob(t *testing.T) {
 	}
 }
 
-// A job that ends while it waits for a slot is dropped, and the slot continues.
-func TestAPrefetchedJobThatEnds(t *testing.T) {
+// A job that ends while it waits for a slot is dropped.
+func TestEndedPrefetchedJobIsDropped(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
@@ -235,9 +232,8 @@ func TestAPrefetchedJobThatEnds(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A job whose deadline passes while it waits for a slot times out, without a
-// run.
-func TestAPrefetchedJobThatIsOverdue(t *testing.T) {
+// A job whose deadline passes while it waits for a slot times out without a run.
+func TestOverduePrefetchedJobTimesOut(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
@@ -267,9 +263,8 @@ func (f failing) Open(ctx context.Context, name string, offset, length int64) (i
 	return f.Store.Open(ctx, name, offset, length)
 }
 
-// An input that cannot be prefetched is fetched by the run; an input that cannot be edited fails in a
-// run, as always.
-func TestAFailedPrefetch(t *testing.T) {
+// If prefetching an input fails, the run fetches it. An invalid input still fails its run.
+func TestFailedPrefetchIsRetriedByRun(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
@@ -290,8 +285,8 @@ func TestAFailedPrefetch(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// The lease of a prefetched job is extended for as long as it waits.
-func TestTheLeaseOfAPrefetchedJobIsExtended(t *testing.T) {
+// The lease is extended while the job waits.
+func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
@@ -318,8 +313,7 @@ func TestTheLeaseOfAPrefetchedJobIsExtended(t *testing.T) {
 	}
 }
 
-// hanging is a queue that delivers two jobs. The lease of the second cannot be
-// extended.
+// hanging is a queue that delivers two jobs. The lease of the second one cannot be extended.
 type hanging struct {
 	worker.Queue
 	given *atomic.Int64
@@ -336,9 +330,8 @@ func (q hanging) Receive(ctx context.Context, lane job.Lane, lease time.Duration
 	return nil, ctx.Err()
 }
 
-// A worker that hangs loses its prefetched job to another, and removes its
-// folder.
-func TestTheLeaseOfAPrefetchedJobIsLost(t *testing.T) {
+// A worker that hangs loses its prefetched job to another worker, and removes the job's folder.
+func TestHangingWorkerLosesPrefetchedJob(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
@@ -371,9 +364,9 @@ func (s tardy) Put(ctx context.Context, name string, r io.Reader) (int64, error)
 	}
 }
 
-// The engine works on the next job while a result is stored, but no further
-// ahead: the third job's run begins when the first result is stored.
-func TestAResultIsStoredWhileTheEngineWorks(t *testing.T) {
+// The engine works on the next job while a result is stored, but not further ahead. The third run starts when
+// the first result is stored.
+func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	t.Parallel()
 	s, stage := newFixture(t), newStage()
 	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
@@ -419,14 +412,13 @@ type draining struct {
 func (q draining) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	d, err := q.Queue.Receive(ctx, lane, lease)
 	if errors.Is(err, context.Canceled) {
-		close(q.begun) // once: the other slot has the job
+		close(q.begun) // only once, because the other slot has the job
 	}
 	return d, err
 }
 
-// A result that is being stored when the drain begins is stored, so that its
-// run is not repeated.
-func TestADrainLetsAResultBeStored(t *testing.T) {
+// If a result is being stored when the drain starts, it is completed, so that the run is not repeated.
+func TestDrainCompletesStoring(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}

@@ -22,9 +22,9 @@ type preparation struct {
 	spec engine.Spec
 	// enhanced is the expanded prompt, or empty to use the original.
 	enhanced string
-	// stages has the time of each stage.
+	// stages holds the time of each stage.
 	stages map[string]time.Duration
-	// described means that the input video's header was used instead of a probe.
+	// described is true if the input video's header was used instead of a probe.
 	described bool
 
 	job    job.Job
@@ -35,7 +35,7 @@ type preparation struct {
 	logger *slog.Logger
 }
 
-// prepare starts a preparation, which stops when the context ends.
+// prepare starts a preparation. It stops when the context ends.
 func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	ctx, cancel := context.WithCancel(ctx)
 	p := &preparation{
@@ -44,7 +44,7 @@ func (w *Worker) prepare(ctx context.Context, j job.Job) *preparation {
 	go func() {
 		defer close(p.done)
 		if p.err = p.do(ctx, w); p.err != nil {
-			// A partial input may fill the disk, which the running job needs.
+			// A partial input may have filled the disk, which the running job needs.
 			p.remove()
 		}
 	}()
@@ -67,7 +67,7 @@ func (p *preparation) discard() {
 	p.remove()
 }
 
-// release returns the folder, and leaves its removal to the caller.
+// release returns the folder, which the caller must then remove.
 func (p *preparation) release() (folder string) {
 	folder, p.folder = p.folder, ""
 	return folder
@@ -144,11 +144,11 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	return err
 }
 
-// lengthSlack is how much longer a clip may be than its header says, because frames and sound
-// rarely end at once.
+// lengthSlack is the time by which a clip may exceed the length in its header, because frames and sound rarely
+// end together.
 const lengthSlack = time.Second
 
-// checkLength refuses a clip that is longer than its budget reservation.
+// checkLength rejects a clip that is longer than its budget reservation.
 func checkLength(j job.Job, length time.Duration) error {
 	if len(j.Holds) == 0 || j.Request.Length <= 0 || length <= j.Request.Length+lengthSlack {
 		return nil

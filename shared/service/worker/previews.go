@@ -14,7 +14,7 @@ import (
 )
 
 // previews stores the latest preview of a run while its engine works
-// (docs/contract/jobs.md#previews). A failure costs the preview, never the run.
+// (docs/contract/jobs.md#previews). A failure affects only the preview, not the run.
 type previews struct {
 	worker *Worker
 	blob   string
@@ -24,14 +24,14 @@ type previews struct {
 
 	mu     sync.Mutex
 	latest []byte
-	// fresh holds a value while the latest preview was not taken.
+	// fresh holds a value if the latest preview has not been stored yet.
 	fresh chan struct{}
-	// stored means that a blob may exist.
+	// stored is true if a blob may exist.
 	stored bool
 }
 
-// startPreviews starts to store previews. The caller must stop them, and remove them when the job
-// has ended. It returns nil if previews are off.
+// startPreviews starts to store previews. The caller must call stop, and remove when the job has ended. It
+// returns nil if previews are off.
 func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
 	if w.config.PreviewEvery <= 0 {
 		return nil
@@ -62,10 +62,10 @@ func (p *previews) report(progress engine.Progress) {
 	}
 }
 
-// keep stores the latest preview at intervals, also before the first one: a run that is faster has
-// no preview and costs no write.
+// keep stores the latest preview at intervals. It also waits before the first one, so a fast run has no
+// preview and needs no write.
 func (p *previews) keep(ctx context.Context) {
-	failing := false // log a full disk once
+	failing := false // log a full disk only once
 	for clock.Wait(ctx, p.worker.config.PreviewEvery) {
 		select {
 		case <-ctx.Done():
@@ -113,7 +113,7 @@ func (p *previews) remove(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
 	if err := p.worker.config.Blobs.Delete(ctx, p.blob); err != nil {
-		// It is deleted with the job's other blobs.
+		// The blob is deleted with the job's other blobs.
 		p.logger.Warn("cannot remove a preview", "error", err)
 	}
 }

@@ -55,8 +55,8 @@ func previewing(every time.Duration) func(*worker.Config) {
 	return func(c *worker.Config) { c.PreviewEvery = every }
 }
 
-// An engine's latest preview is available while it works, and deleted afterwards, however the run ends.
-func TestPreviews(t *testing.T) {
+// The latest preview is available while the engine works. It is deleted after the run, whatever its outcome.
+func TestLatestPreviewIsAvailable(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {
 		s := newFixture(t)
@@ -92,7 +92,7 @@ func TestPreviews(t *testing.T) {
 	}
 }
 
-// notes passes the lines of a log on.
+// notes sends the lines of a log to a channel.
 type notes struct{ said chan string }
 
 func (n *notes) Write(line []byte) (int, error) {
@@ -103,8 +103,8 @@ func (n *notes) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// A preview that is not a small JPEG is not shown, and costs the run nothing.
-func TestPreviewsThatAreNone(t *testing.T) {
+// A preview that is not a small JPEG is ignored and does not affect the run.
+func TestInvalidPreviewIsIgnored(t *testing.T) {
 	t.Parallel()
 	for name, sent := range map[string][]byte{
 		"no JPEG": []byte("<script>"), "a JPEG too wide": picture(t, engine.PreviewSide+1),
@@ -113,10 +113,10 @@ func TestPreviewsThatAreNone(t *testing.T) {
 		s := newFixture(t)
 		id := s.submit("a clip", 0)
 		var none bool
-		told := &notes{said: make(chan string, 100)}
+		lines := &notes{said: make(chan string, 100)}
 		stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 			progress(engine.Progress{Fraction: 0.5, Preview: sent})
-			for line := range told.said {
+			for line := range lines.said {
 				if strings.Contains(line, "sent an invalid preview") {
 					break
 				}
@@ -124,7 +124,7 @@ func TestPreviewsThatAreNone(t *testing.T) {
 			j, err := s.jobs.Get(ctx, spec.Job)
 			none = err == nil && s.preview(j) == nil
 			return os.WriteFile(spec.Output, []byte("edited"), 0o600)
-		}, previewing(time.Millisecond), func(c *worker.Config) { c.Logger = slog.New(slog.NewTextHandler(told, nil)) })
+		}, previewing(time.Millisecond), func(c *worker.Config) { c.Logger = slog.New(slog.NewTextHandler(lines, nil)) })
 		if j := s.awaitEnd(id); j.Status != job.Completed || !none {
 			t.Errorf("%s: the job is %s, without a preview: %t", name, j.Status, none)
 		}
@@ -132,7 +132,7 @@ func TestPreviewsThatAreNone(t *testing.T) {
 	}
 }
 
-// roomless is a blob store without space for previews. It counts refused ones.
+// roomless is a blob store without space for previews. It counts rejected previews.
 type roomless struct {
 	blob.Store
 	refused *atomic.Int64
@@ -146,8 +146,8 @@ func (f roomless) Put(ctx context.Context, name string, r io.Reader) (int64, err
 	return f.Store.Put(ctx, name, r)
 }
 
-// A full disk costs the previews, and is logged once for a run.
-func TestAFullDiskIsToldOnce(t *testing.T) {
+// A full disk affects only the previews. It is logged once per run.
+func TestFullDiskIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	s, store, log := newFixture(t), roomless{refused: new(atomic.Int64)}, &programtest.Output{}
 	store.Store = s.blobs
@@ -165,7 +165,7 @@ func TestAFullDiskIsToldOnce(t *testing.T) {
 		t.Errorf("the job ended as %s", j.Status)
 	}
 	s.wantClean(stop)
-	if told := strings.Count(log.String(), "store a preview"); told != 1 {
-		t.Errorf("it is logged %d times:\n%s", told, log)
+	if logged := strings.Count(log.String(), "store a preview"); logged != 1 {
+		t.Errorf("it is logged %d times:\n%s", logged, log)
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// pulse records a run's progress, and cancels the run when it is no longer the job's current one.
+// pulse records a run's progress, and cancels the run when it is no longer the job's current run.
 type pulse struct {
 	mu       sync.Mutex
 	fraction float64
@@ -39,17 +39,17 @@ func (w *Worker) startPulse(
 	return p
 }
 
-// stop ends the recording and waits for it, so that no write follows the run's end.
+// stop ends the recording and waits for it, so that no write follows the end of the run.
 func (p *pulse) stop() {
 	p.end()
 	<-p.done
 }
 
-// report records the engine's progress, which never falls.
+// report records the engine's progress, which never decreases.
 func (p *pulse) report(progress engine.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// Round to thousandths, which is enough.
+	// Thousandths are precise enough.
 	p.fraction = max(p.fraction, math.Floor(min(progress.Fraction, 1)*1000)/1000)
 }
 
@@ -73,10 +73,10 @@ func (p *pulse) beat(ctx context.Context, w *Worker, stopRun context.CancelCause
 			return
 		case <-progress.C:
 		case <-check.C:
-			// A write of progress has also shown the record's state, and a read costs the same.
+			// A write of progress also returns the record's state, and a read costs the same.
 			look = time.Since(looked) >= checkEvery/2
 		}
-		// Call Progress even without news, so that a run notices that its job was cancelled or taken over.
+		// Call Progress even without a change, to detect that the job was cancelled or taken over.
 		fraction := p.reported()
 		if fraction <= recorded && !look {
 			continue

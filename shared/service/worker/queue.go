@@ -8,27 +8,27 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Queue hands out jobs fairly between accounts: an account's first job does not wait for all jobs
-// of another.
+// Queue distributes jobs fairly between accounts: an account's first job does not wait for all jobs of another
+// account.
 type Queue interface {
-	// Receive waits for a job of the lane and leases it for the time. It returns the context's
-	// error if that ends first.
+	// Receive waits for a job of the lane and leases it for the time. It returns the context's error if
+	// the context ends first.
 	Receive(ctx context.Context, lane job.Lane, lease time.Duration) (Delivery, error)
 }
 
-// LeaseLost returns the error for extending a lease that another worker now has. The cause, for the
-// log, may be nil.
+// LeaseLost returns the error for extending a lease that another worker now has. The cause is logged; it may be
+// nil.
 func LeaseLost(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.Conflict, "Another worker has the lease.")
 }
 
-// Delivery is a received job. It is leased until it is settled by Complete, Fail, Nack or Drop, or
-// until the lease ends; another worker then receives the job.
+// Delivery is a received job. It is leased until it is settled with Complete, Fail, Nack or Drop, or until the
+// lease ends. Then another worker receives the job.
 type Delivery interface {
 	JobID() string
-	// Extend makes the lease last for the time from now.
+	// Extend makes the lease end after the time from now.
 	//
-	// Errors: fault.Conflict if another worker has received the job since.
+	// Errors: fault.Conflict if another worker has received the job in the meantime.
 	Extend(ctx context.Context, lease time.Duration) error
 	// Complete reports the result of the run and settles the delivery.
 	//
@@ -40,6 +40,6 @@ type Delivery interface {
 	Fail(ctx context.Context, nonce string, failure job.Failure) error
 	// Nack returns the job to the queue for another worker, after the delay.
 	Nack(ctx context.Context, delay time.Duration) error
-	// Drop settles the delivery of a job that needs nothing more.
+	// Drop settles the delivery of a job that needs no more work.
 	Drop(ctx context.Context) error
 }

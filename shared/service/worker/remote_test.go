@@ -29,7 +29,7 @@ func (s slow) Put(ctx context.Context, name string, r io.Reader) (int64, error) 
 	return s.Store.Put(ctx, name, r)
 }
 
-// counting counts extensions, and closes enough after as many as outlast the first lease.
+// counting counts extensions, and closes enough when they outlast the first lease.
 type counting struct {
 	worker.Queue
 	slow slow
@@ -52,9 +52,8 @@ func (d countingDelivery) Extend(ctx context.Context, lease time.Duration) error
 	return d.Delivery.Extend(ctx, lease)
 }
 
-// A result that takes longer to store than a lease lasts is stored by the run
-// that made it.
-func TestASlowUploadKeepsTheLease(t *testing.T) {
+// If storing a result takes longer than a lease, the lease is extended.
+func TestSlowUploadKeepsLease(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	store := slow{s.blobs, new(atomic.Int64), make(chan struct{})}

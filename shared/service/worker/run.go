@@ -41,7 +41,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
 		l.drop(lease)
 	case lease.ctx.Err() != nil:
-		// The write may have been made before it was interrupted.
+		// The write may have succeeded before it was interrupted.
 		l.release(lease, nonce, 0)
 	default:
 		lease.logger.Error("cannot start a run", "error", err)
@@ -49,7 +49,7 @@ func (l *lane) handle(lease *lease, slot slot) {
 	}
 }
 
-// run does one run of a job, settles its delivery, and returns the outcome.
+// run performs one run of a job, settles its delivery, and returns the outcome.
 func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	started := l.worker.config.Now()
 	ended := Run{
@@ -63,7 +63,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	lease.logger.Info("run started", "waited", ended.Waited)
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	// A timer, not a context's deadline, so that the cause differs from a drain or a lost lease.
+	// Use a timer instead of a context's deadline to distinguish the deadline from a drain or a lost lease.
 	overdue := time.AfterFunc(j.Deadline.Sub(started)-deadlineSlack, func() { stop(errOverdue) })
 	defer overdue.Stop()
 
@@ -86,8 +86,8 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger = lease.logger.With(ended.stages())
 		ended.Outcome = l.complete(lease, j.Nonce, result)
 	case errors.Is(cause, errLost):
-		// Another worker has the job now, or the job has ended. Do not settle the delivery, which
-		// could take it from that worker.
+		// Another worker has the job now, or the job has ended. Settling the delivery could take the job
+		// from that worker.
 		lease.logger.Warn("run lost", "cause", cause)
 		ended.Outcome = Lost
 	case errors.Is(cause, errOverdue):
@@ -120,7 +120,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 		lease.logger.Info("job completed", "bytes", result.Size)
 		return Completed
 	case fault.Is(err, fault.Conflict):
-		// The job has already ended, or belongs to another run, so this result is useless.
+		// The job has already ended or belongs to another run, so delete this result.
 		l.worker.settle(
 			lease.ctx, lease.logger, "delete the result",
 			func(ctx context.Context) error { return l.worker.config.Blobs.Delete(ctx, result.Blob) },
@@ -129,7 +129,7 @@ func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {
 	return Lost
 }
 
-// fail ends the job. An empty nonce ends it in any run.
+// fail ends the job. With an empty nonce it ends the job in any run.
 func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
 	lease.stop()
 	l.worker.settle(
@@ -137,8 +137,8 @@ func (l *lane) fail(lease *lease, nonce string, failure job.Failure) {
 	)
 }
 
-// failOrRepeat settles a failed run: the job runs again if another run may succeed and it has one
-// left, otherwise it fails.
+// failOrRepeat settles a failed run. The job runs again if another run may succeed and is allowed. Otherwise it
+// fails.
 func (l *lane) failOrRepeat(lease *lease, j job.Job, err error) (Outcome, job.Code) {
 	reason := asFailure(err)
 	if reason.Retryable && j.Runs < job.MaxRuns {
@@ -164,7 +164,7 @@ func (l *lane) requeue(lease *lease, delay time.Duration) {
 	})
 }
 
-// release undoes the start of a run, so that it does not count, and returns the job to the queue.
+// release reverts the start of a run, so that it does not count, and returns the job to the queue.
 func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	lease.stop()
 	l.worker.settle(lease.ctx, lease.logger, "release", func(ctx context.Context) error {
@@ -173,7 +173,7 @@ func (l *lane) release(lease *lease, nonce string, delay time.Duration) {
 	l.requeue(lease, delay)
 }
 
-// nack returns a job without a run to the queue, unless its lease is lost: it then belongs to
+// nack returns a job without a run to the queue, unless the lease is lost, because the job then belongs to
 // another worker.
 func (l *lane) nack(lease *lease, delay time.Duration) {
 	gone := errors.Is(context.Cause(lease.ctx), errLost)
@@ -185,7 +185,7 @@ func (l *lane) nack(lease *lease, delay time.Duration) {
 
 // asFailure converts a run's error to the job's failure.
 func asFailure(err error) *engine.Error {
-	// The engine's files report a full disk as the system's error.
+	// The engine reports a full disk as a system error.
 	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return &engine.Error{Code: job.EngineError, Message: "The disk is full, so the result could not be stored.", Err: err}
 	}

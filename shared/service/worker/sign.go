@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// sign signs the engine's output if signing is on, and makes the signed file the output. A result
-// that cannot be signed is not delivered: another run may succeed, and after the last one the job
-// fails (docs/provenance.md).
+// sign signs the engine's output if signing is on, and makes the signed file the output. A result that cannot
+// be signed is not delivered. Another run may succeed; after the last one the job fails (docs/provenance.md).
 func (w *Worker) sign(
 	ctx context.Context, spec *engine.Spec, made engine.Outcome, stages map[string]time.Duration,
 ) (*job.Credentials, error) {
@@ -39,7 +38,7 @@ func (w *Worker) sign(
 			Code: job.EngineError, Message: "The result could not be signed.", Retryable: true, Err: fmt.Errorf("sign: %w", err),
 		}
 	}
-	// Do not keep both on the disk longer than needed.
+	// Do not keep both files longer than needed.
 	if err := os.Remove(spec.Output); err != nil {
 		return nil, fmt.Errorf("remove the unsigned output: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// marker is a signer that writes a mark, after it has failed a number of times.
+// marker is a signer that fails a number of times before it writes a mark.
 type marker struct{ failures atomic.Int64 }
 
 var marked = job.Credentials{
@@ -36,8 +36,8 @@ func (m *marker) Sign(
 	return marked, err
 }
 
-// The stored result is the signed one, with its own hash and size. A result that cannot be
-// signed is never delivered: the job runs again, and then fails.
+// The stored result is the signed file with its hash and size. A result that cannot be signed is not delivered:
+// the job runs again, and finally fails.
 func TestResultsAreSigned(t *testing.T) {
 	t.Parallel()
 	for failures, want := range map[int64]job.Status{0: job.Completed, 1: job.Completed, job.MaxRuns: job.Failed} {

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// The spans of a job, as children of the submission's span: the wait for a worker, and each run,
-// which has one for each of its stages.
+// The spans of a job are children of the submission's span: the wait for a worker, and each run with its
+// stages.
 const (
 	queueSpan = "job.queue"
 	runSpan   = "job.run"
@@ -22,7 +22,8 @@ const (
 // submitted returns a context whose spans are children of the submission's span.
 func submitted(ctx context.Context, j job.Job) context.Context { return trace.WithParent(ctx, j.Trace) }
 
-// beginRun starts the span of a run, and records the wait before the first run as one. endRun must end it.
+// beginRun starts the span of a run, and records the wait before the first run as a span. The caller must call
+// endRun.
 func (w *Worker) beginRun(ctx context.Context, j job.Job, started time.Time) (context.Context, api.Span) {
 	ctx, tracer := submitted(ctx, j), trace.OrNoop(w.config.Tracer)
 	described := api.WithAttributes(
@@ -45,7 +46,7 @@ func endRun(span api.Span, ended *Run) {
 	span.End()
 }
 
-// beginStage starts the span of a stage. The caller ends it with the stage's error.
+// beginStage starts the span of a stage. The caller must call end with the stage's error.
 func (w *Worker) beginStage(ctx context.Context, name string) (_ context.Context, end func(error)) {
 	ctx, span := trace.OrNoop(w.config.Tracer).Start(ctx, name)
 	return ctx, func(err error) {

@@ -15,16 +15,16 @@ import (
 )
 
 type Posters interface {
-	// Posters returns a picture of each file as a JPEG, of a video from its first frames. It may
+	// Posters returns a JPEG thumbnail of each file. It takes a video's from the first frames. It may
 	// write into the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
-// thumbnails are the pictures of a run's result, with its poster, and input
-// (docs/contract/jobs.md#thumbnails), and of the stored files that the inputs were copied from
-// (docs/contract/media.md#thumbnails-of-files). They are made while the result is stored and
-// reported, and stored after that, so that the job's end waits for neither. They take over the
-// run's scratch folder. A failure costs the pictures, never the job.
+// thumbnails makes the pictures of a run's result (with a poster) and input
+// (docs/contract/jobs.md#thumbnails), and of the stored files from which the inputs were copied
+// (docs/contract/media.md#thumbnails-of-files). It makes them while the result is stored and reported, and
+// stores them after that, so that the end of the job does not wait. It takes over the run's scratch folder. A
+// failure affects only the pictures, not the job.
 type thumbnails struct {
 	worker *Worker
 	job    job.Job
@@ -33,15 +33,15 @@ type thumbnails struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 
-	// made is closed when the pictures are made, or could not be.
+	// made is closed when the pictures are made or have failed.
 	made     chan struct{}
 	pictures job.Thumbnails
-	// files are the pictures of the inputs' stored files, by the files' blobs.
+	// files holds the pictures of the inputs' stored files by blob.
 	files map[string][]byte
 }
 
-// beginThumbnails starts to make the pictures of a run whose engine is done, and reuses the
-// engine's. The caller must end them. It returns nil if thumbnails are off.
+// beginThumbnails starts to make the pictures of a run whose engine has finished. It reuses the engine's
+// pictures. The caller must call end. It returns nil if thumbnails are off.
 func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made func() engine.Thumbnails) *thumbnails {
 	if w.config.Posters == nil {
 		return nil
@@ -101,17 +101,17 @@ func (t *thumbnails) missing(spec engine.Spec) []wanted {
 	return all
 }
 
-// make makes the missing pictures at the account's turn.
+// make waits for the account's turn and makes the missing pictures.
 func (t *thumbnails) make(spec engine.Spec) {
 	missing := t.missing(spec)
 	if len(missing) == 0 {
 		return
 	}
 	account := t.job.Account
-	if !t.worker.posing.Take(t.ctx, account) {
+	if !t.worker.thumbnailTurns.Take(t.ctx, account) {
 		return
 	}
-	defer t.worker.posing.Release(account)
+	defer t.worker.thumbnailTurns.Release(account)
 	of, own := make([]engine.Depicted, len(missing)), 0
 	for i, one := range missing {
 		of[i] = one.of
@@ -121,7 +121,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 	posters, err := t.worker.config.Posters.Posters(t.ctx, t.folder, of)
 	if err != nil && 0 < own && own < len(of) && t.ctx.Err() == nil {
-		// An input may be the cause: an engine may read more than ffmpeg does.
+		// An input may be the cause, because engines may support more formats than ffmpeg.
 		posters, err = t.worker.config.Posters.Posters(t.ctx, t.folder, of[:own])
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (t *thumbnails) make(spec engine.Spec) {
 	}
 }
 
-// file returns the blob of an input's stored file if that has no thumbnail yet, or "".
+// file returns the blob of an input's stored file if it has no thumbnail yet, otherwise "".
 func (t *thumbnails) file(field string) string {
 	blob := t.job.Request.Inputs[field].File
 	if blob == "" {
@@ -170,14 +170,14 @@ func (t *thumbnails) store() {
 		t.logger.Warn("cannot store the thumbnails", "error", err)
 		return
 	}
-	// The job may have been deleted since its end, before the picture existed. A deletion also
-	// deletes pictures after the record, so one of the two sees the other.
+	// The job may have been deleted before the pictures were stored. A deletion deletes the record before
+	// the pictures, so at least one side sees the other's change.
 	_, err := t.worker.config.Runs.Get(t.ctx, t.job.ID)
 	if fault.Is(err, fault.NotFound) {
 		err = t.worker.config.Blobs.Delete(t.ctx, name)
 	}
 	if err != nil {
-		t.logger.Warn("cannot find out whether the job was deleted", "error", err)
+		t.logger.Warn("cannot check whether the job was deleted", "error", err)
 	}
 }
 

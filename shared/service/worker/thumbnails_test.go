@@ -20,14 +20,14 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// photographer takes each file's first bytes for its picture.
+// photographer uses each file's first bytes as its picture.
 type photographer struct {
 	mu sync.Mutex
 	// fails are the bytes of a file that cannot be decoded.
 	fails string
-	// asked is how many files each call was for.
+	// asked holds the number of files of each call.
 	asked []int
-	// hold, if it is not nil, is received from before each answer.
+	// hold delays each call until it can be received from; it may be nil.
 	hold chan struct{}
 }
 
@@ -93,9 +93,8 @@ func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
 	return pictures, true
 }
 
-// A completed job has pictures of its result and its input in addition to the result. Neither its end
-// nor the next job waits for them.
-func TestThumbnails(t *testing.T) {
+// A completed job has pictures of its result and its input. Neither its end nor the next job waits for them.
+func TestCompletedJobHasThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p := &photographer{hold: make(chan struct{})}
@@ -120,7 +119,7 @@ func TestThumbnails(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// depicting is an engine that makes the pictures of its result on the way, but the channel delays them.
+// depicting is an engine that also makes the pictures of its result. A channel delays them.
 type depicting struct {
 	script
 	hold chan struct{}
@@ -129,21 +128,21 @@ type depicting struct {
 func (d depicting) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
-	told, err := d.script.Run(ctx, spec, progress)
-	told.Thumbnails = func() engine.Thumbnails {
+	outcome, err := d.script.Run(ctx, spec, progress)
+	outcome.Thumbnails = func() engine.Thumbnails {
 		<-d.hold
-		content, err := os.ReadFile(spec.Output) // the folder is still there
+		content, err := os.ReadFile(spec.Output) // the folder still exists
 		if err != nil {
 			return engine.Thumbnails{}
 		}
 		return engine.Thumbnails{Result: append([]byte("by the engine: "), content...)}
 	}
-	return told, err
+	return outcome, err
 }
 
-// Pictures that the engine has are taken, and only the others made. Neither the end of the
-// job waits for them, nor the next job.
-func TestThumbnailsByTheEngine(t *testing.T) {
+// The engine's pictures are reused, and only the missing ones are made. Neither the end of the job nor the next
+// job waits for them.
+func TestEngineThumbnailsAreReused(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p, hold := &photographer{}, make(chan struct{})
@@ -164,8 +163,8 @@ func TestThumbnailsByTheEngine(t *testing.T) {
 	s.wantClean(stop)
 }
 
-// A picture that cannot be made has no other effect.
-func TestThumbnailsThatCannotBeMade(t *testing.T) {
+// If a picture cannot be made, the others are not affected.
+func TestFailedThumbnailAffectsNoOthers(t *testing.T) {
 	t.Parallel()
 	for fails, want := range map[string]string{"clip": "small: edited: clip", "edited": ""} {
 		s := newFixture(t)
@@ -184,8 +183,8 @@ func TestThumbnailsThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// A failed job has no pictures, and a job that is lost in the end keeps none.
-func TestNoThumbnailsWithoutAResult(t *testing.T) {
+// Neither a failed nor a lost job has pictures.
+func TestFailedJobHasNoThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p := &photographer{}
@@ -215,8 +214,8 @@ func TestNoThumbnailsWithoutAResult(t *testing.T) {
 	}
 }
 
-// A worker that stops finishes the pictures, or gives them up within its time.
-func TestAStopWaitsForThumbnails(t *testing.T) {
+// During shutdown a worker completes the pictures or gives up after its time limit.
+func TestShutdownWaitsForThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p := &photographer{hold: make(chan struct{})}
@@ -230,8 +229,7 @@ func TestAStopWaitsForThumbnails(t *testing.T) {
 	}
 }
 
-// A job deleted before its pictures are stored leaves none behind.
-func TestNoThumbnailsOfADeletedJob(t *testing.T) {
+func TestDeletedJobLeavesNoThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p := &photographer{hold: make(chan struct{})}
@@ -247,7 +245,7 @@ func TestNoThumbnailsOfADeletedJob(t *testing.T) {
 		t.Error("the thumbnails of a deleted job are kept")
 	}
 
-	// They are stored while the job is being deleted.
+	// The pictures are stored while the job is being deleted.
 	stop = s.start(succeed)
 	j = s.awaitEnd(s.submit("clip", 0))
 	s.wantClean(stop)
@@ -284,8 +282,7 @@ func (s *fixture) storeFile(name, content string) string {
 	return "files/" + name
 }
 
-// of makes a job's inputs copies of stored files: its video, and a reference image that
-// it gets.
+// of adds a reference image to a job, and makes its inputs copies of stored files.
 func (s *fixture) of(data, reference string) func(*job.Job) {
 	return func(j *job.Job) {
 		input := j.Request.Inputs["data"]
@@ -298,8 +295,8 @@ func (s *fixture) of(data, reference string) func(*job.Job) {
 	}
 }
 
-// Stored inputs of a job have thumbnails from then on, which are made once. A deleted file gets no thumbnail.
-func TestThumbnailsOfStoredFiles(t *testing.T) {
+// A job creates the thumbnails of its stored input files once. A deleted file gets no thumbnail.
+func TestStoredInputsGetThumbnails(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	p := &photographer{}

@@ -1,9 +1,9 @@
-// Package worker runs queued jobs. It leases a job, starts a run, fetches and probes the inputs,
-// and runs the engine while it records progress and extends the lease. Then it stores the result
-// and reports it. The same loop runs inside the one-machine server and in the worker's container.
+// Package worker runs queued jobs. It leases a job, starts a run, fetches and probes the inputs, and runs the
+// engine while it records progress and extends the lease. Then it stores and reports the result. The same loop
+// runs in the one-machine server and in the worker's container.
 //
-// A worker may die, and others may run: every write is conditional on the run's nonce (see
-// job.Runs), so that a worker that has lost its lease changes nothing.
+// A worker may die, and several workers may run. Every write is conditional on the run's nonce (see job.Runs),
+// so that a worker that has lost its lease changes nothing.
 package worker
 
 import (
@@ -29,8 +29,8 @@ import (
 // Runs are a worker's operations on the records of jobs.
 type Runs interface {
 	job.Runs
-	// Get returns the job. It is read before its run starts if its inputs are prefetched, and after
-	// its thumbnails are stored, because it may have been deleted.
+	// Get returns the job. It is called to prefetch inputs, and after the thumbnails are stored, because
+	// the job may have been deleted.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
@@ -42,19 +42,20 @@ type Runs interface {
 // catalog's limits.
 type Prober interface {
 	ProbeVideo(ctx context.Context, path, mime string) (media.Info, error)
-	// ReadImage returns the image as a browser shows it: the file, or another one in the folder.
+	// ReadImage returns the image as a browser shows it: the file itself, or a converted file in the
+	// folder.
 	ReadImage(ctx context.Context, folder, path, mime string) (engine.Input, error)
 }
 
-// Describer describes a video from its header, and reports whether that is as complete as a probe
-// (see [Prober]).
+// Describer describes a video based on its header. whole is true if this is as complete as a probe (see
+// [Prober]).
 type Describer interface {
 	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
 }
 
 type Signer interface {
-	// Sign copies spec.Output, of the MIME type, to the path with Content Credentials, and returns
-	// their summary. It may use the path's folder.
+	// Sign copies spec.Output, which has the MIME type, to the path and adds Content Credentials. It
+	// returns their summary. It may use the path's folder.
 	Sign(ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string) (job.Credentials, error)
 }
 
@@ -64,25 +65,25 @@ type Config struct {
 	Blobs   blob.Store
 	Engine  engine.Engine
 	Catalog *catalog.Catalog
-	// EngineHealth returns nil while the engine takes runs. While it fails, the worker leaves jobs
-	// to others, which costs the jobs no run. nil means always healthy.
+	// EngineHealth returns nil while the engine accepts runs. Otherwise the worker leaves jobs to other
+	// workers, without counting a run. nil means always healthy.
 	EngineHealth func(ctx context.Context) error
-	// Free returns how many more bytes the result of an engine's server may put on the disk; nil
-	// means no limit.
+	// Free returns the number of bytes that a result of an engine's server may still use on the disk;
+	// nil means no limit.
 	Free func() (int64, error)
 	// Folder holds the runs' scratch folders.
 	Folder string
-	// Slots is how many jobs of a lane run at once.
+	// Slots is the number of concurrent jobs per lane.
 	Slots map[job.Lane]int
-	// Prefetch keeps the engine busy: a slot's next job is received and its inputs are fetched
-	// shortly before the engine is done (see prefetchAhead). The current result is then stored
-	// while the engine works on the next job.
+	// Prefetch keeps the engine busy: a slot receives its next job and fetches the inputs shortly before
+	// the engine has finished (see prefetchAhead). The result is then stored while the engine works on
+	// the next job.
 	Prefetch bool
-	// Guard keeps the platform from stopping the worker while it has a job; nil if the platform
-	// does not. GuardEvery is how often it is renewed.
+	// Guard prevents the platform from stopping the worker while it has a job; nil if the platform does
+	// not stop workers. GuardEvery is the interval of renewals.
 	Guard      Guard
 	GuardEvery time.Duration
-	// Tracer starts the spans of runs, as children of the submissions' spans; it may be nil.
+	// Tracer starts the spans of runs as children of the submissions' spans. It may be nil.
 	Tracer trace.Tracer
 	// Observer receives every run; it may be nil.
 	Observer Observer
@@ -98,38 +99,39 @@ type Config struct {
 // Tools read and finish the media of runs.
 type Tools struct {
 	Prober Prober
-	// Describer replaces the probe of plain videos, unless a run fails. nil probes each.
+	// Describer replaces the probe of plain videos, unless a run fails. nil probes every video.
 	Describer Describer
 	// Posters makes the thumbnails of results and inputs; it may be nil.
 	Posters Posters
-	// Signer puts Content Credentials into results; nil turns that off.
+	// Signer adds Content Credentials to results; nil turns signing off.
 	Signer Signer
 	// Enhancer expands the prompts of jobs that ask for it; it may be nil.
 	Enhancer Enhancer
 }
 
-// Pace is how often a worker reports.
+// Pace sets the intervals at which a worker reports.
 type Pace struct {
-	// Lease is how long a job stays with a silent worker. It is extended every third of that time.
+	// Lease is the time after which a silent worker loses its job. The lease is extended every third of
+	// that time.
 	Lease time.Duration
-	// ProgressEvery is the least time between two writes of progress.
+	// ProgressEvery is the minimum time between two writes of progress.
 	ProgressEvery time.Duration
-	// PreviewEvery is the least time between two stored previews of a run, and before the first; 0
-	// turns them off.
+	// PreviewEvery is the minimum time between two stored previews of a run, and before the first. 0
+	// turns previews off.
 	PreviewEvery time.Duration
-	// CheckEvery is how often a run reads its job's record when it has nothing to write, and so how
-	// long a cancelled run may continue. 0 means as often as the lease is extended.
+	// CheckEvery is the interval at which a run reads its job's record if it has nothing to write. A
+	// cancelled run may continue for this time. 0 means the interval at which the lease is extended.
 	CheckEvery time.Duration
 }
 
 const (
 	// settleTime limits the reports after a run, even while draining.
 	settleTime = 10 * time.Second
-	// deadlineSlack is how long before its job's deadline a run is stopped, so
-	// that its end is recorded in time.
+	// deadlineSlack is the time before the job's deadline at which a run is stopped, so that its end is
+	// recorded in time.
 	deadlineSlack = 3 * time.Second
-	// troublePause is how long a lane waits after its queue failed, and how long a job waits that
-	// was returned because of trouble.
+	// troublePause is the delay of a lane after its queue failed, and of a job that was returned because
+	// of a failure.
 	troublePause = time.Second
 )
 
@@ -137,21 +139,21 @@ type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
-	// posing limits concurrent thumbnails to two, by accounts' turns, so that one account's slow
-	// files do not delay all others.
-	posing *ratelimit.Turns
+	// thumbnailTurns limits concurrent thumbnails to two. Accounts take turns, so that the slow files of
+	// one account do not delay the others.
+	thumbnailTurns *ratelimit.Turns
 }
 
 func New(c Config) *Worker {
-	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, posing: ratelimit.NewTurns(2, 1)}
+	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, thumbnailTurns: ratelimit.NewTurns(2, 1)}
 	for lane, n := range c.Slots {
 		w.loads[lane] = &load{slots: n}
 	}
 	return w
 }
 
-// Run works until the context ends. Then it drains: engines are stopped and the jobs in flight are
-// released at once, without counting their runs. A result in progress is stored, if that takes at most
+// Run works until the context ends. Then it drains: it stops the engines and immediately releases the jobs in
+// flight, without counting their runs. A result that is being stored is completed if that takes at most
 // settleTime. Run returns when everything is settled.
 func (w *Worker) Run(ctx context.Context) {
 	admission := &admission{inflight: w.inflight}
@@ -171,15 +173,15 @@ func (w *Worker) Run(ctx context.Context) {
 	}
 }
 
-// Stuck reports whether a job in flight is more than a minute past its deadline: its engine does
-// not react, or the worker has a defect. Then the worker must be replaced.
+// Stuck reports whether a job in flight is more than a minute past its deadline: its engine does not react, or
+// the worker is defective. Then the worker must be replaced.
 func (w *Worker) Stuck() bool {
 	oldest, ok := w.inflight.oldest()
 	return ok && w.config.Now().Sub(oldest) > job.MaxAge+time.Minute
 }
 
-// settle sends a report, even while draining, and repeats it while the store fails. It returns a
-// definite refusal at once without logging it, because another worker has settled the job.
+// settle sends a report, even while draining, and retries while the store fails. It returns a conflict
+// immediately without logging it, because another worker has settled the job.
 func (w *Worker) settle(
 	ctx context.Context, logger *slog.Logger, what string, report func(context.Context) error,
 ) error {
@@ -191,7 +193,7 @@ func (w *Worker) settle(
 			return err
 		}
 		if !clock.Wait(ctx, wait) {
-			// The lease runs out, and the job is received again.
+			// The lease will expire, and the job will be received again.
 			logger.Error("cannot settle a job", "report", what, "error", err)
 			return err
 		}

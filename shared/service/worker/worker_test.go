@@ -43,15 +43,15 @@ type script func(ctx context.Context, spec engine.Spec, progress func(engine.Pro
 func (s script) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
-	return told(), s(ctx, spec, progress)
+	return scripted(), s(ctx, spec, progress)
 }
 
-// told is the outcome of the scripts' edits.
-func told() engine.Outcome {
+// scripted returns the outcome of every script.
+func scripted() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
 }
 
-// succeed writes the input's bytes after a mark.
+// succeed writes a mark followed by the input's bytes.
 func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
 	input, err := os.ReadFile(spec.Data.Path)
 	if err != nil {
@@ -60,8 +60,7 @@ func succeed(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error
 	return os.WriteFile(spec.Output, append([]byte("edited: "), input...), 0o600)
 }
 
-// prober takes every file for a portrait clip of two seconds, unless its bytes
-// contain "broken".
+// prober treats every file as a portrait clip of two seconds, unless it contains "broken".
 type prober struct{}
 
 func (prober) ProbeVideo(_ context.Context, path, _ string) (media.Info, error) {
@@ -78,8 +77,7 @@ func (p prober) ReadImage(ctx context.Context, _, path, mime string) (engine.Inp
 	return engine.Input{Path: path, MIME: mime, Info: info}, err
 }
 
-// shortLease is a change for tests in which a lease runs out. Otherwise a lease outlasts the stalls of
-// a busy machine.
+// shortLease is for tests in which a lease expires. By default a lease outlasts the stalls of a busy machine.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 
 // fixture is a worker's environment, with a real database and a real blob folder.
@@ -87,7 +85,7 @@ type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
 	budgets *sqlite.Budgets
-	// claims are a job's claims on budgets at its submission.
+	// claims holds a job's claims on budgets at its submission.
 	claims  []budget.Claim
 	queue   worker.Queue
 	blobs   blob.Store
@@ -99,7 +97,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	// By this clock leases end.
+	// This clock determines the end of leases.
 	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: patience.NewClock(t).Now})
 	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	if err != nil {
@@ -117,8 +115,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 }
 
-// start runs a worker until the test ends or the returned stop is called; stop
-// returns once the worker has drained.
+// start runs a worker until the test ends or stop is called. stop returns once the worker has drained.
 func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()) {
 	s.t.Helper()
 	known, err := catalog.Default("gen")
@@ -153,8 +150,7 @@ func (s *fixture) start(run script, change ...func(*worker.Config)) (stop func()
 	return stop
 }
 
-// submit accepts a job whose video has the content; age is how long ago it was
-// created.
+// submit accepts a job whose video has the content. age is the time since its creation.
 func (s *fixture) submit(content string, age time.Duration, change ...func(*job.Job)) string {
 	s.t.Helper()
 	id, err := s.service.NewID()
@@ -183,7 +179,6 @@ func (s *fixture) submit(content string, age time.Duration, change ...func(*job.
 	return id
 }
 
-// eventually waits until the condition holds; what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	patience.Until(t, what, condition)
@@ -215,7 +210,7 @@ func (s *fixture) wantFailure(id string, code job.Code, message string) {
 	}
 }
 
-// wantClean asserts that no scratch folder is left once the worker has stopped.
+// wantClean asserts that no scratch folder exists. Call it after the worker has stopped.
 func (s *fixture) wantClean(stop func()) {
 	s.t.Helper()
 	stop()
@@ -232,7 +227,7 @@ func (w testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestAJobIsCompleted(t *testing.T) {
+func TestJobIsCompleted(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("a clip", 0)
@@ -264,7 +259,7 @@ func TestAJobIsCompleted(t *testing.T) {
 		t.Errorf("the result is %q, %v, recorded as %+v", result, err, j.Result)
 	}
 	recorded := engine.Outcome{Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice}
-	if !reflect.DeepEqual(recorded, told()) {
+	if !reflect.DeepEqual(recorded, scripted()) {
 		t.Errorf("of the engine's report, %+v is recorded", recorded)
 	}
 	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
@@ -284,12 +279,12 @@ func TestLostSoundIsNoticed(t *testing.T) {
 	id := s.submit("a clip with an unknown sound", 0)
 	s.start(succeed)
 	j := s.awaitEnd(id)
-	if want := told().Notice + " The result has no sound"; j.Status != job.Completed || !strings.HasPrefix(j.Result.Notice, want) {
+	if want := scripted().Notice + " The result has no sound"; j.Status != job.Completed || !strings.HasPrefix(j.Result.Notice, want) {
 		t.Errorf("the job is %s with the notice %q", j.Status, j.Result.Notice)
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestFailedRunsFailTheJob(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name    string
@@ -327,22 +322,22 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// A clip that is longer than its header claimed, which determined its reserved cost, fails and costs
-// nothing. Within a second of it, or without a budget, it is edited.
-func TestAClipThatIsLongerThanItsHeaderSays(t *testing.T) {
+// The length in the header determines the reserved cost, so a longer clip fails and costs nothing. If it is
+// longer by at most a second, or without a budget, it is edited.
+func TestClipLongerThanItsHeaderFails(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		told     time.Duration
+		declared time.Duration
 		budgeted bool
 		fails    bool
 	}{{900 * time.Millisecond, true, true}, {1100 * time.Millisecond, true, false}, {time.Second / 2, false, false}} {
-		t.Run(fmt.Sprint(c.told, c.budgeted), func(t *testing.T) {
+		t.Run(fmt.Sprint(c.declared, c.budgeted), func(t *testing.T) {
 			t.Parallel()
 			s := newFixture(t)
 			spend := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: 1e12}
 			conformance.OK(t, s.budgets.Set(t.Context(), audit.Operator(time.Now()), spend))
 			claim := budget.Claim{Counter: spend.Counter(time.Now()), Limit: spend.Limit, Amount: 1e9}
-			id := s.submit("clip", 0, func(j *job.Job) { j.Request.Length = c.told }, func(j *job.Job) {
+			id := s.submit("clip", 0, func(j *job.Job) { j.Request.Length = c.declared }, func(j *job.Job) {
 				if c.budgeted {
 					s.claims = []budget.Claim{claim}
 				}
@@ -368,7 +363,7 @@ func TestAClipThatIsLongerThanItsHeaderSays(t *testing.T) {
 	}
 }
 
-func TestARunThatFailsIsRepeated(t *testing.T) {
+func TestFailedRunIsRetried(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)
@@ -395,8 +390,8 @@ func TestARunThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-// A drain hands the job back at once and costs it no attempt.
-func TestADrainHandsTheJobBack(t *testing.T) {
+// A drain returns the job immediately without counting the run.
+func TestDrainReturnsJob(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)
@@ -419,8 +414,8 @@ func TestADrainHandsTheJobBack(t *testing.T) {
 	}
 }
 
-// A job that ends while it runs stays as it ended, and its engine is stopped.
-func TestACancelledJobStopsItsEngine(t *testing.T) {
+// A job that is cancelled while it runs stays cancelled, and its engine is stopped.
+func TestCancelledJobStopsEngine(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)
@@ -429,7 +424,7 @@ func TestACancelledJobStopsItsEngine(t *testing.T) {
 		close(running)
 		<-ctx.Done()
 		close(stopped)
-		return succeed(ctx, spec, progress) // an engine that finishes all the same
+		return succeed(ctx, spec, progress) // the engine finishes nevertheless
 	})
 	patience.Receive(t, "running", running)
 	if err := s.jobs.Fail(
@@ -441,7 +436,7 @@ func TestACancelledJobStopsItsEngine(t *testing.T) {
 	s.wantFailure(id, job.Cancelled, "Cancelled.")
 }
 
-func TestARunIsStoppedAtTheDeadline(t *testing.T) {
+func TestRunStopsAtDeadline(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", job.MaxAge-4*time.Second)
@@ -465,16 +460,15 @@ type silentDelivery struct{ worker.Delivery }
 
 func (silentDelivery) Extend(context.Context, time.Duration) error { return errors.New("no answer") }
 
-// A worker that hangs loses its job to another, and changes nothing when it
-// wakes up.
-func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
+// A worker that hangs loses its job to another worker. When it continues, it changes nothing.
+func TestLostLeaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)
 	hung, woken := make(chan struct{}), make(chan struct{})
 	stopHung := s.start(func(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
 		close(hung)
-		<-woken // deaf to its context
+		<-woken // ignores its context
 		return os.WriteFile(spec.Output, []byte("late"), 0o600)
 	}, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
 	patience.Receive(t, "hung", hung)
@@ -490,9 +484,8 @@ func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 	}
 }
 
-// A job whose three runs were lost fails: the worker that would start a fourth
-// ends it.
-func TestAJobWhoseRunsAreLostFails(t *testing.T) {
+// The worker that would start the fourth run fails the job.
+func TestJobFailsAfterThreeLostRuns(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)
@@ -512,15 +505,15 @@ func TestAJobWhoseRunsAreLostFails(t *testing.T) {
 type full struct{ blob.Store }
 
 func (full) Put(context.Context, string, io.Reader) (int64, error) {
-	return 0, fault.New(fault.StorageFull, "no room")
+	return 0, fault.New(fault.StorageFull, "disk full")
 }
 
-func TestAFullDiskFailsTheJobAndNotTheWorker(t *testing.T) {
+func TestFullDiskFailsOnlyTheJob(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)
 	stop := s.start(succeed, func(c *worker.Config) { c.Blobs = full{s.blobs} })
-	s.wantFailure(id, job.EngineError, "no room left")
+	s.wantFailure(id, job.EngineError, "disk is full")
 	s.wantClean(stop)
 	s.start(succeed)
 	if j := s.awaitEnd(s.submit("another", 0)); j.Status != job.Completed {
@@ -528,7 +521,7 @@ func TestAFullDiskFailsTheJobAndNotTheWorker(t *testing.T) {
 	}
 }
 
-// short is a blob store whose blobs cannot be opened at first, for lack of file descriptors.
+// short is a blob store that at first cannot open blobs for lack of file descriptors.
 type short struct {
 	blob.Store
 	failures *atomic.Int64
@@ -541,9 +534,9 @@ func (s short) Open(ctx context.Context, name string, offset, length int64) (io.
 	return s.Store.Open(ctx, name, offset, length)
 }
 
-// A run that could not begin for lack of file descriptors does not count. The job runs when
-// there are some again.
-func TestAShortageCostsNoRun(t *testing.T) {
+// A run that could not start for lack of file descriptors does not count. The job runs when they are available
+// again.
+func TestShortageCostsNoRun(t *testing.T) {
 	t.Parallel()
 	s := newFixture(t)
 	id := s.submit("clip", 0)

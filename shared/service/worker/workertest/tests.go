@@ -71,7 +71,7 @@ var receiveTests = []test{
 			s.Fatalf("error %v, want the context's", got.err)
 		}
 	}},
-	{"keeps lanes apart", func(s *suite) {
+	{"separates lanes", func(s *suite) {
 		image := s.accept(job.ImageLane, "acme")
 		video := s.accept(job.VideoLane, "acme")
 		s.receiveJob(video, longLease)
@@ -82,7 +82,7 @@ var receiveTests = []test{
 			s.Fatalf("received %s, want %s", d.JobID(), image)
 		}
 	}},
-	{"hands each job to one worker only", func(s *suite) {
+	{"delivers each job to only one worker", func(s *suite) {
 		const jobs, workers = 30, 6
 		for i := range jobs {
 			s.accept(job.VideoLane, fmt.Sprint("account", i%3))
@@ -213,9 +213,9 @@ var leaseTests = []test{
 		conformance.OK(s, s.receiveJob(id, shortLease).Extend(s.ctx, longLease))
 		s.receiveNone(aWhile)
 	}},
-	{"can be extended again and again", func(s *suite) {
+	{"can be extended repeatedly", func(s *suite) {
 		for lease := 2 * shortLease; !s.extends(lease); lease *= 2 {
-			s.Logf("the machine stood still for a lease of %v", lease)
+			s.Logf("the machine stalled for a lease of %v", lease)
 			s.Harness = s.open()
 		}
 	}},
@@ -226,9 +226,9 @@ var leaseTests = []test{
 	}},
 }
 
-// extends checks that no other worker receives a job whose lease is extended repeatedly, for longer
-// than one lease. It returns false if the lease may have ended because the machine stalled: a lease
-// starts after its request was sent, and is extended before the answer comes.
+// extends checks that no other worker receives a job whose lease is extended repeatedly for longer than one
+// lease. It returns false if the lease may have ended because the machine stalled. A lease starts after its
+// request was sent, and is extended before the response arrives.
 func (s *suite) extends(lease time.Duration) bool {
 	s.Helper()
 	id := s.accept(job.VideoLane, "acme")
@@ -282,7 +282,7 @@ var settleTests = []test{
 		}
 		s.receiveNone(aWhile)
 	}},
-	{"by Fail without a nonce ends the job whatever the run", func(s *suite) {
+	{"by Fail without a nonce ends the job in any run", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
 		s.start(id, "another's")
@@ -292,7 +292,7 @@ var settleTests = []test{
 		}
 		s.receiveNone(aWhile)
 	}},
-	{"by Nack hands the job to another worker", func(s *suite) {
+	{"by Nack makes the job available to another worker", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		answered := s.receiveJob(id, longLease)
 		waiting := s.receiving(s.ctx, job.VideoLane)
@@ -305,10 +305,10 @@ var settleTests = []test{
 		j, err := s.Store.Get(s.ctx, id)
 		conformance.OK(s, err)
 		if j.Status != job.Pending || j.Runs != 0 {
-			s.Errorf("job is %s after %d runs, want it as it was", j.Status, j.Runs)
+			s.Errorf("job is %s after %d runs, want it unchanged", j.Status, j.Runs)
 		}
 	}},
-	{"by Nack hands the job over no sooner than after the delay", func(s *suite) {
+	{"by Nack makes the job available only after the delay", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, longLease)
 		sent := time.Now()
@@ -318,7 +318,7 @@ var settleTests = []test{
 			s.Errorf("received after %v", after)
 		}
 	}},
-	{"by Drop leaves the job as it is, and nobody receives it", func(s *suite) {
+	{"by Drop leaves the job unchanged and removes it from the queue", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		d := s.receiveJob(id, shortLease)
 		conformance.OK(s, d.Drop(s.ctx))
@@ -329,7 +329,7 @@ var settleTests = []test{
 			s.Errorf("job is %s", j.Status)
 		}
 	}},
-	{"is refused to a run that has lost the job, which stays with the one that has it", func(s *suite) {
+	{"is rejected for a run that has lost the job", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		first := s.receiveJob(id, shortLease)
 		s.start(id, "n1")
@@ -342,7 +342,7 @@ var settleTests = []test{
 			s.Errorf("job is %s with result %+v", j.Status, j.Result)
 		}
 	}},
-	{"is refused for a job that has ended, which is then off the queue", func(s *suite) {
+	{"is rejected for an ended job and removes it from the queue", func(s *suite) {
 		settle := map[string]func(d worker.Delivery) error{
 			"Complete": func(d worker.Delivery) error { return d.Complete(s.ctx, "n1", resultOf(d.JobID(), "n1")) },
 			"Fail":     func(d worker.Delivery) error { return d.Fail(s.ctx, "n1", broken) },

@@ -1,9 +1,9 @@
 // Package workertest specifies the behaviour of [worker.Queue] and
 // [worker.Delivery] as tests that every adapter runs.
 //
-// Leases run on the queue's own clock, so some tests wait for one to end. They use whole seconds, because
-// some queues count in those. They require that something has happened or has not happened yet, never how
-// fast. Steps that must happen before a lease ends are repeated with a longer lease if the machine stalled.
+// Leases use the queue's own clock, so some tests wait for a lease to end. They use whole seconds, because some
+// queues support only those. They check that something has happened or has not happened yet, not how fast. If
+// the machine stalls, steps that must happen before a lease ends are repeated with a longer lease.
 package workertest
 
 import (
@@ -26,15 +26,15 @@ type Harness struct {
 	Store job.Store
 	Runs  job.Runs
 	// Fair is true if the queue balances accounts exactly: it serves the account with the fewest leased
-	// jobs. Of several such accounts, the account that waited longest comes first. Other queues are fair on average, which no
-	// short test can verify.
+	// jobs, and among several such accounts the one that has waited longest. Other queues are fair on
+	// average, which a short test cannot verify.
 	Fair bool
 }
 
 // Run runs the suite. Open returns an empty harness, which is closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, group string, test test) {
-		t.Parallel() // the tests wait more than they work
+		t.Parallel() // the tests mostly wait
 		h := open(t)
 		if group == "Fairness" && !h.Fair {
 			t.Skip("the queue is fair on average")
@@ -48,7 +48,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	)
 }
 
-// test is one statement about the interfaces; its name is the statement.
+// test is a test of one statement about the interfaces. Its name is the statement.
 type test struct {
 	name string
 	run  func(s *suite)
@@ -60,7 +60,7 @@ func (t test) Says() string { return t.name }
 const (
 	// shortLease ends within a test, longLease does not.
 	shortLease, longLease = time.Second, time.Hour
-	// aWhile is long enough for a short lease to end and its job to come back.
+	// aWhile is long enough for a short lease to end and its job to be available again.
 	aWhile = shortLease + 1500*time.Millisecond
 )
 
@@ -104,7 +104,7 @@ func (s *suite) receiveJob(id string, lease time.Duration) worker.Delivery {
 	return d
 }
 
-// receiveNone checks that no video job comes within the time.
+// receiveNone checks that no video job arrives within the time.
 func (s *suite) receiveNone(within time.Duration) {
 	s.Helper()
 	if d, received := s.receiveWithin(within); received {
@@ -112,7 +112,7 @@ func (s *suite) receiveNone(within time.Duration) {
 	}
 }
 
-// receiveWithin receives the next video job, if one comes within the time.
+// receiveWithin receives the next video job, if one arrives within the time.
 func (s *suite) receiveWithin(within time.Duration) (d worker.Delivery, received bool) {
 	s.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, within)
@@ -131,8 +131,7 @@ func (s *suite) start(id, nonce string) {
 	conformance.OK(s, err)
 }
 
-// ended returns the job once it has ended, which can take a moment if a report passes through another
-// queue.
+// ended returns the job once it has ended. This can take a moment if reports pass through another queue.
 func (s *suite) ended(id string) job.Job {
 	s.Helper()
 	for {
