@@ -14,30 +14,32 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// refusal explains why a connection gets no session (docs/contract/realtime.md#rejections).
-type refusal struct {
+// rejection explains why a connection gets no session (docs/contract/realtime.md#rejections).
+type rejection struct {
 	code websocket.StatusCode
 	// reason is sent in the close frame, message in the error before it.
 	reason, message string
 }
 
-func (r refusal) Error() string { return r.message }
+func (r rejection) Error() string { return r.message }
 
-func refused(code websocket.StatusCode, reason string) refusal { return refusal{code, reason, reason} }
+func rejected(code websocket.StatusCode, reason string) rejection {
+	return rejection{code, reason, reason}
+}
 
 var (
-	invalidKey      = refused(websocket.StatusPolicyViolation, "Invalid API key")
-	modelRefused    = refused(websocket.StatusPolicyViolation, "Model not allowed")
-	routeRefused    = refused(websocket.StatusPolicyViolation, "Route not allowed")
-	originRefused   = refused(websocket.StatusPolicyViolation, "Origin not allowed")
-	limitReached    = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
-	overBudget      = refused(websocket.StatusPolicyViolation, "A budget is used up.")
-	tooManyFailures = refused(websocket.StatusTryAgainLater, "There were too many failed attempts from this address.")
+	invalidKey      = rejected(websocket.StatusPolicyViolation, "Invalid API key")
+	modelRejected   = rejected(websocket.StatusPolicyViolation, "Model not allowed")
+	routeRejected   = rejected(websocket.StatusPolicyViolation, "Route not allowed")
+	originRejected  = rejected(websocket.StatusPolicyViolation, "Origin not allowed")
+	limitReached    = rejected(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	overBudget      = rejected(websocket.StatusPolicyViolation, "A budget is used up.")
+	tooManyFailures = rejected(websocket.StatusTryAgainLater, "There were too many failed attempts from this address.")
 
-	cannotOpen     = refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
-	failedToOpen   = refused(websocket.StatusInternalError, "Internal error")
-	noLiveKit      = refused(websocket.StatusPolicyViolation, "LiveKit transport not allowed on this server")
-	serverStopping = refused(websocket.StatusGoingAway, "The server is stopping.")
+	cannotOpen     = rejected(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
+	failedToOpen   = rejected(websocket.StatusInternalError, "Internal error")
+	noLiveKit      = rejected(websocket.StatusPolicyViolation, "LiveKit transport not allowed on this server")
+	serverStopping = rejected(websocket.StatusGoingAway, "The server is stopping.")
 )
 
 // admission is an admitted caller and the session's model.
@@ -51,7 +53,7 @@ type admission struct {
 	queue string
 }
 
-// admit runs the checks that need no slot. Its error is a refusal.
+// admit runs the checks that need no slot. Its error is a rejection.
 func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" {
@@ -70,15 +72,15 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, cannotOpen
 	}
 	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
-		return admission{who: who}, routeRefused
+		return admission{who: who}, routeRejected
 	}
 	m, ok := s.config.Catalog.Find(httpserver.Parameter(r, "model"))
 	if !ok || !m.Realtime || !who.AllowsModel(m.Names()...) {
-		return admission{who: who}, modelRefused
+		return admission{who: who}, modelRejected
 	}
 	origin := r.Header.Get("Origin")
 	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.config.Origins.Allows(origin) {
-		return admission{who: who}, originRefused
+		return admission{who: who}, originRejected
 	}
 	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
 }

@@ -36,17 +36,17 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 
 // turnAway rejects a connection that has left the arrivals. Slow rejections have separate limits, so
 // that they do not block arrivals. Beyond these limits the connection is closed without a message.
-func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no refusal) {
+func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no rejection) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {
 		_ = accepted.CloseNow()
 		return
 	}
 	defer leave()
-	accepted.refuse(ctx, no)
+	accepted.reject(ctx, no)
 }
 
-// enter counts a key's session, in addition to the account's slot. Its error is a refusal.
+// enter counts a key's session, in addition to the account's slot. Its error is a rejection.
 func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.crowd.Enter(
 		ratelimit.OpenLimit{Name: "sessions", Most: maxSessions},

@@ -43,7 +43,7 @@ func TestFullEngineReleasesSlot(t *testing.T) {
 	full.room.Store(1) // for the session that checks that the server is ready
 	w := newWorld(t, setup{engine: full})
 	full.room.Store(0)
-	w.dial("gen-2.5", studio).refused(websocket.StatusTryAgainLater, tryAgain)
+	w.dial("gen-2.5", studio).rejected(websocket.StatusTryAgainLater, tryAgain)
 	w.active("studio", 0)
 	full.room.Store(1)
 	w.open("gen-2.5", studio)

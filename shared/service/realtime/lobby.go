@@ -20,9 +20,9 @@ import (
 const maxKept = 16
 
 var (
-	tooManyMessages = refused(endedByFlood.code, endedByFlood.close)
-	messageTooLarge = refused(endedBySize.code, endedBySize.close)
-	// errLeft means that the client has left and cannot receive a refusal.
+	tooManyMessages = rejected(endedByFlood.code, endedByFlood.close)
+	messageTooLarge = rejected(endedBySize.code, endedBySize.close)
+	// errLeft means that the client has left and cannot receive a rejection.
 	errLeft = errors.New("the client has left")
 )
 
@@ -34,7 +34,7 @@ type lobby struct {
 	socket    *socket
 	admission admission
 	pace      pace
-	// life ends with the wait, with a refusal or errLeft as its cause. stop ends it.
+	// life ends with the wait, with a rejection or errLeft as its cause. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
 	// wire is the context of reads and writes, including those of the session that follows.

@@ -66,8 +66,8 @@ func (c *client) begins() {
 	}
 }
 
-// refused expects a refusal with this text, after any number of places.
-func (c *client) refused(code websocket.StatusCode, text string) {
+// rejected expects a rejection with this text, after any number of places.
+func (c *client) rejected(code websocket.StatusCode, text string) {
 	c.t.Helper()
 	for {
 		m := c.next()
@@ -95,9 +95,9 @@ func TestQueueServesInOrder(t *testing.T) {
 	third.waits(3, 3)
 	w.active("studio", 1)
 
-	w.knocks(studio, "").refused(websocket.StatusTryAgainLater, isFull)
-	w.knocks(studio, "false").refused(websocket.StatusTryAgainLater, isFull)
-	w.knocks(studio, "true").refused(websocket.StatusTryAgainLater, isFull) // the queue is full
+	w.knocks(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
+	w.knocks(studio, "false").rejected(websocket.StatusTryAgainLater, isFull)
+	w.knocks(studio, "true").rejected(websocket.StatusTryAgainLater, isFull) // the queue is full
 	w.knocks(rival, "true").begins()
 
 	second.leave()
@@ -160,11 +160,11 @@ func TestWaitEndsLikeSession(t *testing.T) {
 	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), key.ID); err != nil {
 		t.Fatal(err)
 	}
-	revoked.refused(websocket.StatusPolicyViolation, "Invalid API key")
-	minted.refused(websocket.StatusPolicyViolation, "Invalid API key")
+	revoked.rejected(websocket.StatusPolicyViolation, "Invalid API key")
+	minted.rejected(websocket.StatusPolicyViolation, "Invalid API key")
 	// The server may disconnect before the whole message has arrived.
 	_ = large.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
-	large.refused(websocket.StatusMessageTooBig, "The message is too large.")
+	large.rejected(websocket.StatusMessageTooBig, "The message is too large.")
 	go func() {
 		for i := range 2000 {
 			if flood.conn.Write(context.Background(), websocket.MessageText,
@@ -186,7 +186,7 @@ func TestWaitEndsLikeSession(t *testing.T) {
 		w.stop()
 		close(stopped)
 	}()
-	stays.refused(websocket.StatusGoingAway, "The server is stopping.")
+	stays.rejected(websocket.StatusGoingAway, "The server is stopping.")
 	holder.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
 	patience.Receive(t, "stopped", stopped)
 	w.active("studio", 0)
@@ -206,13 +206,13 @@ func TestJoinWaitsInQueue(t *testing.T) {
 	} {
 		c := w.knocks(studio, "")
 		c.say(first)
-		c.refused(websocket.StatusTryAgainLater, isFull)
+		c.rejected(websocket.StatusTryAgainLater, isFull)
 	}
-	w.knocks(studio, "false").refused(websocket.StatusTryAgainLater, isFull)
+	w.knocks(studio, "false").rejected(websocket.StatusTryAgainLater, isFull)
 
 	hurried := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Millisecond}})
 	hurried.open("gen-2.5", studio)
-	hurried.knocks(studio, "").refused(websocket.StatusTryAgainLater, isFull)
+	hurried.knocks(studio, "").rejected(websocket.StatusTryAgainLater, isFull)
 }
 
 // Clients that wait and disconnect leave nothing behind.

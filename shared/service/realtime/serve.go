@@ -69,15 +69,15 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	defer accepted.reading.Wait()
 	defer cancel()
 	if !s.begin() {
-		accepted.refuse(ctx, serverStopping)
+		accepted.reject(ctx, serverStopping)
 		return
 	}
 	defer s.handlers.Done()
-	var no refusal
+	var no rejection
 	if !contain.Run(s.config.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r, leave), &no) }) {
 		no = failedToOpen
 	}
-	if no != (refusal{}) {
+	if no != (rejection{}) {
 		leave()
 		s.turnAway(ctx, accepted, r, no)
 	}
@@ -87,7 +87,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 // serve serves a session on the connection. It calls arrived once the session exists or the client waits
 // for it.
 //
-// Errors: a refusal if there is no session; errLeft.
+// Errors: a rejection if there is no session; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
 	admitted, err := s.admit(ctx, r)
 	if who := admitted.who; who.Account() != "" {
@@ -123,7 +123,7 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 	return nil
 }
 
-// openEditor starts a session of the engine. Its error is a refusal.
+// openEditor starts a session of the engine. Its error is a rejection.
 func (s *Server) openEditor(
 	ctx context.Context, opened *session.Session, model *catalog.Model,
 ) (engine.LiveEditor, error) {

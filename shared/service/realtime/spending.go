@@ -29,7 +29,7 @@ type spending struct {
 	from, until int64
 }
 
-// reserve reserves the first piece of a session. Its error is a refusal.
+// reserve reserves the first piece of a session. Its error is a rejection.
 func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, error) {
 	p := &spending{budgets: s.config.Budgets, admitted: admitted}
 	err := p.next(ctx)

@@ -117,8 +117,8 @@ func (s *socket) close(code websocket.StatusCode, reason string) {
 	_ = s.Close(code, reason) // fails if the client has disconnected
 }
 
-// refuse sends the refusal to the client and closes.
-func (s *socket) refuse(ctx context.Context, no refusal) {
+// reject sends the rejection to the client and closes.
+func (s *socket) reject(ctx context.Context, no rejection) {
 	if s.send(ctx, errorMessage{"error", no.message}) == nil {
 		s.close(no.code, no.reason)
 		return

@@ -62,15 +62,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 	if origin := r.Header.Get("Origin"); !who.Scope().AllowsOrigin(origin) ||
 		origin != "" && !s.config.Origins.Allows(origin) {
-		writeDetail(w, http.StatusForbidden, originRefused.message)
+		writeDetail(w, http.StatusForbidden, originRejected.message)
 		return
 	}
 	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
-		writeDetail(w, http.StatusForbidden, routeRefused.message)
+		writeDetail(w, http.StatusForbidden, routeRejected.message)
 		return
 	}
 	if !who.AllowsModel(c.admission.model.Names()...) {
-		writeDetail(w, http.StatusForbidden, modelRefused.message)
+		writeDetail(w, http.StatusForbidden, modelRejected.message)
 		return
 	}
 	s.admitViewer(w, r, c)

@@ -110,30 +110,30 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		httpserver.AnswerPreflight(w, r, http.MethodGet)
 		return
 	case !known:
-		refuse(w, http.StatusNotFound, "Not Found")
+		reject(w, http.StatusNotFound, "Not Found")
 		return
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
-		refuse(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+		reject(w, http.StatusMethodNotAllowed, "Method Not Allowed")
 		return
 	}
 	grant, expired, err := s.authenticate(r, name)
 	if err != nil {
-		refuse(w, http.StatusUnauthorized, err.Error())
+		reject(w, http.StatusUnauthorized, err.Error())
 		return
 	}
 	join, err := livekit.ReadJoin(r, version, livekit.MaxJoin)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		reject(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	switch err := s.admit(join, grant, expired); {
 	case fault.Is(err, fault.NotFound) && join.Resume != "" && !asks:
 		s.sendAway(w, r)
 	case fault.Is(err, fault.NotFound):
-		refuse(w, http.StatusNotFound, err.Error())
+		reject(w, http.StatusNotFound, err.Error())
 	case err != nil:
-		refuse(w, http.StatusUnauthorized, err.Error())
+		reject(w, http.StatusUnauthorized, err.Error())
 	case asks:
 		_, _ = w.Write([]byte("success"))
 	default:
@@ -161,7 +161,7 @@ func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 		s.sendAway(w, r)
 		return
 	}
-	refuse(w, http.StatusNotFound, "There is no such room.")
+	reject(w, http.StatusNotFound, "There is no such room.")
 }
 
 // authenticate verifies the token of a request for the room, and reports whether it has expired.
@@ -219,7 +219,7 @@ func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Grant, join livekit.Join) {
 	room := s.Find(grant.Room)
 	if room == nil {
-		refuse(w, http.StatusNotFound, "There is no such room.")
+		reject(w, http.StatusNotFound, "There is no such room.")
 		return
 	}
 	socket, err := accept(w, r)
@@ -262,8 +262,8 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	p.detach(socket)
 }
 
-// refuse rejects a request before signalling starts. Clients show the text.
-func refuse(w http.ResponseWriter, status int, text string) {
+// reject rejects a request before signalling starts. Clients show the text.
+func reject(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write([]byte(text)) // fails if the client has disconnected
