@@ -82,10 +82,10 @@ func TestContentCredentialsAreVerified(t *testing.T) {
 	}{
 		"its own":           {own, origin.Valid, true},
 		"another service's": {signed(t, others), origin.Valid, false},
-		"a changed one":     {string(tampered), origin.Invalid, false},
-		"an unsigned one":   {string(plain), origin.None, false},
-		"a damaged one":     {own[:60], origin.Unreadable, false},
-		"no picture at all": {"a text", origin.Unreadable, false},
+		"a changed file":    {string(tampered), origin.Invalid, false},
+		"an unsigned file":  {string(plain), origin.None, false},
+		"a damaged file":    {own[:60], origin.Unreadable, false},
+		"no image":          {"a text", origin.Unreadable, false},
 	} {
 		r := report("/v1/uploads/" + w.keep(studio, c.content).ID + "/credentials")
 		if r.State != c.state || r.Own != c.own || r.Actions == nil || (c.state == origin.Unreadable) != (r.SignedBy == "" && len(r.Problems) == 1) {

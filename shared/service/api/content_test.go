@@ -48,7 +48,7 @@ func TestContentEndpoint(t *testing.T) {
 		body   string
 		fields map[string]string
 	}{
-		{"the whole", nil, 200, "0123456789", map[string]string{
+		{"the entire content", nil, 200, "0123456789", map[string]string{
 			"Content-Type": "video/mp4", "Content-Length": "10", "ETag": tag, "Accept-Ranges": "bytes",
 			"Content-Disposition": `inline; filename="x.mp4"`, "X-Content-Type-Options": "nosniff",
 			"Cache-Control": "private, no-cache",
@@ -58,24 +58,24 @@ func TestContentEndpoint(t *testing.T) {
 		}},
 		{"from the middle", []string{"Range: bytes=7-"}, 206, "789", map[string]string{"Content-Range": "bytes 7-9/10"}},
 		{"the last bytes", []string{"Range: bytes=-2"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10"}},
-		{"past the end is cut", []string{"Range: bytes=8-99"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10",
+		{"a range past the end is shortened", []string{"Range: bytes=8-99"}, 206, "89", map[string]string{"Content-Range": "bytes 8-9/10",
 			"Content-Length": "2"}},
-		{"beyond the end", []string{"Range: bytes=10-"}, 416, `{"detail":"Requested Range Not Satisfiable"}`,
+		{"a range beyond the end", []string{"Range: bytes=10-"}, 416, `{"detail":"Requested Range Not Satisfiable"}`,
 			map[string]string{
 				"Content-Range": "bytes */10", "Content-Type": "application/json", "ETag": "", "Content-Disposition": "",
 			}},
-		{"the last nothing", []string{"Range: bytes=-0"}, 416, `{"detail":"Requested Range Not Satisfiable"}`,
+		{"the last zero bytes", []string{"Range: bytes=-0"}, 416, `{"detail":"Requested Range Not Satisfiable"}`,
 			map[string]string{"Content-Range": "bytes */10"}},
-		{"a range of something else: the whole", []string{"Range: items=0-4"}, 200, "0123456789",
+		{"an unknown range unit: the entire content", []string{"Range: items=0-4"}, 200, "0123456789",
 			map[string]string{"Content-Range": ""}},
-		{"several ranges: the whole", []string{"Range: bytes=0-1,4-5"}, 200, "0123456789",
+		{"several ranges: the entire content", []string{"Range: bytes=0-1,4-5"}, 200, "0123456789",
 			map[string]string{"Content-Range": ""}},
-		{"one that is known", []string{"If-None-Match: " + tag}, 304, "", map[string]string{"ETag": tag}},
-		{"one among those that are known", []string{`If-None-Match: "x", W/` + tag}, 304, "", nil},
-		{"another is known", []string{`If-None-Match: "x"`}, 200, "0123456789", nil},
-		{"a range of the known", []string{"Range: bytes=0-3", "If-Range: " + tag}, 206, "0123", nil},
-		{"a range of another", []string{"Range: bytes=0-3", `If-Range: "x"`}, 200, "0123456789", nil},
-		{"not the expected", []string{`If-Match: "x"`}, 412, `{"detail":"Precondition Failed"}`,
+		{"a known version", []string{"If-None-Match: " + tag}, 304, "", map[string]string{"ETag": tag}},
+		{"one of several known versions", []string{`If-None-Match: "x", W/` + tag}, 304, "", nil},
+		{"another known version", []string{`If-None-Match: "x"`}, 200, "0123456789", nil},
+		{"a range of a known version", []string{"Range: bytes=0-3", "If-Range: " + tag}, 206, "0123", nil},
+		{"a range of another version", []string{"Range: bytes=0-3", `If-Range: "x"`}, 200, "0123456789", nil},
+		{"an unexpected version", []string{`If-Match: "x"`}, 412, `{"detail":"Precondition Failed"}`,
 			map[string]string{"ETag": ""}},
 	} {
 		a := w.get(path, studio, c.header...)
@@ -131,7 +131,7 @@ func TestMissingContentIsReported(t *testing.T) {
 	if err := w.blobs.Delete(t.Context(), job.ResultBlob(completed, "nonce")); err != nil {
 		t.Fatal(err)
 	}
-	check("bytes that are gone", completed, 404, "The job's result has expired.", "")
+	check("deleted bytes", completed, 404, "The job's result has expired.", "")
 
 	w.later.Store(int64(24 * time.Hour))
 	check("after 24 hours", image, 404, "The job's result has expired.", "")
@@ -172,7 +172,7 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 		{"HEAD", http.MethodHead, nil, 0, 0},
 		{"not modified", http.MethodGet, []string{"If-None-Match: *"}, 0, 0},
 		{"a range", http.MethodGet, []string{"Range: bytes=2-4"}, 1, 3},
-		{"the whole", http.MethodGet, nil, 1, 10},
+		{"the entire content", http.MethodGet, nil, 1, 10},
 	} {
 		opened.Store(0)
 		length.Store(0)

@@ -80,7 +80,7 @@ func TestClipThatTakesTooLongIsRejected(t *testing.T) {
 	const says = "Value error, The edit would take about 15 minutes, but a job may take at most 10 minutes. " +
 		"The longest clip that would finish in time has 1 s."
 	if one := body.Detail[0]; strings.Join(one.Location, ".") != "body.data" || one.Message != says {
-		t.Errorf("it says %q at %v", one.Message, one.Location)
+		t.Errorf("got %q at %v", one.Message, one.Location)
 	}
 	w.nothingStays()
 	w.accepted(w.post("gen-2.1", studio, upload("data", twoSeconds)))

@@ -164,13 +164,13 @@ func TestForeignCursorIsRejected(t *testing.T) {
 	}
 	cursor := *first.NextCursor
 	for says, wrong := range map[string]struct{ key, query string }{
-		"another account's":     {rival, "cursor=" + cursor},
-		"a changed one":         {studio, "cursor=" + strings.ToLower(cursor)},
-		"one that was cut":      {studio, "cursor=" + cursor[:len(cursor)-1]},
-		"one that was extended": {studio, "cursor=" + cursor + "A"},
-		"an id":                 {studio, "cursor=" + ids[1]},
-		"words":                 {studio, "cursor=next%20page"},
-		"an escape that's none": {studio, "cursor=%zz"},
+		"another account's":  {rival, "cursor=" + cursor},
+		"a changed cursor":   {studio, "cursor=" + strings.ToLower(cursor)},
+		"a truncated cursor": {studio, "cursor=" + cursor[:len(cursor)-1]},
+		"an extended cursor": {studio, "cursor=" + cursor + "A"},
+		"an id":              {studio, "cursor=" + ids[1]},
+		"words":              {studio, "cursor=next%20page"},
+		"an invalid escape":  {studio, "cursor=%zz"},
 	} {
 		problems := w.problems(w.get("/v1/files?"+wrong.query, wrong.key))
 		if len(problems) != 1 || problems[0].Type != "value_error" ||

@@ -283,7 +283,7 @@ func TestDisconnectCancelsJob(t *testing.T) {
 			go func() {
 				defer close(done)
 				if _, err := http.DefaultTransport.RoundTrip(request); err == nil {
-					t.Error("there was an answer")
+					t.Error("got a response")
 				}
 			}()
 			return func() {

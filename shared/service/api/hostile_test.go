@@ -81,7 +81,7 @@ func (w *world) refuse(form hostileForm) error {
 	w.t.Helper()
 	a, err := w.raw(form.send)
 	if err != nil {
-		return fmt.Errorf("the answer was lost: %w", err)
+		return fmt.Errorf("the response was lost: %w", err)
 	}
 	w.nothingStays()
 	detail := a.detail()
@@ -126,14 +126,14 @@ func TestHostileFormIsRejected(t *testing.T) {
 			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
 			conn.CloseWrite()
 		}, 422, brokenBody},
-		{"declares more than a whole form, and ends", func(conn *net.TCPConn) {
+		{"declares more than a complete form, and ends", func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(len(whole)+1))+whole)
 			conn.CloseWrite()
 		}, 422, brokenBody},
 		{"declares more than it sends, and waits", func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
 		}, 408, stoppedBody},
-		{"declares more than a whole form, and waits", func(conn *net.TCPConn) {
+		{"declares more than a complete form, and waits", func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(len(whole)+1))+whole)
 		}, 408, stoppedBody},
 		{"declares less than it sends", func(conn *net.TCPConn) {
@@ -190,18 +190,18 @@ func TestEndlessFormIsRejected(t *testing.T) {
 		}
 	}
 	refuses(t, w, []hostileForm{
-		{"a header line without end", endless("--x\r\nContent-Disposition: ", strings.Repeat("a", 8192)), 422,
+		{"an endless header line", endless("--x\r\nContent-Disposition: ", strings.Repeat("a", 8192)), 422,
 			longHeader},
-		{"header lines without end", endless("--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
+		{"endless header lines", endless("--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
 			longHeader},
-		{"a header without end, after a file", endless(dataHeader+video+"\r\n--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
+		{"endless header lines after a file", endless(dataHeader+video+"\r\n--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
 			longHeader},
-		{"nothing but a preamble", endless("", strings.Repeat("preamble\r\n", 1000)), 422,
+		{"only a preamble", endless("", strings.Repeat("preamble\r\n", 1000)), 422,
 			longHeader},
-		{"more parts than a form has", endless(dataHeader+video,
+		{"too many parts", endless(dataHeader+video,
 			"\r\n--x\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\nv"), 422,
 			"Value error, The form has more than 100 parts."},
-		{"a value without end", endless("--x\r\nContent-Disposition: form-data; name=\"seed\"\r\n\r\n",
+		{"an endless value", endless("--x\r\nContent-Disposition: form-data; name=\"seed\"\r\n\r\n",
 			strings.Repeat("9", 8192)), 422, invalidForm},
 	})
 }
@@ -266,13 +266,13 @@ func TestUnusualFormIsAccepted(t *testing.T) {
 	for says, body := range map[string]string{
 		"a preamble and an epilogue": "Hello!\r\n--x\r\n" + data + image + prompt + "\r\n--x--\r\nGoodbye!\r\n" +
 			strings.Repeat("!", 100_000),
-		"line feeds alone": "--x\nContent-Disposition: form-data; name=\"data\"\n\n" +
+		"only line feeds": "--x\nContent-Disposition: form-data; name=\"data\"\n\n" +
 			image + strings.ReplaceAll(prompt, "\r", "") + "\n--x--\n",
-		"spaces after a boundary": "--x  \r\n" + data + image + prompt + "\r\n--x--  \r\n",
-		"nothing after the last":  "--x\r\n" + data + image + prompt + "\r\n--x--",
+		"spaces after a boundary":         "--x  \r\n" + data + image + prompt + "\r\n--x--  \r\n",
+		"nothing after the last boundary": "--x\r\n" + data + image + prompt + "\r\n--x--",
 		"header fields in lower case": "--x\r\ncontent-disposition: form-data; name=data\r\n\r\n" + image + prompt +
 			"\r\n--x--\r\n",
-		"an encoding that is not there": "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n" + data + image + prompt +
+		"a wrong transfer encoding": "--x\r\nContent-Transfer-Encoding: quoted-printable\r\n" + data + image + prompt +
 			"\r\n--x--\r\n",
 		"ninety unknown fields": "--x\r\n" + data + image + prompt +
 			strings.Repeat("\r\n--x\r\nContent-Disposition: form-data; name=\"u\"\r\n\r\n1", 90) + "\r\n--x--\r\n",

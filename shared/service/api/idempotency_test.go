@@ -69,15 +69,15 @@ func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 	first := w.sentWith("a", path, key, upload("data", clip), text("prompt", "oil"), upload("reference_image", look))
 	id := w.accepted(first)
 	if first.header.Get("Idempotent-Replayed") != "" {
-		t.Error("the first answer says that it was given before")
+		t.Error("the first response is marked as replayed")
 	}
 	kept := len(w.files())
 	for _, c := range []struct {
 		says, path string
 		parts      []part
 	}{
-		{"as it was", path, []part{upload("data", clip), text("prompt", "oil"), upload("reference_image", look)}},
-		{"its parts in another order", path, []part{upload("reference_image", look), text("prompt", "oil"),
+		{"unchanged", path, []part{upload("data", clip), text("prompt", "oil"), upload("reference_image", look)}},
+		{"with parts in another order", path, []part{upload("reference_image", look), text("prompt", "oil"),
 			upload("data", clip)}},
 		{"a field by its other name", path, []part{upload("data", clip), text("prompt", "oil"),
 			upload("reference_image.0", look)}},
@@ -104,7 +104,7 @@ func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 		other := w.accepted(w.sentWith("a", path, rival, upload("data", clip), text("prompt", "oil"),
 			upload("reference_image", look)))
 		if other == id {
-			t.Error("two accounts have one job")
+			t.Error("two accounts share a job")
 		}
 	})
 	t.Run("after a day it is another request", func(t *testing.T) {
@@ -351,7 +351,7 @@ func TestRetriedUploadGetsTheSameFile(t *testing.T) {
 	}
 	w.replays(w.sentWith("a", "/v1/files", key, parts...), first)
 	if n := len(w.list(key, "").Files); n != 0 {
-		t.Error("a file came back that was deleted")
+		t.Error("a deleted file was returned")
 	}
 
 	announce := func() answer {

@@ -59,7 +59,7 @@ func TestKeyRequestIsValidated(t *testing.T) {
 	admin := w.newAdmin("studio")
 	var outcomes []outcome
 	for _, c := range []struct{ says, body string }{
-		{"a label alone", `{"label": "render farm"}`},
+		{"only a label", `{"label": "render farm"}`},
 		{"every field", `{"label": "née – \"7\"", "tier": "default", "admin": true}`},
 		{"null counts as absent", `{"label": "x", "tier": null, "admin": null}`},
 		{"unknown fields are ignored", `{"label": "x", "account": "rival", "id": "key_0"}`},
@@ -68,7 +68,7 @@ func TestKeyRequestIsValidated(t *testing.T) {
 		{"an empty label", `{"label": ""}`},
 		{"a label with an escape sequence", `{"label": "\u001b[31mred"}`},
 		{"a label with a line break", `{"label": "a\n"}`},
-		{"a label that is no text", `{"label": 7}`},
+		{"a label that is not text", `{"label": 7}`},
 		{"no body", ""},
 		{"null", "null"},
 		{"another tier", `{"label": "x", "tier": "dev"}`},
@@ -80,12 +80,12 @@ func TestKeyRequestIsValidated(t *testing.T) {
 		{"a time in words", `{"label": "x", "expires_at": "tomorrow"}`},
 		{"a time as a number", `{"label": "x", "expires_at": 7}`},
 		{"no models", `{"label": "x", "models": []}`},
-		{"an unknown model and no text", `{"label": "x", "models": ["gen-9", 7]}`},
+		{"an unknown model and a number", `{"label": "x", "models": ["gen-9", 7]}`},
 		{"models as text", `{"label": "x", "models": "gen-2.5"}`},
 		{"an unknown route", `{"label": "x", "routes": ["jobs", "/v1/jobs"]}`},
 		{"no routes", `{"label": "x", "routes": []}`},
 		{"null limits nothing", `{"label": "x", "expires_at": null, "models": null, "routes": null}`},
-		{"all problems at once, in field order", `{"admin": [], "tier": 5, "label": null, "routes": 1, "models": 1,
+		{"all problems, in the order of the fields", `{"admin": [], "tier": 5, "label": null, "routes": 1, "models": 1,
 			"expires_at": 1}`},
 		{"no JSON", `{"label"`},
 		{"a list", `[{"label": "x"}]`},

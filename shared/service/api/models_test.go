@@ -21,12 +21,12 @@ func TestModelNamesAreResolved(t *testing.T) {
 		{"a deprecated alias", `{"model": "gen-2.1-vton-2"}`},
 		{"a canonical id resolves to itself", `{"model": "gen-2.5"}`},
 		{"several", `{"models": ["gen-image-latest", "gen-clip", "gen-image-latest"]}`},
-		{"none of several", `{"models": []}`},
+		{"an empty list", `{"models": []}`},
 		{"both", `{"model": "gen-restyle-latest", "models": ["gen-vton-latest"]}`},
 		{"null is absent", `{"model": null, "models": ["gen-2.1"]}`},
 		{"an unknown name", `{"model": "gen-9"}`},
 		{"an unknown name among others", `{"model": "gen-2.5", "models": ["gen-2.1", "gen-9"]}`},
-		{"a name in other letters", `{"model": "GEN-2.5"}`},
+		{"a name in upper case", `{"model": "GEN-2.5"}`},
 		{"an empty name", `{"model": ""}`},
 		{"neither", `{}`},
 		{"both null", `{"model": null, "models": null}`},
@@ -34,7 +34,7 @@ func TestModelNamesAreResolved(t *testing.T) {
 		{"null", "null"},
 		{"model is a string", `{"model": ["gen-2.5"]}`},
 		{"models is a list", `{"models": "gen-2.5"}`},
-		{"all problems at once", `{"models": ["gen-2.5", 1], "model": 2}`},
+		{"all problems", `{"models": ["gen-2.5", 1], "model": 2}`},
 		{"no JSON", `model=gen-2.5`},
 	} {
 		a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(c.body), "Content-Type: application/json")

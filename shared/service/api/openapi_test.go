@@ -244,20 +244,20 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 				path := "/v1/jobs/" + alias
 				operation := paths[path]["post"]
 				if operation.RequestBody == nil {
-					t.Fatalf("%s is not there", path)
+					t.Fatalf("%s does not exist", path)
 				}
 				if want := slices.Contains(m.DeprecatedAliases, alias); operation.Deprecated != want {
 					t.Errorf("%s: deprecated is %t, want %t", path, operation.Deprecated, want)
 				}
 				if isAlias := operation.AliasOf == m.ID; isAlias != (alias != m.ID) {
-					t.Errorf("%s is said to be an alias of %q", path, operation.AliasOf)
+					t.Errorf("%s is described as an alias of %q", path, operation.AliasOf)
 				}
 				types := []string{"multipart/form-data"}
 				if m.Form.URLEncoded {
 					types = []string{"application/x-www-form-urlencoded", "multipart/form-data"}
 				}
 				if got := slices.Sorted(maps.Keys(operation.RequestBody.Content)); !slices.Equal(got, types) {
-					t.Errorf("%s takes %v, want %v", path, got, types)
+					t.Errorf("%s accepts %v, want %v", path, got, types)
 				}
 				for kind, content := range operation.RequestBody.Content {
 					checkFormSchema(t, path+" "+kind, jobForm(m), content.Schema)
@@ -268,7 +268,7 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 			for _, alias := range m.Names() {
 				operation, there := paths["/v1/generate/"+alias]["post"]
 				if there != (m.Generate != catalog.NotGenerated) {
-					t.Errorf("/v1/generate/%s is there, or missing, against its model", alias)
+					t.Errorf("/v1/generate/%s does not match its model", alias)
 				}
 				if want := m.Generate == catalog.GenerateDeprecated || slices.Contains(m.DeprecatedAliases, alias); there &&
 					operation.Deprecated != want {
@@ -279,7 +279,7 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 		for path := range paths {
 			if rest, found := strings.CutPrefix(path, "/v1/jobs/"); found && !strings.HasPrefix(rest, name+"-") &&
 				!strings.HasPrefix(rest, "{") {
-				t.Errorf("family %s: there is %s", name, path)
+				t.Errorf("family %s: unexpected %s", name, path)
 			}
 		}
 	}

@@ -143,7 +143,7 @@ func TestAccountsAreIsolatedByID(t *testing.T) {
 		t.Errorf("the file: %d %s", a.status, a.body)
 	}
 	if y.checks < 160 {
-		t.Errorf("%d checks were made, want the review's 160 at least", y.checks)
+		t.Errorf("%d checks were made, want at least 160", y.checks)
 	}
 }
 
@@ -181,16 +181,16 @@ func TestAccountsAreIsolatedInLists(t *testing.T) {
 		a := y.request("POST", "/v1/jobs/gen-pro-t2v", key, strings.NewReader(body), "Content-Type: "+kind,
 			"Idempotency-Key: one")
 		if a.header.Get("Idempotent-Replayed") != "" {
-			t.Errorf("it is a repetition: %s", a.body)
+			t.Errorf("got a replayed response: %s", a.body)
 		}
 		return y.accepted(a)
 	}
 	if ours, theirs := made(studio), made(rival); ours == theirs {
-		t.Error("two accounts have one job")
+		t.Error("two accounts share a job")
 	}
 	secret := func(key string) string { return y.get("/v1/webhooks/secret", key).body }
 	if secret(studio) == secret(rival) {
-		t.Error("two accounts have one webhook secret")
+		t.Error("two accounts share a webhook secret")
 	}
 	if keys := y.get("/v1/keys", y.newAdmin("rival")); keys.status != 200 || strings.Contains(keys.body, y.key) {
 		t.Errorf("the rival's keys: %d %s", keys.status, keys.body)

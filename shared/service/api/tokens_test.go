@@ -35,21 +35,21 @@ func TestClientTokenRequestIsValidated(t *testing.T) {
 		{"every field",
 			`{"expiresIn": 3600, "allowedModels": ["gen-latest", "gen-vton-3.5"], "allowedOrigins": ["https://App.example.com", "http://localhost:3000"],
 			"constraints": {"realtime": {"maxSessionDuration": 120}}, "metadata": {"user": "née 7"}}`},
-		{"expiresIn 1 is the least", `{"expiresIn": 1}`},
+		{"expiresIn 1 is the minimum", `{"expiresIn": 1}`},
 		{"expiresIn may have a fraction of zeros", `{"expiresIn": 6.0e1}`},
 		{"expiresIn 0", `{"expiresIn": 0}`},
 		{"expiresIn 3601", `{"expiresIn": 3601}`},
-		{"expiresIn beyond any number", `{"expiresIn": 1e999}`},
-		{"expiresIn far below", `{"expiresIn": -1e999}`},
+		{"expiresIn far above the maximum", `{"expiresIn": 1e999}`},
+		{"expiresIn far below the minimum", `{"expiresIn": -1e999}`},
 		{"expiresIn with a fraction", `{"expiresIn": 1.5}`},
 		{"expiresIn as text", `{"expiresIn": "60"}`},
 		{"expiresIn true", `{"expiresIn": true}`},
-		{"allowedModels, 20 of them", `{"allowedModels": ` + names(20, "gen-2.5") + `}`},
-		{"allowedModels, 21 of them", `{"allowedModels": ` + names(21, "x") + `}`},
-		{"allowedModels, unknown ones", `{"allowedModels": ["gen-2.5", "gen-9", "gen-2.1", "acme-2.5"]}`},
-		{"allowedModels of the inference gateway, a placeholder too",
+		{"20 allowedModels", `{"allowedModels": ` + names(20, "gen-2.5") + `}`},
+		{"21 allowedModels", `{"allowedModels": ` + names(21, "x") + `}`},
+		{"unknown allowedModels", `{"allowedModels": ["gen-2.5", "gen-9", "gen-2.1", "acme-2.5"]}`},
+		{"allowedModels of the inference gateway, including a placeholder",
 			`{"allowedModels": ["cutroom-echo", "gen-2.1", "cutroom-chat"]}`},
-		{"allowedModels, empty", `{"allowedModels": []}`},
+		{"empty allowedModels", `{"allowedModels": []}`},
 		{"allowedModels is a list", `{"allowedModels": "gen-2.5"}`},
 		{"allowedModels is a list of strings", `{"allowedModels": ["gen-2.5", 25, null, ["gen-2.5"]]}`},
 		{"allowedOrigins of every kind",
@@ -57,9 +57,9 @@ func TestClientTokenRequestIsValidated(t *testing.T) {
 		{"malformed allowedOrigins",
 			`{"allowedOrigins": ["a.example", "https://a.example/", "https://a.example/path", "https://*.example", "*", ` +
 				`"null", "", "https://u@a.example", "https://a.example:", "https://a b"]}`},
-		{"allowedOrigins, 21 of them", `{"allowedOrigins": ` + names(21, "https://a.example") + `}`},
-		{"constraints that say nothing", `{"constraints": {}}`},
-		{"constraints.realtime that says nothing", `{"constraints": {"realtime": {}}}`},
+		{"21 allowedOrigins", `{"allowedOrigins": ` + names(21, "https://a.example") + `}`},
+		{"empty constraints", `{"constraints": {}}`},
+		{"empty constraints.realtime", `{"constraints": {"realtime": {}}}`},
 		{"constraints is an object", `{"constraints": 5}`},
 		{"constraints.realtime is an object", `{"constraints": {"realtime": [5]}}`},
 		{"maxSessionDuration 0", `{"constraints": {"realtime": {"maxSessionDuration": 0}}}`},
@@ -67,11 +67,11 @@ func TestClientTokenRequestIsValidated(t *testing.T) {
 		{"metadata is an object", `{"metadata": ["x"]}`},
 		{"metadata of 4096 bytes", `{"metadata": {"k": "` + strings.Repeat("x", 4096-len(`{"k":""}`)) + `"}}`},
 		{"metadata of 4097 bytes", `{"metadata": {"k": "` + strings.Repeat("x", 4097-len(`{"k":""}`)) + `"}}`},
-		{"all problems at once, in field order",
+		{"all problems, in the order of the fields",
 			`{"metadata": 1, "constraints": {"realtime": {"maxSessionDuration": -1}}, "allowedOrigins": ["x"], ` +
 				`"allowedModels": ["x"], "expiresIn": "x"}`},
 		{"no JSON", `{"expiresIn": 60`},
-		{"JSON and more", `{} {}`},
+		{"data after the JSON", `{} {}`},
 		{"not UTF-8", "{\"metadata\": {\"k\": \"\xff\"}}"},
 		{"a list", `[{"expiresIn": 60}]`},
 		{"a string", `"expiresIn"`},
@@ -131,7 +131,7 @@ func TestOnlyTheHashOfAClientTokenIsStored(t *testing.T) {
 		t.Error("the token is in the log")
 	}
 	if a.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("the answer may be kept: %v", a.header)
+		t.Errorf("the response may be cached: %v", a.header)
 	}
 }
 

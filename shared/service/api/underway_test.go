@@ -80,11 +80,11 @@ func (u *underWay) answer() answer {
 	u.conn.SetReadDeadline(time.Now().Add(patience.Max))
 	response, err := http.ReadResponse(bufio.NewReader(u.conn), nil)
 	if err != nil {
-		u.w.t.Fatalf("no answer: %v", err)
+		u.w.t.Fatalf("no response: %v", err)
 	}
 	body, err := io.ReadAll(response.Body)
 	if err != nil || !response.Close {
-		u.w.t.Errorf("the answer breaks off, or the connection stays: %v", err)
+		u.w.t.Errorf("the response is truncated, or the connection stays open: %v", err)
 	}
 	u.conn.Close()
 	return answer{response.StatusCode, response.Header, string(body)}

@@ -260,7 +260,7 @@ func TestSignedURLSurvivesConcurrentUploads(t *testing.T) {
 		}
 	}
 	if content(t, w.root+"/"+w.blobOf(signed.ID)) != bytes || len(w.files()) != 1 {
-		t.Errorf("the file is not whole, or not the only one: %v", w.files())
+		t.Errorf("the file is incomplete or not the only one: %v", w.files())
 	}
 	patience.Becomes(t, "the stored bytes", int64(len(bytes)), func() int64 {
 		counted, err := w.shelf.StoredBytes(t.Context())
@@ -289,10 +289,10 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 	var outcomes []outcome
 	for _, c := range []struct{ says, body string }{
 		{"the largest file", with("", nil)},
-		{"a life", with("ttl_seconds", 60)},
-		{"a life as in a form", with("ttl_seconds", "2592000")},
-		{"no end", with("ttl_seconds", "persistent")},
-		{"a life that is null is the default", with("ttl_seconds", nil)},
+		{"a lifetime", with("ttl_seconds", 60)},
+		{"a lifetime as text", with("ttl_seconds", "2592000")},
+		{"no expiry", with("ttl_seconds", "persistent")},
+		{"a null lifetime means the default", with("ttl_seconds", nil)},
 		{"a path as name", with("filename", "/home/me/film.mp4")},
 		{"upper case", with("md5", strings.ToUpper(hash))},
 		{"a type in upper case", with("mime_type", "Video/MP4")},
@@ -307,7 +307,7 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 		{"a type without a slash", with("mime_type", "video")},
 		{"a type with parameters", with("mime_type", "text/plain; charset=utf-8")},
 		{"an empty file", with("size_bytes", 0)},
-		{"less than nothing", with("size_bytes", -1)},
+		{"a negative size", with("size_bytes", -1)},
 		{"too large", with("size_bytes", 5_000_000_001)},
 		{"far too large", `{"filename":"a","mime_type":"a/b","size_bytes":1e300,"md5":"` + hash + `"}`},
 		{"half a byte", with("size_bytes", 0.5)},
@@ -315,19 +315,19 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 		{"a size that is true", with("size_bytes", true)},
 		{"an MD5 that is too short", with("md5", hash[1:])},
 		{"an MD5 of other digits", with("md5", strings.Repeat("g", 32))},
-		{"too short a life", with("ttl_seconds", 59)},
-		{"too long a life", with("ttl_seconds", "2592001")},
+		{"a lifetime that is too short", with("ttl_seconds", 59)},
+		{"a lifetime that is too long", with("ttl_seconds", "2592001")},
 		{"half a second", with("ttl_seconds", 60.5)},
-		{"words as life", with("ttl_seconds", "forever")},
-		{"a list as life", with("ttl_seconds", []int{60})},
-		{"all wrong at once", `{"filename":[],"mime_type":"","size_bytes":{},"md5":"x","ttl_seconds":false}`},
+		{"words as lifetime", with("ttl_seconds", "forever")},
+		{"a list as lifetime", with("ttl_seconds", []int{60})},
+		{"several problems", `{"filename":[],"mime_type":"","size_bytes":{},"md5":"x","ttl_seconds":false}`},
 		{"nothing", `{}`},
 		{"null", `null`},
 		{"no body", ``},
 		{"a list", `[]`},
 		{"no JSON", `{"filename":`},
 		{"no UTF-8", "{\"filename\":\"\xff\"}"},
-		{"more than JSON", `{} {}`},
+		{"data after the JSON", `{} {}`},
 	} {
 		outcomes = append(outcomes, w.outcomeOfUpload(c.says, w.announce(studio, c.body)))
 	}

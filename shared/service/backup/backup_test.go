@@ -263,7 +263,7 @@ func TestInterruptedBackupKeepsThePrevious(t *testing.T) {
 		}
 	}
 	if broken < 5 {
-		t.Errorf("it was broken off at %d places", broken)
+		t.Errorf("it was interrupted at %d places", broken)
 	}
 	w.want(w.kept, w.contents(w.source), w.records)
 }
@@ -355,7 +355,7 @@ func TestDamageIsDetected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := w.restored(w.kept); err == nil {
-			t.Errorf("%s is missing, and the check does not notice", name)
+			t.Errorf("the check does not detect that %s is missing", name)
 		}
 		if strings.HasPrefix(name, "content/") {
 			// The next backup repairs it.
@@ -386,7 +386,7 @@ func TestDamageIsDetected(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := backup.Read(t.Context(), w.kept); err == nil {
-			t.Errorf("a manifest with %s is believed", lie[1])
+			t.Errorf("a manifest with %s is accepted", lie[1])
 		}
 	}
 	// Bytes that a disk has lost are detected when they are read again.
@@ -404,7 +404,7 @@ func TestDamageIsDetected(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := w.restored(w.kept); !errors.Is(err, backup.ErrDamaged) {
-		t.Errorf("only sizes reveal damage: %v", err)
+		t.Errorf("comparing sizes detects the damage: %v", err)
 	}
 	w.reread = true
 	if report, err := w.save(w.kept); err != nil || report.Damaged != 3 {

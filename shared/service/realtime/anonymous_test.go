@@ -118,7 +118,7 @@ func TestAnonymousWebSocketNeedsLittleMemory(t *testing.T) {
 				t.Errorf("with %q a client that sends %s takes %d bytes of memory", key, name, took)
 			}
 			if !bytes.Contains(heard, []byte("Invalid API key")) {
-				t.Errorf("with %q a client that sends %s hears %q", key, name, heard)
+				t.Errorf("with %q a client that sends %s receives %q", key, name, heard)
 			}
 		}
 	}

@@ -62,7 +62,7 @@ func FuzzFrame(f *testing.F) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		err := checkFrame(frame)
 		if err == nil && bytes.Count(frame, []byte{0xff, 0xda}) > maxScans {
-			t.Error("more scans than a frame may have")
+			t.Error("too many scans")
 		}
 		if err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("got %v", err)

@@ -36,7 +36,7 @@ func TestTicksCountTheSeconds(t *testing.T) {
 		}
 		// The tick may be late.
 		if s := *m.Seconds; s < max(last, tick+1) || s > int64(time.Since(began)/time.Second) {
-			t.Errorf("tick %d says %d seconds, the last one %d", tick+1, s, last)
+			t.Errorf("tick %d has %d seconds, the last one %d", tick+1, s, last)
 		}
 		last = *m.Seconds
 	}
@@ -145,7 +145,7 @@ func TestShutdownEndsSessions(t *testing.T) {
 	patience.Receive(t, "stopped", stopped)
 	w.active("studio", 0)
 	if n := strings.Count(w.log.String(), `reason=server_stopping`); n != 5 {
-		t.Errorf("%d sessions ended so in the log", n)
+		t.Errorf("%d such sessions ended in the log", n)
 	}
 }
 

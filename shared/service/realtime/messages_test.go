@@ -54,7 +54,7 @@ func TestFramesFollowThePrompt(t *testing.T) {
 	c.painted(colorOf("a \"watercolor\" é <b>\n"))
 	c.say(`{"type":"prompt","prompt":"film noir","enhance_prompt":false}`)
 	if m := c.ack("prompt_ack", ""); m.Engine != "canvas" || m.Understood == nil || m.Notice != "film noir" {
-		t.Errorf("the acknowledgement says %+v of the engine", m)
+		t.Errorf("the acknowledgement has the outcome %+v", m)
 	}
 	c.painted(colorOf("film noir"))
 	c.say(`{"type":"prompt","prompt":""}`)

@@ -63,7 +63,7 @@ func TestMutatedPicturesEndNoSession(t *testing.T) {
 	other.Wait()
 	t.Logf("%d pictures were accepted, %d were rejected", edited.Load(), refused.Load())
 	if edited.Load() == 0 || refused.Load() == 0 {
-		t.Error("the pictures were either all edited or all refused, which proves nothing")
+		t.Error("either all or none of the pictures were edited, which proves nothing")
 	}
 }
 

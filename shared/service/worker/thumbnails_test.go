@@ -103,7 +103,7 @@ func TestCompletedJobHasThumbnails(t *testing.T) {
 	j := s.awaitEnd(first)
 	second := s.awaitEnd(s.submit("two", 0))
 	if _, made := s.thumbnails(j); made {
-		t.Error("there are thumbnails before they were made")
+		t.Error("thumbnails exist before they were made")
 	}
 	close(p.hold)
 	for id, content := range map[string]string{j.ID: "one", second.ID: "two"} {
@@ -225,7 +225,7 @@ func TestShutdownWaitsForThumbnails(t *testing.T) {
 	go close(p.hold)
 	s.wantClean(stop)
 	if _, made := s.thumbnails(j); !made {
-		t.Error("the thumbnails were given up")
+		t.Error("the thumbnails were abandoned")
 	}
 }
 

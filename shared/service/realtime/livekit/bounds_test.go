@@ -142,7 +142,7 @@ func FuzzGunzip(f *testing.F) {
 		reader, err := gzip.NewReader(bytes.NewReader(compressed))
 		if err != nil {
 			if ok {
-				t.Errorf("the library says %v", err)
+				t.Errorf("the library returns %v", err)
 			}
 			return
 		}

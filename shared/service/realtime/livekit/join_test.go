@@ -105,7 +105,7 @@ func TestTokenRoundTrip(t *testing.T) {
 	}
 	now = now.Add(2 * time.Minute)
 	if read, expired, err := tokens.Read(token); err != nil || !expired || read.Identity != "client-1" {
-		t.Errorf("after its end it is read as %+v, expired %t, %v", read, expired, err)
+		t.Errorf("after its expiry: %+v, expired %t, %v", read, expired, err)
 	}
 	// The head of an unsigned token, followed by the claims of this one.
 	unsigned := "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0" + token[bytes.IndexByte([]byte(token), '.'):]

@@ -74,7 +74,7 @@ func TestAnonymousRequests(t *testing.T) {
 				}
 				// Gone opens a WebSocket only for a client that resumes.
 				if answer.Code < 400 || answer.Code >= 500 {
-					t.Errorf("%s with %s is answered with %d", route, name, answer.Code)
+					t.Errorf("%s with %s returns %d", route, name, answer.Code)
 				}
 			}
 		}

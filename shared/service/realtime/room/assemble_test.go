@@ -74,25 +74,25 @@ func TestLostPacketsAreRequested(t *testing.T) {
 		}
 	}
 	if len(whole) != 1 || !a.waits() {
-		t.Fatalf("%d frames before the packet that is missing", len(whole))
+		t.Fatalf("%d frames before the missing packet", len(whole))
 	}
 	if numbers, given, _ := a.ask(now); len(numbers) > 0 || given {
-		t.Errorf("%v is asked for at once, as if it could not be late", numbers)
+		t.Errorf("%v is requested immediately, although it may be late", numbers)
 	}
 	asked := 0
 	for since := reorderTime; since < lostTime; since += askEvery {
 		numbers, given, _ := a.ask(now.Add(since))
 		if given || len(numbers) > 0 && (len(numbers) != 1 || numbers[0] != 10+lost) {
-			t.Fatalf("after %v %v is asked for, given up: %t", since, numbers, given)
+			t.Fatalf("after %v %v is requested, abandoned: %t", since, numbers, given)
 		}
 		asked += len(numbers)
 	}
 	if asked < 3 || asked > 8 {
-		t.Errorf("the packet is asked for %d times", asked)
+		t.Errorf("the packet was requested %d times", asked)
 	}
 	_, given, rest := a.ask(now.Add(lostTime + time.Second))
 	if !given || len(rest) != 2 || numberOf(rest[0]) != 2 || !rest[0].gap || rest[1].gap || a.waits() {
-		t.Errorf("given up: %t, then %d frames, waits: %t", given, len(rest), a.waits())
+		t.Errorf("abandoned: %t, then %d frames, waits: %t", given, len(rest), a.waits())
 	}
 }
 

@@ -126,7 +126,7 @@ func TestServerContactsNoOtherAddress(t *testing.T) {
 	_ = calls.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Millisecond))
 	if conn, err := calls.Accept(); err == nil {
 		conn.Close()
-		t.Error("the server called by TCP")
+		t.Error("the server connected over TCP")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestStrangersGetNoReply(t *testing.T) {
 	c.Sees(25) // earlier packets have been read
 	_ = stranger.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
 	if n, err := stranger.Read(make([]byte, 1500)); err == nil {
-		t.Errorf("a stranger is answered %d bytes", n)
+		t.Errorf("a stranger receives %d bytes", n)
 	}
 }
 
@@ -298,7 +298,7 @@ func TestConnectionsPerAddressAreLimited(t *testing.T) {
 	_ = tooMany.SetReadDeadline(time.Now().Add(patience.Max))
 	var timeout net.Error
 	if _, err := tooMany.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
-		t.Errorf("one too many is not closed: %v", err)
+		t.Errorf("one connection too many is not closed: %v", err)
 	}
 	first.Close()
 	first.Close() // counts once
@@ -412,7 +412,7 @@ func TestKeyFramesAreRateLimited(t *testing.T) {
 		}
 	}
 	if most := 1 + int(time.Since(began)/keyEvery); keys == 0 || keys > most {
-		t.Errorf("%d key frames are asked for in %v, want at most %d", keys, time.Since(began), most)
+		t.Errorf("%d key frames were requested in %v, want at most %d", keys, time.Since(began), most)
 	}
 }
 
@@ -464,7 +464,7 @@ func TestConcurrentUsesOfTokenAdmitOne(t *testing.T) {
 				t.Errorf("a client received %v", leave)
 			}
 		case <-time.After(patience.Max):
-			t.Fatal("more than one is in the room")
+			t.Fatal("more than one client is in the room")
 		}
 	}
 	livekittest.Join(t, config).Sees(5)

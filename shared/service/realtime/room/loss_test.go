@@ -59,7 +59,7 @@ func TestMediaSurvivesLossyNetwork(t *testing.T) {
 		case frame := <-c.Seen:
 			number := numberIn(frame)
 			if number <= last {
-				t.Fatalf("frame %d comes after %d", number, last)
+				t.Fatalf("frame %d arrives after %d", number, last)
 			}
 			if first == 0 {
 				first = number
@@ -67,7 +67,7 @@ func TestMediaSurvivesLossyNetwork(t *testing.T) {
 			last = number
 			seen++
 		case <-time.After(patience.Max):
-			t.Fatalf("no frame came after %d", last)
+			t.Fatalf("no frame arrived after %d", last)
 		}
 	}
 	if seen < (last-first)/2 {
@@ -102,7 +102,7 @@ func TestMediaSurvivesNetworkOutage(t *testing.T) {
 				return
 			}
 		case <-time.After(patience.Max):
-			t.Fatal("no frame came after the network was there again")
+			t.Fatal("no frame arrived after the network was restored")
 		}
 	}
 }

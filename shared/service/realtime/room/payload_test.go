@@ -28,10 +28,10 @@ func TestEveryPictureHasANumber(t *testing.T) {
 			whole = append(whole, content...)
 		}
 		if !bytes.Equal(whole, frame) {
-			t.Fatalf("picture %d is not whole", i)
+			t.Fatalf("picture %d is incomplete", i)
 		}
 	}
 	if p.Payload(numberedHeader, frame) != nil || p.Payload(40, nil) != nil {
-		t.Error("there are packets of nothing")
+		t.Error("there are empty packets")
 	}
 }

@@ -31,7 +31,7 @@ func TestRoomReturnsMedia(t *testing.T) {
 			viewer.Sees(10)
 			patience.Receive(t, "viewer.Heard", viewer.Heard)
 			if heard.Load() == 0 {
-				t.Error("the room heard nothing of the client")
+				t.Error("the room received nothing from the client")
 			}
 			r.Close(livekit.ReasonRoomDeleted)
 			for _, one := range []*livekittest.Client{c, viewer} {
@@ -99,7 +99,7 @@ func TestViewersAreLimited(t *testing.T) {
 	tooMany := livekittest.New(t, w.as(r, livekit.Version1, false))
 	tooMany.Dial("")
 	if leave := tooMany.Left(); leave.Reason != livekit.ReasonJoinFailure {
-		t.Errorf("one too many receives %v", leave)
+		t.Errorf("one client too many receives %v", leave)
 	}
 	for _, viewer := range viewers {
 		viewer.Sees(3)

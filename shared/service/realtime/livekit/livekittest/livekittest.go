@@ -145,7 +145,7 @@ func (c *Client) Open() {
 	select {
 	case c.Joined = <-c.joined:
 	case <-time.After(patience.Max):
-		c.Fatal("the server does not say who is in the room")
+		c.Fatal("the server does not list the participants")
 	}
 	if c.Version == livekit.Version1 {
 		Await(c, "the first offer is answered", c.Answered)
@@ -159,7 +159,7 @@ func Await[T any](c *Client, what string, from <-chan T) T {
 	case one := <-from:
 		return one
 	case <-time.After(patience.Max):
-		c.Fatalf("it never came to this: %s", what)
+		c.Fatalf("timed out waiting for: %s", what)
 		panic("unreachable")
 	}
 }
