@@ -197,7 +197,7 @@ func TestTriedReportsTheFirstAttempt(t *testing.T) {
 				case <-time.After(time.Minute):
 				}
 				if took := time.Since(start); took != time.Second || i.Ready() != (failure == nil) {
-					t.Errorf("after %s it is ready: %v", took, i.Ready())
+					t.Errorf("ready after %s: %v", took, i.Ready())
 				}
 				cancel()
 				running.Wait()
@@ -335,7 +335,7 @@ func TestFailedFreeIsRetried(t *testing.T) {
 		w.store.fail(nil)
 		after(2 * time.Second)
 		if _, slots := w.store.count(""); slots != 0 {
-			t.Errorf("%d slots are left", slots)
+			t.Errorf("%d slots remain", slots)
 		}
 
 		w.store.fail(func(call string) error {
@@ -354,7 +354,7 @@ func TestFailedFreeIsRetried(t *testing.T) {
 		w.store.mu.Unlock()
 		after(time.Minute)
 		if _, slots := w.store.count(""); slots != 0 {
-			t.Errorf("%d slots are left", slots)
+			t.Errorf("%d slots remain", slots)
 		}
 	})
 }

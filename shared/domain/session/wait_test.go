@@ -108,12 +108,12 @@ func TestWaitingClientReceivesItsPlace(t *testing.T) {
 		first.leave()
 		<-first.ended
 		if !errors.Is(first.err, context.Canceled) {
-			t.Errorf("the wait of a client that left ended with %v", first.err)
+			t.Errorf("the wait of a departed client ended with %v", first.err)
 		}
 		time.Sleep(session.PollEvery)
 		synctest.Wait()
 		if places := second.received(); len(places) == 0 || places[len(places)-1] != (session.Place{Position: 1, Size: 1}) {
-			t.Errorf("after the first had left, the second received %v", places)
+			t.Errorf("after the first client left, the second received %v", places)
 		}
 		second.leave()
 		<-second.ended
@@ -147,7 +147,7 @@ func TestFullQueueRejectsClient(t *testing.T) {
 		first, second := w.wait(t, 1), w.wait(t, 1)
 		<-second.ended
 		if !fault.Is(second.err, fault.Limited) {
-			t.Errorf("the second client of a queue of one: %v", second.err)
+			t.Errorf("second client in a queue of one: %v", second.err)
 		}
 		first.leave()
 		<-first.ended
@@ -216,7 +216,7 @@ func TestSlotOfLostResponseIsFreed(t *testing.T) {
 		<-second.ended
 		after(2 * time.Second)
 		if _, slots := w.store.count(""); slots != 0 {
-			t.Errorf("%d slots are left", slots)
+			t.Errorf("%d slots remain", slots)
 		}
 	})
 }

@@ -386,7 +386,7 @@ func (w *world) files() (paths []string) {
 // nothingStays waits until no blob remains.
 func (w *world) nothingStays() {
 	w.t.Helper()
-	eventually(w.t, "the blobs are gone", func() bool { return len(w.files()) == 0 })
+	eventually(w.t, "the blobs are deleted", func() bool { return len(w.files()) == 0 })
 }
 
 func eventually(t *testing.T, what string, is func() bool) {

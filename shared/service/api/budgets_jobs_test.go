@@ -78,7 +78,7 @@ func TestUnknownLengthReservesTheMaximum(t *testing.T) {
 	cut := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)[:600]), text("prompt", "x")))
 	want := job.Most(w.record(cut), 5*time.Minute).Cost
 	if w.record(cut).Request.Length == 0 && want != 15e9 {
-		t.Errorf("the most is %d", want)
+		t.Errorf("got a maximum of %d", want)
 	}
 	w.used(spent, want)
 	w.cancel(cut, studio)

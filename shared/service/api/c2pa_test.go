@@ -89,10 +89,10 @@ func TestContentCredentialsAreVerified(t *testing.T) {
 	} {
 		r := report("/v1/uploads/" + w.keep(studio, c.content).ID + "/credentials")
 		if r.State != c.state || r.Own != c.own || r.Actions == nil || (c.state == origin.Unreadable) != (r.SignedBy == "" && len(r.Problems) == 1) {
-			t.Errorf("of %s it says %+v", name, r)
+			t.Errorf("report for %s: %+v", name, r)
 		}
 		if c.state == origin.Valid && (r.SignedBy != "Cutroom" || !r.ByModel() || r.Actions[0].Model != "gen-image-2") {
-			t.Errorf("of %s it says %+v", name, r)
+			t.Errorf("report for %s: %+v", name, r)
 		}
 	}
 
@@ -104,7 +104,7 @@ func TestContentCredentialsAreVerified(t *testing.T) {
 	w.start(id)
 	w.complete(id, own, "image/png")
 	if r := report(path); r.State != origin.Valid || !r.Own {
-		t.Errorf("of the result it says %+v", r)
+		t.Errorf("report for the result: %+v", r)
 	}
 	if a := w.get(path, rival); a.status != 404 {
 		t.Errorf("another account: %d %s", a.status, a.body)

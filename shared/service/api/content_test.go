@@ -108,7 +108,7 @@ func TestMissingContentIsReported(t *testing.T) {
 			t.Errorf("%s: %d %s %v", says, a.status, a.body, a.header)
 		}
 		if a.header.Get("ETag") != "" || a.header.Get("Content-Disposition") != "" {
-			t.Errorf("%s: it has the header of a result: %v", says, a.header)
+			t.Errorf("%s: got the headers of a result: %v", says, a.header)
 		}
 	}
 	check("unknown", "job_x", 404, "Job not found.", "")
@@ -194,7 +194,7 @@ func TestContentHasFileName(t *testing.T) {
 		w.complete(id, "bytes", "video/mp4")
 		want = strings.ReplaceAll(want, "ID", id)
 		if got := w.get("/v1/jobs/"+id+"/content", studio).header.Get("Content-Disposition"); got != want {
-			t.Errorf("it is %s, want %s", got, want)
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 	video := clip(t)

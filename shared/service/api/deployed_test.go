@@ -52,7 +52,7 @@ func TestContentRedirectsToSignedURL(t *testing.T) {
 	id := w.submit(studio)
 	path := "/v1/jobs/" + id + "/content"
 	if a := w.request("GET", path, studio, nil); a.status != 409 {
-		t.Errorf("before it is ready: %d", a.status)
+		t.Errorf("before completion: %d", a.status)
 	}
 	w.start(id)
 	w.complete(id, "0123456789", "video/mp4")

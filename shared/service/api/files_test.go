@@ -230,7 +230,7 @@ func TestByMD5FindsNewestFile(t *testing.T) {
 	}
 	w.pass(2 * time.Minute)
 	if got := w.stored(w.get("/v1/files/by-md5/"+hash, studio)); got.ID != lasting.ID {
-		t.Errorf("%s, want the one that has not expired", got.ID)
+		t.Errorf("got %s, want the file that has not expired", got.ID)
 	}
 	if a := w.request("DELETE", "/v1/files/"+lasting.ID, studio, nil); a.status != 204 {
 		t.Errorf("delete: %d", a.status)
@@ -291,7 +291,7 @@ func TestDeletedFileIsGone(t *testing.T) {
 		t.Errorf("the list is %v", got)
 	}
 	if left := w.files(); len(left) != 1 {
-		t.Errorf("the bytes that are left are %v, want one file's", left)
+		t.Errorf("remaining files: %v, want one", left)
 	}
 }
 

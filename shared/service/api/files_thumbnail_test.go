@@ -101,7 +101,7 @@ func TestFileHasThumbnail(t *testing.T) {
 		}
 	}
 	if left, err := os.ReadDir(filepath.Join(w.root, "thumbnails")); len(left) > 0 || err != nil && !os.IsNotExist(err) {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("remaining: %v, %v", left, err)
 	}
 }
 

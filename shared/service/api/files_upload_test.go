@@ -124,7 +124,7 @@ func TestFileTypeIsDetected(t *testing.T) {
 	w := newWorld(t, setup{})
 	random := string([]byte{0, 1, 2, 3, 250, 251})
 	for _, c := range []struct{ says, bytes, declared, want string }{
-		{"an image as it is", picture(t), "image/png", "image/png"},
+		{"an unchanged image", picture(t), "image/png", "image/png"},
 		{"an image that was declared a text", picture(t), "text/plain", "image/png"},
 		{"a video that was declared an image", clip(t), "image/png", "video/mp4"},
 		{"a document of another kind", "%PDF-1.7\n", "video/mp4", "application/pdf"},
@@ -187,7 +187,7 @@ func TestStorageIsLimited(t *testing.T) {
 	if len(kept) != 3 {
 		t.Fatalf("%d files of 300 bytes were stored, want 3", len(kept))
 	}
-	eventually(t, "the bytes of refused uploads are gone", func() bool { return len(w.files()) == 3 })
+	eventually(t, "the bytes of rejected uploads are deleted", func() bool { return len(w.files()) == 3 })
 	w.keep(rival, strings.Repeat("x", 900)) // has its own storage
 	if a := w.announce(studio, `{"filename":"a","mime_type":"a/b","size_bytes":101,"md5":"`+hexMD5("")+
 		`"}`); a.status != 429 || a.header.Get("Retry-After") == "" {

@@ -369,7 +369,7 @@ func TestImageIsRejectedIfQueueGrows(t *testing.T) {
 		t.Errorf("%d %s %v", a.status, a.body, a.header)
 	}
 	if left := w.files(); len(left) > 0 {
-		t.Errorf("%v is left", left)
+		t.Errorf("%v remains", left)
 	}
 }
 

@@ -100,14 +100,14 @@ func TestRetriedJobRequestGetsTheSameJob(t *testing.T) {
 		w.replays(w.sentWith("a", path, w.secondKey(), upload("data", clip), text("prompt", "oil"),
 			upload("reference_image", look)), first)
 	})
-	t.Run("by another account it is another request", func(t *testing.T) {
+	t.Run("another account's request is separate", func(t *testing.T) {
 		other := w.accepted(w.sentWith("a", path, rival, upload("data", clip), text("prompt", "oil"),
 			upload("reference_image", look)))
 		if other == id {
 			t.Error("two accounts share a job")
 		}
 	})
-	t.Run("after a day it is another request", func(t *testing.T) {
+	t.Run("after a day the key can be reused", func(t *testing.T) {
 		w.later.Add(int64(idempotency.Age))
 		again := w.accepted(w.sentWith("a", path, key, upload("data", clip), text("prompt", "oil"),
 			upload("reference_image", look)))
@@ -397,7 +397,7 @@ func TestRetriedUploadGetsTheSameFile(t *testing.T) {
 	}
 	w.later.Add(int64(file.SignedTime))
 	if a := announce(); a.status != http.StatusConflict || !strings.Contains(a.body, promised.ID) {
-		t.Errorf("announced once its time was over: %d %s", a.status, a.body)
+		t.Errorf("announced again after its expiry: %d %s", a.status, a.body)
 	}
 }
 

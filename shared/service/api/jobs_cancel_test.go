@@ -66,10 +66,10 @@ func TestReceivedJobCanBeCancelled(t *testing.T) {
 	}
 	w.wantCancelled(w.cancel(id, studio))
 	if _, err := w.records.Start(t.Context(), id, "nonce", w.now()); !fault.Is(err, fault.Conflict) {
-		t.Errorf("its start returns %v, want a conflict", err)
+		t.Errorf("starting returns %v, want a conflict", err)
 	}
 	if err := delivery.Extend(t.Context(), time.Minute); !fault.Is(err, fault.Conflict) {
-		t.Errorf("its message is still there: %v", err)
+		t.Errorf("the message still exists: %v", err)
 	}
 }
 
@@ -146,7 +146,7 @@ func TestCancellationOrCompletionWins(t *testing.T) {
 			t.Errorf("the cancellation is answered by %d %s, and the job is %s", a.status, a.body, shown.Status)
 		}
 	}
-	eventually(t, fmt.Sprintf("%d results are there", completed), func() bool { return len(w.files()) == completed })
+	eventually(t, fmt.Sprintf("%d results exist", completed), func() bool { return len(w.files()) == completed })
 }
 
 func TestEndedJobCannotBeCancelled(t *testing.T) {
@@ -183,6 +183,6 @@ func TestInputsOfCancelledJobAreDeletedAtOnce(t *testing.T) {
 	}
 	w.wantCancelled(w.cancel(id, studio))
 	if _, err := w.blobs.Head(t.Context(), input); !fault.Is(err, fault.NotFound) {
-		t.Errorf("the input is left: %v", err)
+		t.Errorf("the input still exists: %v", err)
 	}
 }

@@ -160,7 +160,7 @@ func TestEventsResumeAfterDroppedConnection(t *testing.T) {
 	w.complete(id, "bytes", "video/mp4")
 	e = w.follow(id, studio, "Last-Event-ID: "+last.ID)
 	if got, _ := e.next(); got != (event{"2", "completed", 1}) {
-		t.Errorf("after it came back the client sees %+v", got)
+		t.Errorf("after reconnecting the client got %+v", got)
 	}
 	e.end()
 }

@@ -66,7 +66,7 @@ func TestJobListIsFilteredAndPaged(t *testing.T) {
 	// Only a pending job's own record has its estimates.
 	var first struct{ Jobs []json.RawMessage }
 	if err := json.Unmarshal([]byte(w.get("/v1/jobs?status=failed&limit=1", studio).body), &first); err != nil || len(first.Jobs) != 1 {
-		t.Fatalf("a page of one has %d jobs, %v", len(first.Jobs), err)
+		t.Fatalf("a page with limit 1 has %d jobs, %v", len(first.Jobs), err)
 	}
 	if alone := w.get("/v1/jobs/"+failed, studio).body; string(first.Jobs[0]) != alone {
 		t.Errorf("the list shows %s, GET shows %s", first.Jobs[0], alone)

@@ -141,7 +141,7 @@ func TestCreatedKeyWorksUntilRevoked(t *testing.T) {
 		}
 	}
 	if listed := w.listedKeys(admin); listed[0].RevokedAt == nil {
-		t.Errorf("revoked, it is listed as %+v", listed[0])
+		t.Errorf("the revoked key is listed as %+v", listed[0])
 	}
 	w.later.Add(int64(credential.CacheAge))
 	for _, secret := range []string{made.Key, token} {
@@ -289,7 +289,7 @@ func TestLimitedAdminCannotRevokeStrongerKey(t *testing.T) {
 		}
 		made := w.createdKey(w.askKey(admin, `{"label": "x"}`)).ID
 		if a := w.revokeBy(admin, made); a.status != http.StatusNoContent {
-			t.Errorf("a key with %s, of one that it made: %d %s", what, a.status, a.body)
+			t.Errorf("a key with %s that it created: %d %s", what, a.status, a.body)
 		}
 	}
 }

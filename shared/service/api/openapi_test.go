@@ -214,7 +214,7 @@ func TestEveryDocumentedOperationExists(t *testing.T) {
 				continue
 			}
 			if strings.HasPrefix(path, "/v1/") && operation.Responses["422"] == nil {
-				t.Errorf("%s %s: it has no 422", method, path)
+				t.Errorf("%s %s: 422 is missing", method, path)
 			}
 			secured := len(operation.Security) == 1 && operation.Security[0]["key"] != nil
 			if operation.Responses["401"] != nil != secured || secured && operation.Responses["403"] == nil {

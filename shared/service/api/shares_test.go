@@ -133,7 +133,7 @@ func TestShareExpires(t *testing.T) {
 		t.Errorf("after the result: %d %s", a.status, a.body)
 	}
 	if a := w.askShare(id, studio, ""); a.status != 404 {
-		t.Errorf("of a result that is gone: %d %s", a.status, a.body)
+		t.Errorf("share of a deleted result: %d %s", a.status, a.body)
 	}
 }
 

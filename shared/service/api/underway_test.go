@@ -265,7 +265,7 @@ func TestAnnouncedFilesAreLimited(t *testing.T) {
 	// The file without bytes has expired; arriving bytes keep the other one.
 	w.announced(w.announceHuge(studio))
 	if a := w.announceHuge(studio); a.status != 429 {
-		t.Errorf("with the one that arrives: %d %s", a.status, a.body)
+		t.Errorf("with the arriving file: %d %s", a.status, a.body)
 	}
 	u.conn.Close()
 }
@@ -354,7 +354,7 @@ func TestRetriedUploadSucceedsInFullAccount(t *testing.T) {
 	}{{"/v1/jobs/gen-2.5", "data", "job", job}, {"/v1/files", "file", "file", first}} {
 		a := again(c.path, c.field, video, c.key)
 		if a.status != 200 || a.body != c.first.body || a.header.Get("Idempotent-Replayed") != "true" {
-			t.Errorf("%s: %d %s, at first %d %s", c.path, a.status, a.body, c.first.status, c.first.body)
+			t.Errorf("%s: %d %s, first response %d %s", c.path, a.status, a.body, c.first.status, c.first.body)
 		}
 		if a := again(c.path, c.field, video, "another"); a.status != 429 {
 			t.Errorf("%s under another key: %d %s", c.path, a.status, a.body)

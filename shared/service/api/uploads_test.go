@@ -70,7 +70,7 @@ func (w *world) isUnknown(key string, r reference) {
 		w.t.Errorf("delete: %d %s", a.status, a.body)
 	}
 	if slices.Contains(w.list(key, "").ids(), r.ID) {
-		w.t.Error("it is listed")
+		w.t.Error("the file is listed")
 	}
 	if problems := w.problems(w.post("gen-2.5", key, text("data", r.ID))); len(problems) != 1 ||
 		problems[0].Input != r.ID {
@@ -131,7 +131,7 @@ func TestSignedURLUploadsFile(t *testing.T) {
 		t.Errorf("delete: %d", a.status)
 	}
 	if a := w.put(signed.Upload.URL, strings.NewReader(video)); a.status != 404 {
-		t.Errorf("after it was deleted: %d %s", a.status, a.body)
+		t.Errorf("after its deletion: %d %s", a.status, a.body)
 	}
 }
 
@@ -296,7 +296,7 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 		{"a path as name", with("filename", "/home/me/film.mp4")},
 		{"upper case", with("md5", strings.ToUpper(hash))},
 		{"a type in upper case", with("mime_type", "Video/MP4")},
-		{"a whole number with a fraction", `{"filename":"a","mime_type":"a/b","size_bytes":1.0,"md5":"` + hash + `"}`},
+		{"an integer with a fraction of zeros", `{"filename":"a","mime_type":"a/b","size_bytes":1.0,"md5":"` + hash + `"}`},
 		{"no name", without("filename")},
 		{"no type", without("mime_type")},
 		{"no size", without("size_bytes")},
@@ -312,7 +312,7 @@ func TestAnnouncementsAreValidated(t *testing.T) {
 		{"far too large", `{"filename":"a","mime_type":"a/b","size_bytes":1e300,"md5":"` + hash + `"}`},
 		{"half a byte", with("size_bytes", 0.5)},
 		{"a size as text", with("size_bytes", "1000")},
-		{"a size that is true", with("size_bytes", true)},
+		{"true as size", with("size_bytes", true)},
 		{"an MD5 that is too short", with("md5", hash[1:])},
 		{"an MD5 of other digits", with("md5", strings.Repeat("g", 32))},
 		{"a lifetime that is too short", with("ttl_seconds", 59)},

@@ -28,11 +28,11 @@ func TestJobAcceptsWebhook(t *testing.T) {
 		strings.NewReader("prompt=x&webhook_url=https%3A%2F%2Fexample.com%2Fhook"),
 		"Content-Type: application/x-www-form-urlencoded")
 	if j := w.record(w.accepted(a)); j.Webhook != hook {
-		t.Errorf("urlencoded it is %q", j.Webhook)
+		t.Errorf("urlencoded: got %q", j.Webhook)
 	}
 	for _, absent := range [][]part{nil, {text("webhook_url", "")}} {
 		if j := w.record(w.accepted(w.post("gen-pro-t2v", studio, append(absent, text("prompt", "x"))...))); j.Webhook != "" {
-			t.Errorf("without one it is %q", j.Webhook)
+			t.Errorf("without a webhook: got %q", j.Webhook)
 		}
 	}
 }

@@ -161,7 +161,7 @@ func TestBackupCanBeRestored(t *testing.T) {
 	w.now = w.now.Add(25 * time.Hour)
 	report, err = w.save(w.kept)
 	if after := len(w.contents(w.kept)); err != nil || report.NewBlobs != 0 || before-after != 1 {
-		t.Errorf("a day later it is %+v, %v, and of %d contents %d are left", report, err, before, after)
+		t.Errorf("a day later: %+v, %v; %d contents, %d remain", report, err, before, after)
 	}
 	w.want(w.kept, w.contents(w.source), "records 2")
 }
@@ -192,10 +192,10 @@ func TestStoreWithOtherDataIsRejected(t *testing.T) {
 	}
 	w.now = w.now.Add(48 * time.Hour)
 	if _, err := w.save(w.kept); err == nil || !strings.Contains(err.Error(), "content/of/mine") {
-		t.Errorf("it was used: %v", err)
+		t.Errorf("the store was used: %v", err)
 	}
 	if left := w.contents(w.kept); len(left) != 1 {
-		t.Errorf("left are %v", left)
+		t.Errorf("remaining: %v", left)
 	}
 }
 
@@ -205,7 +205,7 @@ type cutOff struct {
 	left int
 }
 
-var errCutOff = errors.New("the disk is gone")
+var errCutOff = errors.New("the disk is missing")
 
 func (c *cutOff) write() error {
 	if c.left--; c.left < 0 {

@@ -142,6 +142,6 @@ func TestExpiredCertificateIsReported(t *testing.T) {
 		Library: c2patest.Library(t), Identity: who, Now: time.Now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err := signer.Check(t.Context(), t.TempDir()); err == nil {
-		t.Error("an untrustworthy picture was signed")
+		t.Error("an image with invalid credentials was signed")
 	}
 }

@@ -21,7 +21,7 @@ func TestReportIsLimited(t *testing.T) {
 		t.Fatal(err)
 	}
 	if want := strings.Repeat("é", maxText/2) + "…"; report.SignedBy != want {
-		t.Errorf("it is signed by %q, want %q", report.SignedBy, want)
+		t.Errorf("signed by %q, want %q", report.SignedBy, want)
 	}
 	if len(report.Actions) != maxParts || len(report.Inputs) > maxParts {
 		t.Errorf("the first record has %d actions and %d inputs", len(report.Actions), len(report.Inputs))
@@ -32,7 +32,7 @@ func TestReportIsLimited(t *testing.T) {
 		t.Errorf("the report has %d parts and %d bytes: %v", parts, len(encoded), err)
 	}
 	if report.ByModel() {
-		t.Error("the report says that a model made the file")
+		t.Error("the report claims that a model made the file")
 	}
 }
 
@@ -41,7 +41,7 @@ func TestReportIgnoresUnknownGeneratorMembers(t *testing.T) {
 	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {
 		"claim_generator_info": [{"name": "a program", "Name": 1, "version": "2", "VERSION": {}}]}}}`))
 	if err != nil || report.Generator != "a program 2" {
-		t.Errorf("it was written by %q: %v", report.Generator, err)
+		t.Errorf("written by %q: %v", report.Generator, err)
 	}
 }
 
@@ -66,6 +66,6 @@ func TestReportShowsProblemsOfInputs(t *testing.T) {
 func TestReportWithTooManyValuesIsRejected(t *testing.T) {
 	text := `{"manifests": {"one": {"assertions": [` + strings.Repeat("{},", maxValues) + `{}]}}}`
 	if _, err := parseReport([]byte(text)); !errors.Is(err, errBoxes) {
-		t.Errorf("it was read: %v", err)
+		t.Errorf("the report was accepted: %v", err)
 	}
 }

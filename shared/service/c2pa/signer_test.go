@@ -129,7 +129,7 @@ func TestEditedClipHasCredentials(t *testing.T) {
 		t.Errorf("it reports %+v, want %+v", summary, want)
 	}
 	if report := c2patest.Read(t, path, "video/mp4", s.anchors); report.State != "Trusted" {
-		t.Errorf("the package for Python says %s", report.State)
+		t.Errorf("the Python package reports %s", report.State)
 	}
 	report, err := s.inspect(path, false)
 	if err != nil || report.State != origin.Valid || report.Generator != "Cutroom v1.2.3" || !report.ByModel() {
@@ -179,7 +179,7 @@ func TestEditedClipHasCredentials(t *testing.T) {
 	again, _ = s.sign(spec, "video/mp4")
 	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted || len(report.Inputs) != 1 ||
 		len(report.Inputs[0].Problems) != 1 || !strings.HasPrefix(report.Inputs[0].Problems[0], "assertion.bmffHash.mismatch: ") {
-		t.Errorf("of one with a changed input: %+v, %v", report, err)
+		t.Errorf("with a changed input: %+v, %v", report, err)
 	}
 }
 
@@ -272,7 +272,7 @@ func TestSlowInputLosesOnlyItsHistory(t *testing.T) {
 		Model: "gen", Kind: catalog.Image, Output: output, Data: input(s.file("slow.png", slow), "image/png"),
 	}, "image/png")
 	if !strings.Contains(log.String(), "leaving out the credentials of an input") {
-		t.Errorf("it logs %q", log.String())
+		t.Errorf("got the log %q", log.String())
 	}
 	report, err := s.inspect(path, true)
 	if err != nil || report.State != origin.Trusted || len(report.Inputs) != 1 || report.Inputs[0].SHA256 == "" {
@@ -299,7 +299,7 @@ func TestRemoteCredentialsAreNotFetched(t *testing.T) {
 	s := newSigning(t, true)
 	path := s.file("elsewhere.png", slices.Concat(picture[:head], chunk, picture[head:]))
 	if _, err := s.inspect(path, false); !errors.Is(err, c2palib.ErrElsewhere) {
-		t.Errorf("it returns %v", err)
+		t.Errorf("got %v", err)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -329,10 +329,10 @@ func TestCancelledSigningLeavesNoFile(t *testing.T) {
 	_, err := s.signer.Sign(ctx, engine.Spec{Model: "gen", Output: mediatest.Image{}.Make(t)},
 		engine.Outcome{}, "image/png", path)
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("it returns %v", err)
+		t.Errorf("got %v", err)
 	}
 	if left, _ := os.ReadDir(filepath.Dir(path)); len(left) != 0 {
-		t.Errorf("it leaves %v", left)
+		t.Errorf("it left %v", left)
 	}
 }
 

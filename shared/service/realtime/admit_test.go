@@ -64,7 +64,7 @@ func TestSessionRequiresValidCredential(t *testing.T) {
 		{"garbage", "gen-2.5", "hello", nil, key},
 		{"an unknown key", "gen-2.5", "ck_0123456789", nil, key},
 		{"an unknown token", "gen-2.5", "ek_0123456789", nil, key},
-		{"a wrong key in the header beside a right one", "gen-2.5", studio, []string{"X-Api-Key", "ck_0123456789"}, key},
+		{"a wrong key in the header and a correct one in the query", "gen-2.5", studio, []string{"X-Api-Key", "ck_0123456789"}, key},
 		{"a revoked key", "gen-2.5", "ck_revoked_key", nil, key},
 		{"a token of a revoked key", "gen-2.5", orphan, nil, key},
 		{"an expired token", "gen-2.5", expired, nil, key},
@@ -87,12 +87,12 @@ func TestSessionRequiresValidCredential(t *testing.T) {
 				Models: []string{"gen-latest"}, Routes: []credential.RouteGroup{credential.RealtimeRoutes},
 			}
 		}), nil, ""},
-		{"a model beyond the token", "gen-2.1", token(credential.Scope{Models: []string{"gen-2.5"}}), nil, model},
+		{"a model outside the token's scope", "gen-2.1", token(credential.Scope{Models: []string{"gen-2.5"}}), nil, model},
 		{"an allowed page", "gen-2.5", studio, []string{"Origin", page}, ""},
 		{"a page that is not allowed", "gen-2.5", studio, []string{"Origin", "https://evil.example.com"}, origin},
 		{"a page of the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}), []string{"Origin", page}, ""},
 		{
-			"a page beyond the token", "gen-2.5", token(credential.Scope{Origins: []string{page}}),
+			"a page outside the token's scope", "gen-2.5", token(credential.Scope{Origins: []string{page}}),
 			[]string{"Origin", "https://other.example.com"}, origin,
 		},
 		{"a token of a page, without a page", "gen-2.5", token(credential.Scope{Origins: []string{page}}), nil, ""},
@@ -148,7 +148,7 @@ func TestFailingStoreAsksToRetry(t *testing.T) {
 	var failing atomic.Pointer[error]
 	w := newWorld(t, setup{failing: &failing})
 	for _, err := range []error{
-		errors.New("the disk is gone"), context.DeadlineExceeded, fault.New(
+		errors.New("the disk is missing"), context.DeadlineExceeded, fault.New(
 			fault.Unavailable, "The records are busy. Try again.",
 		),
 	} {

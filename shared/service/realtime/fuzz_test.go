@@ -32,15 +32,15 @@ func FuzzMessage(f *testing.F) {
 			t.Errorf("a prompt of %d bytes, sent: %t", len(asked.text), asked.sent)
 		}
 		if err != nil && !fault.Is(err, fault.Invalid) {
-			t.Errorf("a prompt gave %v", err)
+			t.Errorf("a prompt returned %v", err)
 		}
 		if _, _, err := textOf("image_ref", message.ImageRef); err != nil && !fault.Is(err, fault.Invalid) {
-			t.Errorf("image_ref gave %v", err)
+			t.Errorf("image_ref returned %v", err)
 		}
 		data, err := decodeImage(message.ImageData)
 		if err != nil {
 			if !fault.Is(err, fault.Invalid) {
-				t.Errorf("image_data gave %v", err)
+				t.Errorf("image_data returned %v", err)
 			}
 			return
 		}

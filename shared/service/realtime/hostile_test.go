@@ -83,7 +83,7 @@ func TestHostileClientsLeaveNothingBehind(t *testing.T) {
 	hostile.Wait()
 	w.active("studio", 0)
 	http.DefaultClient.CloseIdleConnections()
-	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
+	eventually(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
 	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+4<<20 })
 	// A stalled machine does not reply to pings in time.
 	eventually(t, "a session paints", w.paints)

@@ -50,7 +50,7 @@ func TestTicksIncludeNotice(t *testing.T) {
 	c := w.open("gen-2.5", studio)
 	await := func(notice string) {
 		t.Helper()
-		patience.Await(t, fmt.Sprintf("a tick says %q", notice), c.any,
+		patience.Await(t, fmt.Sprintf("a tick contains %q", notice), c.any,
 			func(m message) bool { return m.Type == "generation_tick" && m.Notice == notice })
 	}
 	await("")
@@ -339,7 +339,7 @@ func TestUsageIsRecorded(t *testing.T) {
 	}
 	first, second := w.open("gen-latest", studio), w.open("gen-2.5", w.mint(studio, credential.Scope{}, time.Minute))
 	other := w.open("gen-2.1", studio)
-	eventually(t, "the use of open sessions is there", func() bool {
+	eventually(t, "the usage of open sessions is recorded", func() bool {
 		return total("gen-2.5").SessionSeconds >= 2 && total("gen-2.1").SessionSeconds >= 1
 	})
 	for _, c := range []*client{first, second, other} {
@@ -349,7 +349,7 @@ func TestUsageIsRecorded(t *testing.T) {
 	w.stop()
 	if sum := total("gen-2.5"); sum.Requests != 2 || sum.SessionSeconds < 2 ||
 		sum.SessionSeconds > 2*int64(time.Since(began)/time.Second+1) {
-		t.Errorf("two sessions of one model: %+v", sum)
+		t.Errorf("usage of two sessions of one model: %+v", sum)
 	}
 	if sum := total("gen-2.1"); sum.Requests != 1 || sum.SessionSeconds < 1 {
 		t.Errorf("one session of the other: %+v", sum)

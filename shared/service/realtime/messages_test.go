@@ -49,7 +49,7 @@ func TestFramesFollowThePrompt(t *testing.T) {
 	c.say(odd)
 	if m := c.ack("prompt_ack", ""); string(m.Prompt) != `"a \"watercolor\" é \u003cb\u003e\n"` &&
 		string(m.Prompt) != `"a \"watercolor\" é <b>\n"` {
-		t.Errorf("the prompt came back as %s", m.Prompt)
+		t.Errorf("the prompt was returned as %s", m.Prompt)
 	}
 	c.painted(colorOf("a \"watercolor\" é <b>\n"))
 	c.say(`{"type":"prompt","prompt":"film noir","enhance_prompt":false}`)
@@ -197,7 +197,7 @@ func TestNewestFrameWins(t *testing.T) {
 		got = append(got, c.next().frame.Bounds().Dx()/16)
 	}
 	if fmt.Sprint(got) != "[1 20]" {
-		t.Errorf("the frames %v came back, want the first and the newest", got)
+		t.Errorf("the frames %v were returned, want the first and the newest", got)
 	}
 	c.painted(colorOf("after the frames"))
 }

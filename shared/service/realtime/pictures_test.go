@@ -188,7 +188,7 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	set(other, square(t, 16, red))
 	other.ack("set_image_ack", "")
 	if len(slow.begun) > 0 {
-		t.Error("an account has two images decoded at once")
+		t.Error("two images of an account are decoded concurrently")
 	}
 	close(slow.release)
 	first.ack("set_image_ack", "")

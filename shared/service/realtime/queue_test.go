@@ -242,5 +242,5 @@ func TestLeavingTheQueueLeavesNothing(t *testing.T) {
 	holder.leave()
 	last.begins()
 	// The first session may have started some of its goroutines after they were counted.
-	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+20 })
+	eventually(t, "the goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+20 })
 }

@@ -138,7 +138,7 @@ func (c *videoClient) shows(width, height int) {
 				return
 			}
 		case <-limit:
-			c.t.Fatalf("no picture of %dx%d came back, %d frames did", width, height, n)
+			c.t.Fatalf("no picture of %dx%d among %d returned frames", width, height, n)
 		}
 	}
 }

@@ -242,7 +242,7 @@ func TestOnlyOwnAccountMayWatch(t *testing.T) {
 			k.Limits.Models = []string{"gen-2.1"}
 		}), nil, http.StatusForbidden},
 		{"a page that is not allowed", c.watched, studio, []string{"Origin", "https://evil.example.com"}, http.StatusForbidden},
-		{"a room that is not", "room_1", studio, nil, http.StatusNotFound},
+		{"an unknown room", "room_1", studio, nil, http.StatusNotFound},
 		{"no room", "", studio, nil, http.StatusNotFound},
 	} {
 		if status, answer := w.asks(of.room, of.key, of.header...); status != of.status {
@@ -420,7 +420,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 		one(how)
 	}
 	w.active("studio", 0)
-	eventually(t, "the helpers are gone", func() bool { return len(helpers(t)) == 0 })
+	eventually(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
 	goroutines, memory := level()
 	descriptors := openFiles(t)
 	var clients sync.WaitGroup
@@ -433,8 +433,8 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 	}
 	clients.Wait()
 	w.active("studio", 0)
-	eventually(t, "the helpers are gone", func() bool { return len(helpers(t)) == 0 })
-	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
+	eventually(t, "the helper processes have ended", func() bool { return len(helpers(t)) == 0 })
+	eventually(t, "the goroutines have ended", func() bool { now, _ := level(); return now <= goroutines+2 })
 	// The database opens some connections only when several sessions need them. If 100 sessions each
 	// left a descriptor open, there would be far more.
 	eventually(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+20 })

@@ -51,10 +51,10 @@ func TestPromptsAreEnhanced(t *testing.T) {
 			"the model fails", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, "watercolor", true,
 			"watercolor",
 		},
-		{"the model says nothing", says(""), "watercolor", true, "watercolor"},
-		{"the model says far too much", says(strings.Repeat("x", 4001)), "watercolor", true, "watercolor"},
+		{"the model returns nothing", says(""), "watercolor", true, "watercolor"},
+		{"the model returns too much", says(strings.Repeat("x", 4001)), "watercolor", true, "watercolor"},
 		{
-			"the model says nonsense", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
+			"the model returns nonsense", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") },
 			"watercolor", true, "watercolor",
 		},
 		{

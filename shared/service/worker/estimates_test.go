@@ -105,7 +105,7 @@ func TestEstimatesArePublishedWhenTheyChange(t *testing.T) {
 			{10, nil, 3 * time.Minute, []float64{10}},
 			{10.4, nil, 3 * time.Minute, []float64{10}},
 			{20, nil, 3 * time.Minute, []float64{10, 20}},
-			{0, errors.New("it is away"), time.Hour, []float64{10, 20}},
+			{0, errors.New("it is unavailable"), time.Hour, []float64{10, 20}},
 			{20, nil, 7 * time.Hour, []float64{10, 20, 20}},
 		} {
 			e.set(step.takes, step.err)

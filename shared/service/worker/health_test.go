@@ -64,16 +64,16 @@ func TestOverdueJobMeansStuck(t *testing.T) {
 	s.submit("one", 0)
 	patience.Receive(t, "begun", begun)
 	if s.worker.Stuck() {
-		t.Error("it is stuck with a new job")
+		t.Error("stuck with a new job")
 	}
 	ahead.Store(int64(job.MaxAge + 2*time.Minute))
 	if !s.worker.Stuck() {
-		t.Error("it is not stuck with a job that is long overdue")
+		t.Error("not stuck with a job that is long overdue")
 	}
 	close(deaf)
 	stop()
 	if s.worker.Stuck() {
-		t.Error("it is stuck with no job")
+		t.Error("stuck without a job")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestObserverReceivesRuns(t *testing.T) {
 	if stages := slices.Sorted(maps.Keys(observed.runs[1].Stages)); !slices.Equal(
 		stages, []string{"engine", "engine.denoise", "fetch", "probe", "store"},
 	) {
-		t.Errorf("its stages are %v", stages)
+		t.Errorf("got the stages %v", stages)
 	}
 	if took := observed.runs[1].Stages["engine.denoise"]; took != 7*time.Second {
 		t.Errorf("the engine's stage took %v", took)
@@ -135,7 +135,7 @@ func TestObserverReceivesRuns(t *testing.T) {
 	if len(loads) != 1 || loads[0].Lane != job.VideoLane || loads[0].Slots != 1 || loads[0].Busy != 0 ||
 		loads[0].Prefetched != 0 ||
 		loads[0].BusyTime < observed.runs[1].Stages["engine"] {
-		t.Errorf("its load is %+v", loads)
+		t.Errorf("got the load %+v", loads)
 	}
 }
 

@@ -100,7 +100,7 @@ func TestNextJobIsPrefetched(t *testing.T) {
 	first, second, third := s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = blobs })
 	if id := patience.Receive(t, "stage.begun", stage.begun); id != first {
-		t.Fatalf("%s began first", id)
+		t.Fatalf("%s started first", id)
 	}
 	s.awaitFetched(second, "two")
 	if j := s.get(second); j.Status != job.Pending || j.Runs != 0 || !j.StartedAt.IsZero() {
@@ -108,7 +108,7 @@ func TestNextJobIsPrefetched(t *testing.T) {
 	}
 	stage.let <- struct{}{}
 	if id := patience.Receive(t, "stage.begun", stage.begun); id != second {
-		t.Fatalf("%s began second", id)
+		t.Fatalf("%s started second", id)
 	}
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{}
@@ -144,14 +144,14 @@ func TestOnlyOneJobIsPrefetched(t *testing.T) {
 	other := newStage()
 	s.start(other.run, prefetch)
 	if id := patience.Receive(t, "other.begun", other.begun); id != second {
-		t.Fatalf("%s began at the idle worker", id)
+		t.Fatalf("%s started at the idle worker", id)
 	}
 	third, fourth := s.submit("three", 0), s.submit("four", 0)
 	s.awaitFetched(third, "three")
 	idle := newStage()
 	s.start(idle.run, prefetch)
 	if id := patience.Receive(t, "idle.begun", idle.begun); id != fourth {
-		t.Errorf("%s began at the idle worker, want the one that no other has prefetched", id)
+		t.Errorf("%s started at the idle worker, want the job that is not prefetched", id)
 	}
 	close(busy.let)
 	close(other.let)
@@ -175,7 +175,7 @@ func TestFirstFreeSlotRunsPrefetchedJob(t *testing.T) {
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{} // either of the two runs
 	if id := patience.Receive(t, "stage.begun", stage.begun); id != third {
-		t.Errorf("%s began", id)
+		t.Errorf("%s started", id)
 	}
 	close(stage.let)
 	if j := s.awaitEnd(third); j.Status != job.Completed || j.Runs != 1 {
@@ -299,12 +299,12 @@ func TestLeaseOfPrefetchedJobIsExtended(t *testing.T) {
 	s.start(other.run)
 	last := s.submit("three", 0)
 	if id := patience.Receive(t, "other.begun", other.begun); id != last {
-		t.Errorf("%s began elsewhere", id)
+		t.Errorf("%s started elsewhere", id)
 	}
 	patience.Receive(t, "extended.enough", extended.enough) // its first lease has ended
 	stage.let <- struct{}{}
 	if id := patience.Receive(t, "stage.begun", stage.begun); id != held {
-		t.Errorf("%s began", id)
+		t.Errorf("%s started", id)
 	}
 	close(stage.let)
 	close(other.let)
@@ -378,7 +378,7 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 		t.Errorf("%s is stored", name)
 	}
 	if id := patience.Receive(t, "stage.begun", stage.begun); id != jobs[1] {
-		t.Errorf("%s began", id)
+		t.Errorf("%s started", id)
 	}
 	stage.let <- struct{}{}
 	s.awaitFetched(jobs[2], "three")
@@ -387,12 +387,12 @@ func TestResultIsStoredWhileEngineWorks(t *testing.T) {
 	})
 	select {
 	case id := <-stage.begun:
-		t.Errorf("%s began before a result was stored", id)
+		t.Errorf("%s started before a result was stored", id)
 	default:
 	}
 	close(store.let)
 	if id := patience.Receive(t, "stage.begun", stage.begun); id != jobs[2] {
-		t.Errorf("%s began", id)
+		t.Errorf("%s started", id)
 	}
 	close(stage.let)
 	for _, id := range jobs {

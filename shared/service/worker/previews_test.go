@@ -81,13 +81,13 @@ func TestLatestPreviewIsAvailable(t *testing.T) {
 			shown <- p
 			if p != nil {
 				j = s.await(id, "running", func(j job.Job) bool { return j.Status == job.Processing })
-				eventually(t, "the preview is there", func() bool { return bytes.Equal(s.preview(j), p) })
+				eventually(t, "the preview exists", func() bool { return bytes.Equal(s.preview(j), p) })
 			}
 		}
 		close(shown)
 		close(checked)
 		s.awaitEnd(id)
-		eventually(t, "the preview is gone", func() bool { return s.preview(j) == nil })
+		eventually(t, "the preview is deleted", func() bool { return s.preview(j) == nil })
 		s.wantClean(stop)
 	}
 }
@@ -166,6 +166,6 @@ func TestFullDiskIsLoggedOnce(t *testing.T) {
 	}
 	s.wantClean(stop)
 	if logged := strings.Count(log.String(), "store a preview"); logged != 1 {
-		t.Errorf("it is logged %d times:\n%s", logged, log)
+		t.Errorf("logged %d times:\n%s", logged, log)
 	}
 }

@@ -47,7 +47,7 @@ func TestResultsAreSigned(t *testing.T) {
 		s.start(succeed, func(c *worker.Config) { c.Signer = signer })
 		j := s.awaitEnd(s.submit("clip", 0))
 		if j.Status != want || j.Runs != int(min(failures+1, job.MaxRuns)) {
-			t.Fatalf("after %d failures it is %s after %d runs: %+v", failures, j.Status, j.Runs, j.Failure)
+			t.Fatalf("after %d failures: %s after %d runs: %+v", failures, j.Status, j.Runs, j.Failure)
 		}
 		if want == job.Failed {
 			if *j.Failure != (job.Failure{Code: job.EngineError, Message: "The result could not be signed."}) || j.Result != nil {
@@ -67,7 +67,7 @@ func TestResultsAreSigned(t *testing.T) {
 			t.Errorf("the result is %q, %+v, %v", content, j.Result, err)
 		}
 		if j.Result.Credentials == nil || *j.Result.Credentials != marked {
-			t.Errorf("its credentials are %+v", j.Result.Credentials)
+			t.Errorf("got the credentials %+v", j.Result.Credentials)
 		}
 	}
 }

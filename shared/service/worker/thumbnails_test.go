@@ -209,7 +209,7 @@ func TestFailedJobHasNoThumbnails(t *testing.T) {
 	s.wantClean(stop)
 	for entry, err := range s.blobs.(*diskblob.Store).List(t.Context(), job.Folder(id)) {
 		if err != nil || entry.Name != job.InputBlob(id, "data") {
-			t.Errorf("%v is left, %v", entry.Name, err)
+			t.Errorf("%v remains, %v", entry.Name, err)
 		}
 	}
 }
@@ -253,7 +253,7 @@ func TestDeletedJobLeavesNoThumbnails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, made := s.thumbnails(j); made {
-		t.Error("the thumbnails that came late are kept")
+		t.Error("the late thumbnails are kept")
 	}
 }
 
@@ -325,6 +325,6 @@ func TestStoredInputsGetThumbnails(t *testing.T) {
 		t.Errorf("the thumbnails of the last job: %v, %q", made, pictures.Input)
 	}
 	if _, err := file.Thumbnail(t.Context(), s.blobs, "files/file_gone"); !fault.Is(err, fault.NotFound) {
-		t.Errorf("of a file that is gone: %v", err)
+		t.Errorf("thumbnail of a deleted file: %v", err)
 	}
 }

@@ -216,7 +216,7 @@ func (s *fixture) wantClean(stop func()) {
 	stop()
 	left, err := os.ReadDir(s.scratch)
 	if err != nil || len(left) > 0 {
-		s.t.Errorf("left in the scratch folder: %v, %v", left, err)
+		s.t.Errorf("the scratch folder contains %v, %v", left, err)
 	}
 }
 
@@ -260,13 +260,13 @@ func TestJobIsCompleted(t *testing.T) {
 	}
 	recorded := engine.Outcome{Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice}
 	if !reflect.DeepEqual(recorded, scripted()) {
-		t.Errorf("of the engine's report, %+v is recorded", recorded)
+		t.Errorf("%+v of the engine's report was recorded", recorded)
 	}
 	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
 		t.Errorf("the engine was asked for %s", seen.Size)
 	}
 	if seen.Remaining <= 0 || seen.Remaining >= job.MaxAge {
-		t.Errorf("the engine has %s", seen.Remaining)
+		t.Errorf("got the engine %s", seen.Remaining)
 	}
 	if seen.FPS != 20 || seen.Duration != 2*time.Second || seen.Seed != 7 || seen.Kind != catalog.Edit {
 		t.Errorf("the engine was asked for %+v", seen)
@@ -348,16 +348,16 @@ func TestClipLongerThanItsHeaderFails(t *testing.T) {
 				return n[0]
 			}
 			if want := int64(len(s.claims)) * claim.Amount; used() != want {
-				t.Errorf("%d are held, want %d", used(), want)
+				t.Errorf("%d reservations, want %d", used(), want)
 			}
 			s.start(succeed)
 			if c.fails {
 				s.wantFailure(id, job.InvalidInput, "longer than its header states")
 			} else if j := s.awaitEnd(id); j.Status != job.Completed {
-				t.Errorf("it is %s: %+v", j.Status, j.Failure)
+				t.Errorf("the job is %s: %+v", j.Status, j.Failure)
 			}
 			if used() != 0 { // the model has no price
-				t.Errorf("%d are used", used())
+				t.Errorf("%d used", used())
 			}
 		})
 	}

@@ -93,7 +93,7 @@ func TestMalformedMessageIsRejected(t *testing.T) {
 	for name, content := range map[string]string{
 		"a tag without an end": "\xff", "a field 0": "\x02\x00", "a number without an end": "\x70\xff",
 		"bytes that are missing": "\x0a\x05v", "a group": "\x0b\x0c", "a broken message in it": "\x0a\x01\xff",
-		"text that is no UTF-8": "\x0a\x03\x12\x01\xff", "fixed bytes that are missing": "\x7d\x00",
+		"invalid UTF-8": "\x0a\x03\x12\x01\xff", "fixed bytes that are missing": "\x7d\x00",
 		"packed numbers without an end": "\x22\x04\x92\x01\x01\xff",
 	} {
 		if err := Unmarshal([]byte(content), &SignalRequest{}); !errors.Is(err, ErrMessage) {

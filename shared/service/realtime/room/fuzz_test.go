@@ -59,14 +59,14 @@ func FuzzOffers(f *testing.F) {
 			rids := map[string]bool{}
 			for _, attribute := range media.Attributes {
 				if attribute.Key == "candidate" {
-					t.Errorf("the candidate %s is left", attribute.Value)
+					t.Errorf("the candidate %s remains", attribute.Value)
 				}
 				if attribute.Key == "rid" {
 					rids[ridOf(attribute.Value)] = true
 				}
 			}
 			if bestLayer(media) != "" && len(rids) > 1 {
-				t.Errorf("the sizes %v are left", rids)
+				t.Errorf("the sizes %v remain", rids)
 			}
 		}
 	})

@@ -71,7 +71,7 @@ func TestMediaSurvivesLossyNetwork(t *testing.T) {
 		}
 	}
 	if seen < (last-first)/2 {
-		t.Errorf("%d of %d frames came back", seen, last-first)
+		t.Errorf("%d of %d frames were returned", seen, last-first)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestUnreachablePublicAddressIsRejected(t *testing.T) {
 	ports, err := Listen(PortsConfig{Address: ":0", Public: []netip.Addr{netip.MustParseAddr("fe80::1")}})
 	if err == nil {
 		ports.Close()
-		t.Fatal("it listens")
+		t.Fatal("it is listening")
 	}
 	if !strings.Contains(err.Error(), "fe80::1") {
 		t.Errorf("the error is %v", err)

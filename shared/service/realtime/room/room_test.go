@@ -82,7 +82,7 @@ func TestSecondUseOfTokenReplacesFirst(t *testing.T) {
 	config.Camera = numbered()
 	second := livekittest.Join(t, config)
 	if leave := first.Left(); leave.Reason != livekit.ReasonDuplicateIdentity {
-		t.Errorf("the first receives %v", leave)
+		t.Errorf("the first client receives %v", leave)
 	}
 	second.Sees(5)
 }
@@ -152,5 +152,5 @@ func TestFailedResumptionRejoins(t *testing.T) {
 	})
 	tells("one that was away for too long", c.Token, sid, livekit.ActionReconnect)
 	r.Close(livekit.ReasonRoomDeleted)
-	tells("one of a room that is gone", c.Token, sid, livekit.ActionDisconnect)
+	tells("a participant of a closed room", c.Token, sid, livekit.ActionDisconnect)
 }

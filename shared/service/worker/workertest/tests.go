@@ -208,7 +208,7 @@ var leaseTests = []test{
 		s.receiveJob(id, shortLease)
 		s.receiveJob(id, longLease)
 	}},
-	{"lasts as long as it was extended for", func(s *suite) {
+	{"lasts for the time of its extension", func(s *suite) {
 		id := s.accept(job.VideoLane, "acme")
 		conformance.OK(s, s.receiveJob(id, shortLease).Extend(s.ctx, longLease))
 		s.receiveNone(aWhile)

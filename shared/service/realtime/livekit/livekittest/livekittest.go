@@ -334,7 +334,7 @@ func (c *Client) Resume() {
 		})
 	}
 	c.Dial(query)
-	Await(c, "the server lets it go on", c.Resumed)
+	Await(c, "the client is resumed", c.Resumed)
 	c.Negotiate(true)
 }
 
@@ -398,7 +398,7 @@ func (c *Client) Negotiate(restart bool) {
 func (c *Client) Sees(frames int) {
 	c.Helper()
 	for range frames {
-		Await(c, "a frame comes back", c.Seen)
+		Await(c, "a frame is returned", c.Seen)
 	}
 }
 
