@@ -183,7 +183,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	}
 	options := sqlite.Options{
 		Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve,
-		Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
+		Free: func() (int64, error) { return s.blobs.Available(int64(c.DiskReserve)) },
 	}
 	if c.spare() > 0 {
 		options.AccountLeases = c.workers()
@@ -247,7 +247,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		Storage: batch.Storage{Reservations: s.records.Files(), Now: now},
 	}
 	p.intake = &file.Intake{
-		Reservations: s.records.Files(), Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
+		Reservations: s.records.Files(), Free: func() (int64, error) { return s.blobs.Available(int64(c.DiskReserve)) },
 		Most: c.Uploads, NewID: rand.Text, Now: now,
 	}
 	s.tokens = &credential.TokenSweeper{Store: s.records.Keys(), Now: now, Settled: settled, Logger: s.logger}

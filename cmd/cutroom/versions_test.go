@@ -343,7 +343,7 @@ func TestNewerVersionIsRejected(t *testing.T) {
 	}
 	err = server.Ready(bounded(t))
 	server.Kill()
-	if err == nil || !strings.Contains(err.Error(), "version 9999, which is newer than version") {
+	if err == nil || !strings.Contains(err.Error(), "version 9999, but this program supports only versions up to") {
 		t.Errorf("the server started on a newer folder: %v", err)
 	}
 	// A backup of a newer version is rejected too.

@@ -13,22 +13,22 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// aside is the folder below the root for blobs without a record. It has a folder for each day,
-// which holds the blobs set aside on it.
+// aside is the folder below the root for blobs without a record. It contains a folder for each
+// day, with the blobs set aside on that day.
 const aside = ".unknown"
 
 const dayForm = "2006-01-02"
 
 type Aside struct {
 	Name string
-	// Day is the day on which it was set aside, in UTC.
+	// Day is the UTC day on which the blob was set aside.
 	Day time.Time
 	blob.Info
 	path string
 }
 
 // SetAside moves a blob, or everything below a prefix, out of the store without deleting it, and
-// returns the number of blobs. It removes prefixes without blobs. It does not move blobs that came
+// returns the number of blobs. It removes prefixes without blobs. It does not move blobs stored
 // after RememberNewcomers.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
@@ -43,13 +43,13 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// A blob of this name was already set aside on this day.
+		// A blob with this name was already set aside on this day.
 		target = filepath.Join(s.root, aside, now.UTC().Format(dayForm)+"."+strconv.Itoa(n), filepath.FromSlash(name))
 	}
 	s.folders.Lock()
 	defer s.folders.Unlock()
 	if s.newcomers.have(path) {
-		return 0, nil // since it was counted
+		return 0, nil // a newcomer arrived during the count
 	}
 	if _, err := makeFolders(filepath.Dir(target)); err != nil {
 		return 0, fileError("set aside", err)
@@ -63,7 +63,7 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))
 }
 
-// count returns how many files are at or below a path. It includes files whose names are no valid
+// count returns the number of files at or below a path, including files whose names are not valid
 // blob names, because someone may still need them.
 func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
@@ -112,10 +112,10 @@ func (s *Store) asideDays() ([]Aside, error) {
 			days = append(days, Aside{Day: day, path: filepath.Join(s.root, aside, entry.Name())})
 		}
 	}
-	return days, fileError("list blobs that were set aside", err)
+	return days, fileError("list the blobs set aside", err)
 }
 
-// PutBack moves a blob back to its name unless that is taken.
+// PutBack moves a blob back to its name, unless that name is in use.
 func (s *Store) PutBack(ctx context.Context, set Aside) error {
 	return s.PutBackAs(ctx, set, set.Name)
 }
@@ -138,7 +138,8 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	return nil
 }
 
-// DropAsideBefore deletes the blobs that were set aside on days before the time, and returns their number.
+// DropAsideBefore deletes the blobs that were set aside before the day of the time, and returns
+// their number.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()
 	if err != nil {

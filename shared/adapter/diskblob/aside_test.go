@@ -14,8 +14,9 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// A blob that is set aside is gone from the store, can be put back, and is deleted after its time.
-func TestSetAside(t *testing.T) {
+// A blob that is set aside is no longer in the store, can be put back, and is deleted after its
+// time.
+func TestSetAsideBlobCanBePutBackUntilDropped(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
 	store := openAt(t, root)
@@ -48,7 +49,7 @@ func TestSetAside(t *testing.T) {
 	}
 	slices.Sort(names)
 	if want := []string{"files/a", "files/a", "jobs/j/data", "jobs/j/deep/er"}; err != nil || !slices.Equal(names, want) {
-		t.Fatalf("set aside are %v, %v; want %v", names, err, want)
+		t.Fatalf("set aside: %v, %v; want %v", names, err, want)
 	}
 	for _, set := range all {
 		if set.Name == "jobs/j/data" {
@@ -63,16 +64,16 @@ func TestSetAside(t *testing.T) {
 	}
 	defer r.Close()
 	if content, err := io.ReadAll(r); err != nil || string(content) != "two" {
-		t.Errorf("put back is %q, %v", content, err)
+		t.Errorf("after putting back: %q, %v", content, err)
 	}
 	if n, err := store.DropAsideBefore(ctx, day.Add(time.Hour-time.Second)); n != 0 || err != nil {
-		t.Errorf("before their day is over %d go, %v", n, err)
+		t.Errorf("before the end of their day %d blobs were dropped, %v", n, err)
 	}
 	if n, err := store.DropAsideBefore(ctx, day.Add(time.Hour)); n != 3 || err != nil {
-		t.Errorf("after it %d go, %v; want 3", n, err)
+		t.Errorf("after the end of their day %d blobs were dropped, %v; want 3", n, err)
 	}
 	if left, err := store.ListAside(ctx); err != nil || len(left) != 0 {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("remaining: %v, %v", left, err)
 	}
 }
 
@@ -108,10 +109,10 @@ func TestSetAsideLeavesNewcomers(t *testing.T) {
 	}
 }
 
-func TestMark(t *testing.T) {
+func TestMarkFollowsDatabase(t *testing.T) {
 	root := t.TempDir()
 	if mark, err := diskblob.ReadMark(root); err != nil || mark != (integrity.Mark{}) {
-		t.Errorf("no mark: %+v, %v", mark, err)
+		t.Errorf("without a mark: %+v, %v", mark, err)
 	}
 	marker, err := openAt(t, root).Marker(integrity.Mark{Database: "one", Writes: 4})
 	if err != nil {
@@ -125,7 +126,7 @@ func TestMark(t *testing.T) {
 	}
 	want("one", 4)
 	marker.Advance(123456789)
-	marker.Advance(5) // reported late
+	marker.Advance(5) // a late report
 	want("one", 123456789)
 	if err := marker.Close(); err != nil {
 		t.Fatal(err)
@@ -145,9 +146,9 @@ func TestMark(t *testing.T) {
 	}
 }
 
-// A folder may hold foreign files, such as copies made by a person. They are never deleted, and do not
-// keep blobs from being listed.
-func TestSetAsideOddFiles(t *testing.T) {
+// A folder may contain foreign files, such as copies made by a person. They are never deleted,
+// and do not prevent blobs from being listed.
+func TestSetAsideKeepsForeignFiles(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
 	store := openAt(t, root)
@@ -177,7 +178,7 @@ func TestSetAsideOddFiles(t *testing.T) {
 		names = append(names, entry.Name)
 	}
 	if !slices.Equal(names, []string{"files/a"}) {
-		t.Errorf("listed are %v, want only files/a", names)
+		t.Errorf("listed: %v, want only files/a", names)
 	}
 	for name, want := range map[string]int{"jobs/odd": 1, "jobs/empty": 0} {
 		if n, err := store.SetAside(ctx, name, time.Date(2026, 11, 20, 23, 0, 0, 0, time.UTC)); n != want || err != nil {
@@ -186,6 +187,6 @@ func TestSetAsideOddFiles(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(filepath.Join(root,
 		".unknown/2026-11-20/jobs/odd/a copy (1).mp4")); string(kept) != "two" {
-		t.Errorf("a file whose name no blob can have: %q, %v", kept, err)
+		t.Errorf("a file with an invalid blob name: %q, %v", kept, err)
 	}
 }

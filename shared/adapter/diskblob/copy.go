@@ -25,14 +25,14 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return s.copyBytes(ctx, from, to)
 	}
 	err = s.rename(link, target)
-	// Renaming onto another link of the same file succeeds and leaves both.
+	// Renaming to another link of the same file succeeds and leaves both.
 	if removeErr := os.Remove(link); !errors.Is(removeErr, fs.ErrNotExist) {
 		err = errors.Join(err, removeErr)
 	}
 	return fileError("copy", err)
 }
 
-// copyBytes is Copy for files that cannot be linked.
+// copyBytes is like Copy, for files that cannot be linked.
 func (s *Store) copyBytes(ctx context.Context, from, to string) error {
 	source, _, err := s.openFile(ctx, from)
 	if err != nil {

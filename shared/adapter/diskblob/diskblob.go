@@ -1,12 +1,13 @@
-// Package diskblob stores blobs as files in a folder. Calls are durable: the bytes, the name, and
-// the folders of its path are synced before a call returns.
+// Package diskblob stores blobs as files in a folder. Calls are durable: they sync the bytes, the
+// name, and the folders of its path before they return.
 //
-// The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the root's folder
-// ".tmp", which cannot be a blob's name, and get their name by a rename, so a blob is complete or
-// absent. No call writes to an existing blob's file: replacing a blob creates a new file, so a hard
-// link is a copy.
+// The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the root's
+// folder ".tmp", which cannot be a blob's name, and get their name by a rename, so a blob is
+// complete or absent. No call writes to an existing blob's file: replacing a blob creates a new
+// file, so a hard link is a copy.
 //
-// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root open.
+// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root
+// open.
 package diskblob
 
 import (
@@ -32,10 +33,10 @@ const arrivals = ".tmp"
 type Store struct {
 	root    string
 	buffers sync.Pool // of *[bufferSize]byte
-	// arrived numbers the files in arrivals. Open starts with an empty folder.
+	// arrived counts the files in arrivals, for their names. Open starts with an empty folder.
 	arrived atomic.Uint64
-	// folders is write-locked while folders are created but not yet synced, and while they are
-	// removed. A reader can rely on existing folders.
+	// folders is write-locked while folders are removed, or created but not yet synced. A reader
+	// can rely on existing folders.
 	folders   sync.RWMutex
 	newcomers newcomers
 }
@@ -47,13 +48,13 @@ var (
 
 // Open opens or creates the root and removes leftovers of a crash.
 //
-// Errors: fault.StorageFull; others of the file system.
+// Errors: fault.StorageFull; errors of the file system.
 func Open(root string) (*Store, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
 		return nil, fmt.Errorf("folder: %w", err)
 	}
-	// Keep the folder: a full disk may have no space for a new one.
+	// Keep the folder, because a full disk may have no space for a new one.
 	if _, err := makeFolders(filepath.Join(root, arrivals)); err != nil {
 		return nil, fileError("open", err)
 	}
@@ -66,8 +67,8 @@ func Open(root string) (*Store, error) {
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// checkRoot fails if an entry of the root leads to another place. Blobs are renamed between the
-// folders of the root.
+// checkRoot fails if an entry of the root leads to another place, because blobs are renamed
+// between the folders of the root.
 func checkRoot(root string) error {
 	children, err := os.ReadDir(root)
 	if err != nil {
@@ -77,7 +78,7 @@ func checkRoot(root string) error {
 		path := filepath.Join(root, child.Name())
 		switch {
 		case child.Type() == fs.ModeSymlink:
-			return fmt.Errorf("%s is a link: only the folder %s itself may be one; put back the files that it leads to",
+			return fmt.Errorf("%s is a link, but only the folder %s itself may be a link: move the linked files back",
 				path, root)
 		case child.IsDir():
 			if err := sameDisk(root, path); err != nil {
@@ -94,8 +95,8 @@ func notMade(path string) error {
 	return fmt.Errorf("%s is neither a file nor a folder of the server: move it away", path)
 }
 
-// sameDisk fails if a folder of the root is a mount, even of the same file system: files cannot be
-// renamed into it.
+// sameDisk fails if a folder of the root is a mount, even of the same file system, because files
+// cannot be renamed into it.
 func sameDisk(root, path string) error {
 	var of, below syscall.Stat_t
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
@@ -104,7 +105,7 @@ func sameDisk(root, path string) error {
 	// This never renames anything, because the target is a dot. Linux checks for another mount first.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
-		return fmt.Errorf("%s is a mount: mount all of %s there", path, root)
+		return fmt.Errorf("%s is a separate mount: mount the entire folder %s instead", path, root)
 	}
 	return nil
 }
@@ -130,11 +131,11 @@ func (s *Store) arrival() string {
 	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
 }
 
-// Open's reader is a file or implements io.WriterTo with one, so that the system can copy it to a
-// connection without copying bytes through the program.
+// Open returns a reader that is a file, or implements io.WriterTo with one, so that the system
+// can copy it to a connection without copying bytes through the program.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
-		return nil, fmt.Errorf("folder: open at %d", offset)
+		return nil, fmt.Errorf("folder: open at the negative offset %d", offset)
 	}
 	file, size, err := s.openFile(ctx, name)
 	if err != nil {
@@ -167,7 +168,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	if err != nil {
 		return nil, 0, err
 	}
-	// O_NONBLOCK: opening a pipe would wait for its other end.
+	// Without O_NONBLOCK, opening a pipe would wait for a writer.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, readError("open", err)
@@ -183,7 +184,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	return file, info.Size(), nil
 }
 
-// Head shows the original's time for a blob that Copy linked, because both are the same file.
+// Head returns the original's time for a blob that Copy linked, because both are the same file.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return blob.Info{}, err
@@ -211,7 +212,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 		return err
 	}
 	if _, err := s.Head(ctx, name); fault.Is(err, fault.NotFound) {
-		return nil // also if the name is a folder's, which is not a blob
+		return nil // even if the name is a folder, which is not a blob
 	}
 	if err := os.Remove(path); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -237,7 +238,7 @@ func (s *Store) Link(ctx context.Context, name, path string) error {
 	return nil
 }
 
-// readError is fileError, but returns fault.NotFound for a missing file.
+// readError is like fileError, but returns fault.NotFound for a missing file.
 func readError(what string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return blob.NotFound(err)
@@ -250,7 +251,7 @@ func fileError(what string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.Wrap(err, fault.StorageFull, "There is no space left to store the bytes.")
+		return fault.Wrap(err, fault.StorageFull, "The disk is full, so the bytes cannot be stored.")
 	}
 	return fmt.Errorf("folder: %s: %w", what, err)
 }

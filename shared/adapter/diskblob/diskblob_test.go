@@ -31,15 +31,14 @@ func openAt(t *testing.T, root string) *diskblob.Store {
 	return store
 }
 
-func TestStore(t *testing.T) {
+func TestStoreConforms(t *testing.T) {
 	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
 		store, root := open(t)
 		return blobtest.Harness{Store: store, Leftovers: func(t *testing.T) []string { return leftovers(t, root) }}
 	})
 }
 
-// leftovers returns the files that have not become blobs, and the folders without
-// blobs.
+// leftovers returns the files that are not blobs, and the folders without blobs.
 func leftovers(t *testing.T, root string) []string {
 	t.Helper()
 	var left []string
@@ -71,20 +70,20 @@ func leftovers(t *testing.T, root string) []string {
 	return left
 }
 
-// A pipe in the place of a blob is not a blob, and is not waited for.
-func TestPipe(t *testing.T) {
+// A pipe in place of a blob is not a blob, and no call waits for it.
+func TestPipeIsNotABlob(t *testing.T) {
 	root := t.TempDir()
 	store := openAt(t, root)
 	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Open(t.Context(), "pipe", 0, -1); !fault.Is(err, fault.NotFound) {
-		t.Errorf("it was opened: %v", err)
+		t.Errorf("the pipe was opened: %v", err)
 	}
 }
 
-// A pipe in the place of the mark is refused, and the program does not wait for it.
-func TestPipeForMark(t *testing.T) {
+// A pipe in place of the mark is rejected, and the program does not wait for it.
+func TestPipeIsRejectedAsMark(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, ".mark")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
@@ -98,16 +97,16 @@ func TestPipeForMark(t *testing.T) {
 	select {
 	case err := <-read:
 		if err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("got %v, want an error that names %s", err, path)
+			t.Errorf("got %v, want an error with %s", err, path)
 		}
 	case <-time.After(time.Minute):
-		t.Error("it waits for the pipe")
+		t.Error("opening waits for the pipe")
 	}
 }
 
-// A root whose folder is a link to another place is refused, and a start removes only the
-// arrivals that a crash has left.
-func TestRootLeadsNowhereElse(t *testing.T) {
+// A root with a link to another place is rejected, and Open removes only the arrivals left by a
+// crash.
+func TestRootMustNotContainLinks(t *testing.T) {
 	for _, name := range []string{"jobs", ".tmp", ".unknown", ".mark"} {
 		root, outside := t.TempDir(), t.TempDir()
 		link := filepath.Join(root, name)
@@ -136,6 +135,6 @@ func TestRootLeadsNowhereElse(t *testing.T) {
 	}
 	left, err := os.ReadDir(filepath.Join(outside, ".tmp"))
 	if err != nil || len(left) != 1 || left[0].Name() != "notes" {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("remaining: %v, %v", left, err)
 	}
 }

@@ -62,7 +62,7 @@ func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // the folder was removed, and its names with it
+			return nil // the folder was removed with its names
 		}
 		return err
 	}

@@ -11,14 +11,14 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-func TestFullDiskFailsThePutAndNothingElse(t *testing.T) {
+func TestFullDiskFailsOnlyThePut(t *testing.T) {
 	root := disktest.Small(t, "size=2m")
 	store := openAt(t, root)
 	put(t, store, "kept", "bytes")
 	for _, size := range []int64{3 << 20, 100 << 20} {
 		_, err := store.Put(t.Context(), "jobs/a/data", zeros(size))
 		if !fault.Is(err, fault.StorageFull) {
-			t.Fatalf("put of %d bytes: error %v, want one of a full store", size, err)
+			t.Fatalf("put of %d bytes: error %v, want StorageFull", size, err)
 		}
 		var refusal *fault.Error
 		if !errors.As(err, &refusal) || strings.Contains(refusal.Message, root) {
@@ -41,32 +41,31 @@ func TestFullDiskFailsThePutAndNothingElse(t *testing.T) {
 	}
 	info, err := store.Head(t.Context(), "kept")
 	if err != nil || info.Size != 5 {
-		t.Errorf("head of the blob from before: %+v, %v", info, err)
+		t.Errorf("head of the earlier blob: %+v, %v", info, err)
 	}
 }
 
-// TestFullDiskIsNoticedWhileTheSenderSends checks that an upload that cannot be
-// stored is not read to its end.
-func TestFullDiskIsNoticedWhileTheSenderSends(t *testing.T) {
+// An upload that cannot be stored is not read to its end.
+func TestFullDiskStopsUploadEarly(t *testing.T) {
 	store := openAt(t, disktest.Small(t, "size=2m"))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	if _, err := store.Put(ctx, "a", zeroReader{}); !fault.Is(err, fault.StorageFull) {
-		t.Errorf("error %v, want one of a full store", err)
+		t.Errorf("error %v, want StorageFull", err)
 	}
 }
 
-// TestNoRoomForNames uses up the inodes before the bytes.
-func TestNoRoomForNames(t *testing.T) {
+// The inodes run out before the bytes.
+func TestDiskWithoutInodesIsFull(t *testing.T) {
 	root := disktest.Small(t, "size=2m,nr_inodes=6")
 	store := openAt(t, root) // the root, its .tmp
 	put(t, store, "a", "bytes")
 	if err := store.Copy(t.Context(), "a", "x/y/z/copy"); !fault.Is(err, fault.StorageFull) {
-		t.Errorf("copy: error %v, want one of a full store", err)
+		t.Errorf("copy: error %v, want StorageFull", err)
 	}
 	if _, err := store.Put(t.Context(), "x/y/z/w/data", bytes.NewReader([]byte("bytes"))); !fault.Is(err,
 		fault.StorageFull) {
-		t.Errorf("put: error %v, want one of a full store", err)
+		t.Errorf("put: error %v, want StorageFull", err)
 	}
 	if left := leftovers(t, root); len(left) > 0 {
 		t.Errorf("left behind: %v", left)

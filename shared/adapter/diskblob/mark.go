@@ -10,15 +10,15 @@ import (
 	"sync"
 )
 
-// markFile is the file in the root that holds the mark. No blob can have its name.
+// markFile is the file in the root with the mark. No blob can have its name.
 const markFile = ".mark"
 
-// markForm is the format of a mark. All marks of a database have the same length: overwriting needs
-// no space.
+// markForm is the format of a mark. All marks of a database have the same length, so overwriting
+// needs no space.
 const markForm = "cutroom %s %020d\n"
 
-// ReadMark returns the mark of a root, or zero if it is missing or malformed. The root need not be
-// open. It fails if the mark is not a regular file, because reading a pipe would never end.
+// ReadMark returns the mark of a root, or zero if it is missing or invalid. The root need not be
+// open. ReadMark fails if the mark is not a regular file, because reading a pipe would never end.
 func ReadMark(root string) (integrity.Mark, error) {
 	path := filepath.Join(root, markFile)
 	var content []byte
@@ -42,8 +42,9 @@ func ReadMark(root string) (integrity.Mark, error) {
 	return mark, nil
 }
 
-// Marker keeps the mark of a root. An advance survives the process at once and the machine after half a
-// minute. After a power failure the mark may be too low, which detects less, but never too high.
+// Marker writes the mark of a root. An advance immediately survives the process, and survives the
+// machine after half a minute. After a power failure the mark may be too low, which detects less,
+// but never too high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -51,7 +52,7 @@ type Marker struct {
 	writes   int64
 }
 
-// Marker durably writes the mark of a database and returns its keeper.
+// Marker durably writes the mark of a database, and returns its Marker.
 func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	path := filepath.Join(s.root, markFile)
 	if kept, err := ReadMark(s.root); err != nil || kept.Database != mark.Database {

@@ -5,14 +5,14 @@ import (
 	"sync"
 )
 
-// newcomers are the blobs that were stored since RememberNewcomers, with their prefixes.
+// newcomers holds the blobs stored since RememberNewcomers, with their prefixes.
 type newcomers struct {
 	mu sync.Mutex
-	// paths is nil while they are not remembered.
+	// paths is nil while newcomers are not remembered.
 	paths map[string]struct{}
 }
 
-// add records a blob's path before the blob exists. root is the store's.
+// add records a blob's path before the blob exists. root is the root of the store.
 func (n *newcomers) add(root, path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -32,8 +32,8 @@ func (n *newcomers) have(path string) bool {
 	return is
 }
 
-// RememberNewcomers makes SetAside skip blobs that are stored from now until ForgetNewcomers. A
-// search for blobs without a record can then run while requests store blobs whose records follow.
+// RememberNewcomers makes SetAside skip blobs stored between now and ForgetNewcomers. A search
+// for blobs without a record can then run while requests store blobs before their records.
 func (s *Store) RememberNewcomers() {
 	s.newcomers.mu.Lock()
 	defer s.newcomers.mu.Unlock()

@@ -11,18 +11,18 @@ import (
 const (
 	// bufferSize is large enough that the cost of system calls does not matter.
 	bufferSize = 256 << 10
-	// buffersAhead is how many buffers may wait for the disk while the next is read. With the two
-	// in use they limit the memory of a Put.
+	// buffersAhead limits the buffers that may wait for the disk while the next is read. With the
+	// two in use they limit the memory of a Put.
 	buffersAhead = 4
 )
 
-// Put reads and writes at the same time, so it takes as long as the slower of the two.
+// Put reads and writes concurrently, so it takes as long as the slower of the two.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	path, err := s.path(name)
 	if err != nil {
 		return 0, err
 	}
-	// The file is read-only once closed: other programs get links to it and must not change it.
+	// After closing, the file is read-only, because other programs get links to it and must not change it.
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return 0, fileError("put", err)
@@ -91,7 +91,7 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 }
 
 // readFull fills the buffer from r. With io.EOF it returns the last bytes. After any other error
-// the bytes are useless.
+// the buffer's content is invalid.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {
@@ -104,7 +104,7 @@ func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error
 	return n, err
 }
 
-// Probe writes like Put, but keeps nothing.
+// Probe writes like Put, but stores nothing.
 func (s *Store) Probe(context.Context) error {
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {

@@ -21,7 +21,7 @@ func (zeroReader) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestMemoryOfPutDoesNotGrowWithTheBlob(t *testing.T) {
+func TestPutNeedsConstantMemory(t *testing.T) {
 	store, _ := open(t)
 	// The race detector makes pools drop some of their buffers, so the limit is loose.
 	const size, bound = 64 << 20, 32 << 20
@@ -36,7 +36,7 @@ func TestMemoryOfPutDoesNotGrowWithTheBlob(t *testing.T) {
 	}
 }
 
-func TestReaderKeepsTheBlobThatItOpened(t *testing.T) {
+func TestReaderKeepsItsBlobAfterReplacement(t *testing.T) {
 	store, _ := open(t)
 	put(t, store, "a", "old")
 	r, err := store.Open(t.Context(), "a", 0, -1)
@@ -50,7 +50,7 @@ func TestReaderKeepsTheBlobThatItOpened(t *testing.T) {
 	}
 }
 
-func TestCopyTakesNoRoom(t *testing.T) {
+func TestCopyTakesNoSpace(t *testing.T) {
 	store, root := open(t)
 	put(t, store, "a", "bytes")
 	if err := store.Copy(t.Context(), "a", "b/c"); err != nil {
@@ -69,7 +69,7 @@ func TestCopyTakesNoRoom(t *testing.T) {
 	}
 }
 
-func TestOpenClearsWhatACrashLeft(t *testing.T) {
+func TestOpenRemovesLeftoversOfCrash(t *testing.T) {
 	store, root := open(t)
 	put(t, store, "jobs/a/data", "kept")
 	for _, path := range []string{"1", "2/data"} {
@@ -95,7 +95,7 @@ func TestOpenClearsWhatACrashLeft(t *testing.T) {
 	}
 }
 
-func TestBlobsAreTheirOwnersAlone(t *testing.T) {
+func TestBlobsAreReadableOnlyByOwner(t *testing.T) {
 	store, root := open(t)
 	put(t, store, "jobs/a/data", "bytes")
 	for _, path := range []string{"", ".tmp", "jobs", "jobs/a", "jobs/a/data"} {
@@ -109,7 +109,7 @@ func TestBlobsAreTheirOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestNameOfAnothersFolderIsRefused(t *testing.T) {
+func TestNameOfExistingFolderIsRejected(t *testing.T) {
 	store, root := open(t)
 	put(t, store, "a/b", "bytes")
 	put(t, store, "c", "bytes")

@@ -14,14 +14,14 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listed is how many entries of a folder one call reads.
+// listed limits the entries of a folder that one call reads.
 const listed = 256
 
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) { s.list(ctx, prefix, yield) }
 }
 
-// list reports whether the caller wants more.
+// list reports whether the caller wants more entries.
 func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, error) bool) bool {
 	for entry, err := range s.Children(ctx, prefix) {
 		if err == nil && entry.Prefix {
@@ -35,8 +35,9 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, 
 	return true
 }
 
-// Children returns the blobs and prefixes directly below a prefix such as "jobs", in no order. The
-// empty prefix is the whole store. It may miss entries that are added or removed while it runs.
+// Children returns the blobs and prefixes directly below a prefix such as "jobs", in no order.
+// The empty prefix means the entire store. It may miss entries that are added or removed while it
+// runs.
 func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")
@@ -78,7 +79,7 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entr
 }
 
 // entryOf describes a file or folder below a prefix. It returns false for links, pipes and other
-// foreign entries, and for entries that are gone.
+// foreign entries, and for entries that no longer exist.
 func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {
@@ -95,8 +96,8 @@ func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	return entry, true
 }
 
-// DeleteAll first removes all blobs below a prefix from the store, durably and at once, and then
-// deletes their bytes.
+// DeleteAll first removes all blobs below a prefix from the store, durably and atomically, and
+// then deletes their bytes.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -111,7 +112,7 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	err = os.Rename(path, doomed)
 	s.folders.Unlock()
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
-		doomed, err = path, nil // no space for the new name: delete it in place
+		doomed, err = path, nil // without space for the new name, delete in place
 	}
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) {

@@ -48,7 +48,7 @@ func names(t *testing.T, listing iter.Seq2[blob.Entry, error]) []string {
 	return names
 }
 
-func TestListings(t *testing.T) {
+func TestListingsShowBlobsAndPrefixes(t *testing.T) {
 	store, _ := open(t)
 	for i, name := range []string{"top", "jobs/b/data", "jobs/a/data", "jobs/a/deep/er", "jobs/ab", "jobsite/x"} {
 		put(t, store, name, strings.Repeat("x", i))
@@ -67,15 +67,15 @@ func TestListings(t *testing.T) {
 		{"unknown", []string{}, []string{}},
 	} {
 		if got := names(t, store.Children(t.Context(), c.prefix)); !slices.Equal(got, c.children) {
-			t.Errorf("children of %q are %v, want %v", c.prefix, got, c.children)
+			t.Errorf("children of %q: %v, want %v", c.prefix, got, c.children)
 		}
 		if got := names(t, store.List(t.Context(), c.prefix)); !slices.Equal(got, c.list) {
-			t.Errorf("list of %q is %v, want %v", c.prefix, got, c.list)
+			t.Errorf("list of %q: %v, want %v", c.prefix, got, c.list)
 		}
 	}
 }
 
-func TestListingsShowAllOfALargeFolder(t *testing.T) {
+func TestListingsShowEntireLargeFolder(t *testing.T) {
 	store, root := open(t)
 	put(t, store, "jobs/job_0", "")
 	for i := range 1000 {
@@ -102,13 +102,13 @@ func TestListingsEndEarly(t *testing.T) {
 		break
 	}
 	if seen != 1 {
-		t.Errorf("seen %d", seen)
+		t.Errorf("got %d entries, want the first only", seen)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, err := range store.List(ctx, "") {
 		if !errors.Is(err, context.Canceled) {
-			t.Errorf("error %v, want the context's", err)
+			t.Errorf("error %v, want the context's error", err)
 		}
 	}
 	for _, err := range store.Children(t.Context(), "../a") {
@@ -118,7 +118,7 @@ func TestListingsEndEarly(t *testing.T) {
 	}
 }
 
-func TestDeleteAll(t *testing.T) {
+func TestDeleteAllDeletesPrefix(t *testing.T) {
 	store, root := open(t)
 	for _, name := range []string{"jobs/a/data", "jobs/a/deep/er", "jobs/ab/data", "jobs/b"} {
 		put(t, store, name, "")
@@ -142,9 +142,9 @@ func TestDeleteAll(t *testing.T) {
 	}
 }
 
-// TestDeleteAllAgainstPut races a sweep with a job that is still writing: every Put succeeds, and its
-// blob exists whole or was deleted.
-func TestDeleteAllAgainstPut(t *testing.T) {
+// DeleteAll races with a job that is still writing. Every Put succeeds, and its blob exists
+// completely or was deleted.
+func TestDeleteAllIsSafeDuringPut(t *testing.T) {
 	store, root := open(t)
 	const rounds = 100
 	var writers, sweeper sync.WaitGroup
@@ -176,7 +176,7 @@ func TestDeleteAllAgainstPut(t *testing.T) {
 	sweeper.Wait()
 	for _, name := range names(t, store.List(t.Context(), "")) {
 		if !strings.HasSuffix(name, "=5") {
-			t.Errorf("%s is not whole", name)
+			t.Errorf("%s is incomplete", name)
 		}
 	}
 	if err := store.DeleteAll(t.Context(), "jobs"); err != nil {

@@ -28,8 +28,8 @@ func (s *Store) startWriter(file *os.File) *writer {
 	return w
 }
 
-// write takes ownership of the buffer. It returns false if writing has failed; finish then returns
-// the error.
+// write takes ownership of the buffer. It returns false if writing has failed. finish then
+// returns the error.
 func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
 	select {
 	case w.queue <- chunk{buffer, n}:
@@ -60,7 +60,7 @@ func (w *writer) run() {
 			written += int64(n)
 		}
 		w.store.buffers.Put(c.buffer)
-		// Start early, so that the final sync finds little to do.
+		// Start early, so that the final sync has little to do.
 		if written-sent >= writeback {
 			startWriteback(w.file, sent, written-sent)
 			sent = written

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// item is an item, or its key, or the values of an expression.
+// item holds an item's attributes, its key, or the values of an expression.
 type item = map[string]types.AttributeValue
 
 func text(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
@@ -25,7 +25,7 @@ func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) 
 // wholeSeconds rounds up, so that nothing is deleted before its time.
 func wholeSeconds(t time.Time) int64 { return t.Add(time.Second - 1).Unix() }
 
-// optionalSeconds returns a time in the form of a TTL attribute, 0 for the zero time.
+// optionalSeconds returns the value of a TTL attribute, or 0 for the zero time.
 func optionalSeconds(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -105,6 +105,6 @@ func numberOf(value types.AttributeValue) int64 {
 
 func hashOf(id string) uint32 {
 	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(id)) // a hash never fails
+	_, _ = hash.Write([]byte(id)) // never fails
 	return hash.Sum32()
 }

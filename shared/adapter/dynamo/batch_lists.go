@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// List makes a consistent read of the list and another of each hundred records.
+// List makes a consistent read of the list, and one more per hundred records.
 func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
 	if after == "" {
 		after = afterBatchIDs
@@ -52,8 +52,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns the items of a partition from one part to another, both included, in ascending or
-// descending order of their parts. A page has at most page items; 0 fills a megabyte.
+// parts returns the items of a partition between two parts, inclusive, in ascending or descending
+// order of their parts. A page has at most page items. 0 means a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{
@@ -67,8 +67,8 @@ func (s *Batches) parts(ctx context.Context, partition, from, to string, page in
 	return queried(ctx, s.client, input)
 }
 
-// records returns the items of the batches with the ids, in the order of the ids. It leaves out batches
-// that are gone.
+// records returns the items of the batches with the ids, in the order of the ids. It omits
+// missing batches.
 func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
 	known := make(map[string]item, len(ids))
 	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
@@ -121,7 +121,7 @@ func (s *Batches) standing(ctx context.Context, list string, limit int) ([]batch
 	return readBatches(items)
 }
 
-// listItems returns the items of the batches of a list of all accounts; a limit of 0 returns all.
+// listItems returns the items of batches in a list of all accounts. A limit of 0 returns all.
 func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item, error) {
 	var ids []string
 	for i, err := range s.parts(ctx, batchIndex, list, list+afterBatchIDs, limit) {
@@ -137,7 +137,7 @@ func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item
 	return s.records(ctx, ids)
 }
 
-// Cleared makes a write for each chunk, and a transaction.
+// Cleared makes one write per chunk and one transaction.
 func (s *Batches) Cleared(ctx context.Context, id string) error {
 	b, cleared, err := s.get(ctx, id)
 	if fault.Is(err, fault.NotFound) || err == nil && (cleared || !b.Status.Ended()) {
@@ -165,7 +165,7 @@ func (s *Batches) Cleared(ctx context.Context, id string) error {
 		{Put: &types.Put{TableName: &s.table, Item: listed}},
 	})
 	if refused(err) != nil {
-		return nil // another process has forgotten it
+		return nil // another process has deleted it
 	}
 	return storeError("clear a batch", err)
 }
@@ -175,10 +175,11 @@ func (s *Batches) remove(ctx context.Context, key item) error {
 	return err
 }
 
-// clearedPart is the part of a cleared batch in the list of these, which sorts by the end.
+// clearedPart is the part of a cleared batch in the list of cleared batches, which is sorted by
+// end time.
 func clearedPart(b batch.Batch) string { return clearedBatches + endText(b.EndedAt) + "/" + b.ID }
 
-// Forget makes one read, and a transaction for each batch.
+// Forget makes one read, and one transaction per batch.
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	for i, err := range s.parts(ctx, batchIndex, clearedBatches, clearedBatches+endText(before), 0) {
 		if err == nil {
@@ -201,7 +202,7 @@ func (s *Batches) forget(ctx context.Context, account, id, part string) error {
 	return transact(ctx, s.client, writes)
 }
 
-// forgetOld forgets the cleared batches of an account, except for its newest ones.
+// forgetOld deletes the cleared batches of an account, except the newest.
 func (s *Batches) forgetOld(ctx context.Context, account string, kept int) error {
 	ids, err := s.listed(ctx, account, afterBatchIDs, 0)
 	if err != nil || len(ids) <= kept {
@@ -224,12 +225,12 @@ func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
-	return err == nil && !cleared, storeError("look for a batch", err)
+	return err == nil && !cleared, storeError("look up a batch", err)
 }
 
 var _ batch.Claims = (*Batches)(nil)
 
-// Standings makes a consistent read of the list and another of each hundred records.
+// Standings makes a consistent read of the list, and one more per hundred records.
 func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 	items, err := s.listItems(ctx, openBatches, 0)
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches implements batch.Store, batch.Progress and batch.Retention in the table of usage, because one
-// transaction keeps results and counts their usage.
+// Batches implements batch.Store, batch.Progress and batch.Retention in the table of usage,
+// because one transaction stores results and counts their usage.
 //
-// Each batch has its own partition, with its record and an item for each chunk. An account's partition
-// lists its batches by items that have only the ids, and has the set of its open batches. Another
-// partition lists the batches of all accounts by their state: open, ended, or cleared of their blobs. The
-// transaction that changes a record keeps these lists.
+// Each batch has its own partition with its record and an item for each chunk. An account's
+// partition lists the ids of its batches and holds the set of its open batches. Another partition
+// lists the batches of all accounts by state: open, ended, or cleared of their blobs. The
+// transaction that changes a record updates these lists.
 type Batches struct {
 	client *dynamodb.Client
 	table  string
@@ -41,21 +41,21 @@ func NewBatches(client *dynamodb.Client, table string) *Batches {
 }
 
 const (
-	// batchPrefix and the id of a batch are its partition.
+	// batchPrefix and the id of a batch form its partition.
 	batchPrefix = "batch/"
 	recordPart  = "record"
-	// chunkPrefix is followed by a chunk's number with leading zeros.
+	// chunkPrefix precedes a chunk's number with leading zeros.
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// batchListPrefix and an account are the partition of the list of its batches. openBatchPart is the part of
-	// the set of open batches.
+	// batchListPrefix and an account form the partition of the list of its batches. openBatchPart
+	// is the part of the set of open batches.
 	batchListPrefix = "batches/"
 	openBatchPart   = "open"
-	// batchIDs and afterBatchIDs are around the ids of all batches in sort order.
+	// batchIDs and afterBatchIDs sort before and after the ids of all batches.
 	batchIDs, afterBatchIDs = "batch_", "batch`"
 
-	// batchIndex is the partition of the lists of all accounts' batches, whose parts begin
-	// with the following.
+	// batchIndex is the partition of the lists of all accounts' batches. The following are
+	// prefixes of its parts.
 	batchIndex                                = "batches"
 	openBatches, endedBatches, clearedBatches = "open/", "ended/", "cleared/"
 )
@@ -68,7 +68,7 @@ func listKey(account, part string) item {
 
 func indexKey(part string) item { return item{"id": text(batchIndex), "part": text(part)} }
 
-// indexOf returns the part of a batch in the lists of all accounts.
+// indexOf returns the part of a batch in batchIndex.
 func indexOf(b batch.Batch) string {
 	if b.Status.Ended() {
 		return endedBatches + b.ID
@@ -76,7 +76,7 @@ func indexOf(b batch.Batch) string {
 	return openBatches + b.ID
 }
 
-// Create is one transaction. It also forgets the account's oldest batches.
+// Create is one transaction. It also deletes the account's oldest batches.
 func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 		s.index(b),
 	})
 	if r := refused(err); r != nil && r.failed[1] {
-		return fault.New(fault.Limited, "The account has %d open batches.", most)
+		return fault.New(fault.Limited, "The account has reached its limit of open batches (%d).", most)
 	}
 	if err == nil && kept > 0 {
 		err = s.forgetOld(ctx, b.Account, kept)
@@ -117,7 +117,7 @@ func (s *Batches) index(b batch.Batch) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: listed}}
 }
 
-// batchValues returns the values that a change of a batch writes, by the names of attributes after a colon.
+// batchValues returns the values that a change of a batch writes, by placeholder.
 func batchValues(b batch.Batch, record []byte) item {
 	return item{
 		":batch_status": text(string(b.Status)), ":expires_at": moment(b.ExpiresAt),
@@ -199,14 +199,14 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	return storeError("change a batch", err)
 }
 
-// Save is one transaction, with a write for each chunk, one for the counts, and one for each key,
+// Save is one transaction with a write per chunk, a write for the counts, and a write per key,
 // model and day.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	for len(chunks) > 0 {
 		err := transact(ctx, s.client, s.saves(id, chunks, used))
 		r := refused(err)
 		if r == nil {
-			return storeError("save a batch's results", err)
+			return storeError("save the results of a batch", err)
 		}
 		if r.failed[len(chunks)] {
 			if len(r.items[len(chunks)]) > 0 {
@@ -221,7 +221,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 			case !r.failed[i]:
 				left = append(left, c)
 			case old.text("blob_name") != c.Blob:
-				return fault.New(fault.Conflict, "Another process has stored results of the batch.")
+				return fault.New(fault.Conflict, "Another process has already stored results of the batch.")
 			}
 		}
 		chunks = left
@@ -264,7 +264,7 @@ func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []
 	return writes
 }
 
-// sums adds up records that are counted in one item. The sum has the id of the first record.
+// sums adds up records that share an item. A sum has the id of its first record.
 func sums(records []usage.Record) []usage.Record {
 	type counted struct {
 		account, key, model string
@@ -289,7 +289,7 @@ func chunkKey(id string, n int) item {
 	return item{"id": text(batchPrefix + id), "part": text(fmt.Sprintf("%s%0*d", chunkPrefix, chunkDigits, n))}
 }
 
-// Chunks makes one consistent read for each megabyte.
+// Chunks makes one consistent read per megabyte.
 func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	var chunks []batch.Chunk
 	for i, err := range s.parts(ctx, batchPrefix+id, chunkPrefix, chunkPrefix+":", 0) {
@@ -301,22 +301,22 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 		failures, _ := i["failures"].(*types.AttributeValueMemberBOOL)
 		lines, wrong := decodeLines(r.text("lines"))
 		if err != nil || wrong != nil || failures == nil || r.err != nil {
-			return nil, fmt.Errorf("dynamo: the chunk %s of the batch %s is malformed", r.text("part"), id)
+			return nil, fmt.Errorf("dynamo: the chunk %s of the batch %s is invalid", r.text("part"), id)
 		}
 		chunks = append(chunks, batch.Chunk{Number: numbered, Blob: r.text("blob_name"), Failures: failures.Value, Lines: lines})
 	}
 	return chunks, nil
 }
 
-// encodeLines writes line numbers as JSON in ascending order, each as its distance to the one before,
-// which keeps them short.
+// encodeLines encodes line numbers as JSON in ascending order. Each is the difference to the
+// previous one, which keeps the text short.
 func encodeLines(lines []int) string {
 	steps, last := slices.Clone(lines), 0
 	slices.Sort(steps)
 	for i, line := range steps {
 		steps[i], last = line-last, line
 	}
-	encoded, _ := json.Marshal(steps) // numbers never fail
+	encoded, _ := json.Marshal(steps) // numbers cannot fail
 	return string(encoded)
 }
 

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// One process works on a batch until it is done or its time is over, and then another.
-func TestClaimsOfBatches(t *testing.T) {
+// One process works on a batch until it is done or its claim expires, and then another.
+func TestBatchClaimsExpire(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	batches := dynamo.NewBatches(client(cloud), cloud.MakeTable(t, "usage"))
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -38,30 +38,30 @@ func TestClaimsOfBatches(t *testing.T) {
 			t.Fatalf("it is held: %v, and waits: %v", all[0].Held(at), all[0].Waits(at))
 		}
 	}
-	claim("nobody", 0, false) // no such batch
+	claim("nobody", 0, false) // the batch does not exist
 	b := batch.Batch{ID: "batch_1", Account: "acme", Status: batch.Validating, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	conformance.OK(t, batches.Create(ctx, b, 0, 0))
 	stands(0, false, true, 0)
 	claim("first", 0, true)
-	claim("first", 0, true) // its answer was lost
+	claim("first", 0, true) // the response was lost
 	claim("second", time.Second, false)
 	stands(time.Second, true, false, 0)
 	stands(time.Minute, false, true, 0)
-	claim("second", time.Minute, true) // the first one has died
-	release("first", 0, 7)             // or had not noticed
+	claim("second", time.Minute, true) // the first process has died
+	release("first", 0, 7)             // or has not noticed
 	stands(time.Minute, true, false, 0)
 	release("second", 3*time.Minute, 2)
 	release("second", 3*time.Minute, 2)
 	stands(time.Minute, false, false, 2)
 	stands(3*time.Minute, false, true, 2)
 	conformance.OK(t, batches.Release(ctx, "batch_1", "second", now.Add(2*time.Hour), 3))
-	stands(time.Hour, false, true, 3) // its time is over
+	stands(time.Hour, false, true, 3) // the claim has expired
 	b.Status = batch.Cancelling
 	conformance.OK(t, batches.Change(ctx, batch.Validating, b))
 	stands(0, false, true, 3)
 }
 
-func TestCallsOfBatches(t *testing.T) {
+func TestBatchCallsMatchDocumentation(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewBatches(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"))

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// WarningPart is the part of the item of a warning that has a receiver. The item is written once, so
-// the stream of the table brings it once.
+// WarningPart is the part of the item of a warning with a receiver. The item is written once, so
+// it appears once in the table's stream.
 const WarningPart = "warning"
 
 // Warn makes two reads, and a transaction if a warning is due.
@@ -28,7 +28,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	for range ConflictTries {
 		noted, err := b.findWarning(ctx, c, missed, at)
 		if err != nil || noted.Warning.Percent == 0 {
-			return noted, storeError("look for a warning", err)
+			return noted, storeError("look up a warning", err)
 		}
 		w := noted.Warning
 		writes := []types.TransactWriteItem{{Update: &types.Update{
@@ -43,7 +43,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 			return noted, storeError("record a warning", err)
 		}
 	}
-	return budget.Noted{}, busy(errors.New("a counter changes all the time"))
+	return budget.Noted{}, busy(errors.New("the counter keeps changing"))
 }
 
 // findWarning returns the warning that is due for a counter, and the highest recorded percentage.
@@ -69,7 +69,7 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	return n, r.err
 }
 
-// keepWarning returns the write of a warning that has a receiver. It is an update because some roles
+// keepWarning returns the write of a warning with a receiver. It is an update, because some roles
 // that take from budgets may not put items into the table.
 func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	attributes := item{
@@ -84,7 +84,7 @@ func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 		names["#"+name], values[":"+name] = name, value
 		set = append(set, "#"+name+" = :"+name)
 	}
-	slices.Sort(set) // a repetition must have the same bytes
+	slices.Sort(set) // a retry must have the same bytes
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: warningKey(w.EventID()), UpdateExpression: aws.String("SET " + strings.Join(set, ", ")),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
@@ -112,7 +112,7 @@ func (w *Warnings) Warning(ctx context.Context, id string) (budget.Warning, erro
 		return budget.Warning{}, storeError("read a warning", err)
 	}
 	if len(found) == 0 {
-		return budget.Warning{}, fault.New(fault.NotFound, "There is no such warning.")
+		return budget.Warning{}, fault.New(fault.NotFound, "The warning does not exist.")
 	}
 	r := reader{item: found}
 	read := budget.Warning{Percent: int(r.number("percentage")), At: r.moment("noted_at")}
@@ -131,7 +131,7 @@ func warningKey(id string) item {
 	return item{"id": text(warningsPrefix + id), "part": text(WarningPart)}
 }
 
-// NewWarning returns the first attempt to send a warning, from a new image of the stream of the
+// NewWarning returns the first attempt to send a warning, from a new image in the stream of the
 // table of usage. It returns false for any other item.
 func NewWarning(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)

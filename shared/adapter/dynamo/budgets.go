@@ -22,10 +22,10 @@ import (
 // Budgets is a budget.Store in the table of usage.
 //
 // The budgets of an account are the items of one partition. Each counter has its own partition,
-// with an item for the used number and an item for each lease, so one query reads both. One
-// transaction changes the number and a lease. The condition on the number keeps the limit. The
-// condition on the lease distinguishes a repetition from another write. A warning with a receiver
-// has its own partition. The table's stream brings it to the function that sends it.
+// with an item for the used number and an item per allocation, so that one query reads both. One
+// transaction changes the number and an allocation. The condition on the number enforces the
+// limit. The condition on the allocation distinguishes a retry from another write. A warning with
+// a receiver has its own partition. The table's stream delivers it to the function that sends it.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
@@ -33,21 +33,21 @@ type Budgets struct {
 	newID   func() string
 
 	mu sync.Mutex
-	// storeTime is the time in the last answer of DynamoDB, in seconds since 1970, 0 before the
-	// first answer. heard is the machine's time when the answer came.
+	// storeTime is the time in DynamoDB's last response, in seconds since 1970, or 0 before the
+	// first response. timeRead is the machine's time when that response arrived.
 	storeTime int64
-	heard     time.Duration
+	timeRead  time.Duration
 }
 
-// Machine is a clock that runs while the process is stopped and that cannot be set, see package boottime.
+// Machine is a clock that runs while the process is stopped and cannot be set (see package boottime).
 type Machine interface {
 	Now() time.Duration
 }
 
 var _ budget.Store = (*Budgets)(nil)
 
-// NewBudgets returns the budgets in the table. newID returns a unique text that identifies a write
-// that is repeated after a lost answer.
+// NewBudgets returns the budgets in the table. newID returns a unique text that identifies a
+// write when it is retried after a lost response.
 func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
 	return &Budgets{client: client, table: table, machine: machine, newID: newID}
 }
@@ -55,8 +55,8 @@ func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID fu
 const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
 	warningsPrefix              = "budget-warning/"
-	usedPart, shareLeasePrefix  = "used", "lease/"
-	// keptCounters is how long counters and leases are kept after their window.
+	usedPart, allocationPrefix  = "used", "lease/"
+	// keptCounters is the time for which counters and allocations are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 )
 
@@ -124,8 +124,8 @@ type condition struct {
 	values     item
 }
 
-// change writes a budget, nil to delete it, with its entry in the audit log. It starts again if
-// another call has changed the budget since it was read.
+// change writes a budget, or deletes it if after is nil, with its entry in the audit log. It
+// starts again if another call has changed the budget since it was read.
 //
 // Errors: fault.NotFound if the budget to delete does not exist.
 func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
@@ -147,7 +147,7 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 		}
 		switch {
 		case before == nil && after == nil:
-			return fault.New(fault.NotFound, "There is no such budget.")
+			return fault.New(fault.NotFound, "The budget does not exist.")
 		case before != nil && after != nil && *before == *after:
 			return nil
 		}
@@ -162,7 +162,7 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 	}
 }
 
-// Used makes one consistent read of each counter, and a transaction for each expired lease.
+// Used makes one consistent read per counter, and one transaction per expired allocation.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	for i, c := range counters {
@@ -174,9 +174,9 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	return used, nil
 }
 
-// claimWrites returns the writes that take the holds of a job in the transaction that accepts it,
-// one for each claim in their order. If the condition of a write is false (refusal.failed), too
-// little remains on that counter: retake then decides.
+// claimWrites returns the writes that reserve the holds of a job in the transaction that accepts
+// it, one per claim in the order of claims. If the condition of a write is false
+// (refusal.failed), too little remains on its counter. retake then decides.
 func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, c := range claims {
@@ -185,7 +185,8 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake returns nil if a refused claim can be tried again, because expired leases have returned enough.
+// retake returns nil if a rejected claim can be retried, because expired allocations have
+// returned enough.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {
@@ -207,8 +208,8 @@ func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWrit
 	return writes
 }
 
-// takeUsed returns the write that takes an amount from a counter if the limit has that much left. A
-// missing counter starts at 0.
+// takeUsed returns the write that takes an amount from a counter if enough remains under the
+// limit. A missing counter starts at 0.
 func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
 	condition := "attribute_not_exists(used) OR used <= :room"
 	if amount > limit {
@@ -246,7 +247,7 @@ func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) 
 		if err != nil {
 			return nil, err
 		}
-		b.hear(page.ResultMetadata)
+		b.noteTime(page.ResultMetadata)
 		items = append(items, page.Items...)
 		if page.LastEvaluatedKey == nil {
 			return items, nil
@@ -255,22 +256,22 @@ func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) 
 	}
 }
 
-func (b *Budgets) hear(metadata smithy.Metadata) {
+func (b *Budgets) noteTime(metadata smithy.Metadata) {
 	now, err := storeTime(metadata)
 	if err != nil {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.storeTime, b.heard = now, b.machine.Now()
+	b.storeTime, b.timeRead = now, b.machine.Now()
 }
 
-// storeNow returns DynamoDB's time in seconds since 1970, from its last answer. It is never ahead:
-// the answer was made before it was heard, and DynamoDB rounds seconds down.
+// storeNow returns DynamoDB's time in seconds since 1970, derived from its last response. It is
+// never ahead, because a response is read after it was made, and DynamoDB rounds seconds down.
 func (b *Budgets) storeNow() (now int64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.storeTime + int64((b.machine.Now()-b.heard)/time.Second), b.storeTime > 0
+	return b.storeTime + int64((b.machine.Now()-b.timeRead)/time.Second), b.storeTime > 0
 }
 
 func budgetKey(id budget.ID) item {

@@ -22,7 +22,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-func TestBudgets(t *testing.T) {
+func TestBudgetsConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	budgettest.Run(t, func(t *testing.T) budgettest.Harness {
 		clock, passed := &storeClock{now: time.Now()}, &machine{}
@@ -50,15 +50,15 @@ var (
 	}
 )
 
-// All holds of a job are taken or none, independent of processes' leases, and they are settled in the
-// windows of their start.
-func TestHoldsOfBudgets(t *testing.T) {
+// All holds of a job are reserved or none, independently of processes' allocations. They are
+// settled in the windows of their start.
+func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
 	used := func(want ...int64) {
 		t.Helper()
 		if got, err := budgets.Used(ctx, []budget.Counter{daily, monthly}); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%d, %v are used, want %d", got, err, want)
+			t.Fatalf("%d are used (%v), want %d", got, err, want)
 		}
 	}
 	_, err := budgets.Take(ctx, budget.Allocation{Counter: daily, ID: "lease-1"}, 100, 50, 50)
@@ -81,15 +81,15 @@ func TestHoldsOfBudgets(t *testing.T) {
 	used(62, 12)
 }
 
-// forgetful is a connection that loses the answers of some writes: they are made, and their
-// sender learns nothing.
+// forgetful is a connection that loses the responses of some writes. The writes succeed, but
+// their sender does not know.
 type forgetful struct {
-	// operation is the call whose answers are lost, while left is above 0.
+	// operation is the call whose responses are lost while left is above 0.
 	operation string
 	left      atomic.Int64
 }
 
-var errLost = errors.New("the answer was lost")
+var errLost = errors.New("the response was lost")
 
 func (f *forgetful) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := http.DefaultTransport.RoundTrip(request)
@@ -100,8 +100,8 @@ func (f *forgetful) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// A write whose answer was lost counts once, whether the client repeats it or its caller.
-func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
+// A write whose response was lost counts once, whether the client or its caller retries it.
+func TestBudgetsCountOnceAfterLostResponses(t *testing.T) {
 	cloud := local.Cloud(t)
 	lost := &forgetful{operation: "TransactWriteItems"}
 	config := cloud.Config()
@@ -112,48 +112,51 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 	used := func(want int64) {
 		t.Helper()
 		if got, err := budgets.Used(ctx, []budget.Counter{daily}); err != nil || got[0] != want {
-			t.Fatalf("%d, %v are used, want %d", got, err, want)
+			t.Fatalf("%d are used (%v), want %d", got, err, want)
 		}
 	}
-	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
+	allocation := budget.Allocation{Counter: daily, ID: "lease-1"}
 	lose := func(answers int64, do func(context.Context) error) {
 		t.Helper()
 		lost.left.Store(answers)
 		if err := do(ctx); answers < 10 {
 			conformance.OK(t, err)
 		} else if err == nil {
-			t.Error("a call of which no answer came succeeded")
+			t.Error("a call without a response succeeded")
 		}
 		lost.left.Store(0)
 	}
 	take := func(ctx context.Context) error {
-		taken, err := budgets.Take(ctx, lease, 100, 10, 10)
+		taken, err := budgets.Take(ctx, allocation, 100, 10, 10)
 		if err == nil {
-			lease.Amount = taken.Amount
+			allocation.Amount = taken.Amount
 		}
 		return err
 	}
 	lose(1, take)
 	used(10)
-	lose(1000, take) // it was made, and its caller does not know
+	lose(1000, take) // it succeeded, but its caller does not know
 	used(20)
 	lose(0, take)
-	if used(20); lease.Amount != 20 {
-		t.Errorf("the allocation is %d, want 20, of which 10 were found", lease.Amount)
+	if used(20); allocation.Amount != 20 {
+		t.Errorf("the allocation is %d, want 20, including the 10 that were found", allocation.Amount)
 	}
-	lease.Spent = 3
-	lose(1000, func(ctx context.Context) error { _, err := budgets.Return(ctx, lease, 5); return err })
+	allocation.Spent = 3
+	lose(1000, func(ctx context.Context) error { _, err := budgets.Return(ctx, allocation, 5); return err })
 	used(15)
-	lose(0, func(ctx context.Context) (err error) { lease.Amount, err = budgets.Return(ctx, lease, 5); return err })
+	lose(0, func(ctx context.Context) (err error) {
+		allocation.Amount, err = budgets.Return(ctx, allocation, 5)
+		return err
+	})
 	used(15)
-	lose(1000, func(ctx context.Context) error { return budgets.End(ctx, lease) })
-	lose(0, func(ctx context.Context) error { return budgets.End(ctx, lease) })
+	lose(1000, func(ctx context.Context) error { return budgets.End(ctx, allocation) })
+	lose(0, func(ctx context.Context) error { return budgets.End(ctx, allocation) })
 	used(3)
 }
 
-// Servers and functions share a budget in a store that throttles them and loses answers: the use never
-// exceeds the budget, and in the end equals the spending.
-func TestBudgetOfManyProcesses(t *testing.T) {
+// Servers and functions share a budget in a store that throttles them and loses responses. The
+// use never exceeds the budget, and finally equals the spending.
+func TestManyProcessesNeverExceedBudget(t *testing.T) {
 	t.Parallel()
 	cloud, ctx := local.Cloud(t), t.Context()
 	const limit, most, cost = 15_000, 70, 33
@@ -163,7 +166,7 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	conformance.OK(t, budgets.Set(ctx, audit.Operator(time.Now()), monthly))
 	clock, err := boottime.Open()
 	conformance.OK(t, err)
-	now := time.Now() // of all of it, which is in one month
+	now := time.Now() // all calls are in one month
 	var spent atomic.Int64
 	var all, running sync.WaitGroup
 	ending, stop := context.WithCancel(context.Background())
@@ -203,24 +206,24 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	used, err := later.Used(ctx, []budget.Counter{counter})
 	conformance.OK(t, err)
 	if used[0] != spent.Load() || used[0] > limit || used[0] == 0 {
-		t.Errorf("%d are used of %d, and %d were spent", used[0], limit, spent.Load())
+		t.Errorf("%d of %d are used, but %d were spent", used[0], limit, spent.Load())
 	}
-	t.Logf("%d are used of %d, and %d were spent", used[0], limit, spent.Load())
+	t.Logf("%d of %d are used, and %d were spent", used[0], limit, spent.Load())
 }
 
-func TestCallsOfBudgets(t *testing.T) {
+func TestBudgetCallsMatchDocumentation(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
-	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
+	allocation := budget.Allocation{Counter: daily, ID: "lease-1"}
 	take := func(least int64) func() error {
 		return func() error {
-			taken, err := store.Take(ctx, lease, 100, least, least)
-			lease.Amount = taken.Amount
+			taken, err := store.Take(ctx, allocation, 100, least, least)
+			allocation.Amount = taken.Amount
 			return err
 		}
 	}
-	end := func() error { return store.End(ctx, lease) }
+	end := func() error { return store.End(ctx, allocation) }
 	var noted budget.Noted
 	asDocumented(t, proxy, "Budgets", calls{
 		{"Set", func() error {
@@ -230,8 +233,8 @@ func TestCallsOfBudgets(t *testing.T) {
 		{"Budgets", func() error { _, err := store.Budgets(ctx, "acme"); return err }},
 		{"Take", take(50)},
 		{"Take, too little left", take(51)},
-		{"Report", func() error { lease.Spent = 10; return store.Report(ctx, lease) }},
-		{"Return", func() (err error) { lease.Amount, err = store.Return(ctx, lease, 20); return err }},
+		{"Report", func() error { allocation.Spent = 10; return store.Report(ctx, allocation) }},
+		{"Return", func() (err error) { allocation.Amount, err = store.Return(ctx, allocation, 20); return err }},
 		{"Used", func() error { _, err := store.Used(ctx, []budget.Counter{daily}); return err }},
 		{"Warn", func() (err error) { noted, err = store.Warn(ctx, daily, 0, time.Now()); return err }},
 		{"Warn, none is due", func() error { _, err := store.Warn(ctx, daily, 0, time.Now()); return err }},

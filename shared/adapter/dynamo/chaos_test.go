@@ -23,14 +23,14 @@ import (
 // courier delays each request of a client until a test decides its fate.
 type courier struct {
 	random *rand.Rand
-	// around makes a request arrive. nil calls it.
+	// around wraps the delivery of a request. It may be nil.
 	around func(ctx context.Context, request func())
 
 	mu     sync.Mutex
 	paused []*pausedCall
-	// quiet makes requests arrive at once.
+	// quiet delivers requests without delay.
 	quiet bool
-	// again is how many requests have arrived once and will arrive again.
+	// again is the number of requests that have arrived once and will arrive again.
 	again   int
 	history []string
 }
@@ -54,7 +54,7 @@ const (
 
 var errGone = errors.New("the connection is gone")
 
-// callKey is the key of a context's value that names the call that makes a request.
+// callKey is the context key for the name of the call that makes a request.
 type callKey struct{}
 
 // open returns a client whose requests the courier delays.
@@ -168,7 +168,7 @@ func (c *courier) wait(what string) fate {
 	return <-call.fate
 }
 
-// pending returns how many requests are paused.
+// pending returns the number of paused requests.
 func (c *courier) pending() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -197,7 +197,7 @@ func (c *courier) recent() string {
 	return strings.Join(c.history[max(0, len(c.history)-120):], "\n")
 }
 
-// describe returns a request as a text.
+// describe returns a request as text.
 func describe(input any) string {
 	key := func(k map[string]types.AttributeValue) string { return textIn(k, "id") }
 	switch in := input.(type) {
@@ -221,7 +221,7 @@ func describe(input any) string {
 	return fmt.Sprintf("%T", input)
 }
 
-// show returns the numbers and texts of an item.
+// show returns the numbers and texts in an item.
 func show(i map[string]types.AttributeValue) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(i)) {
@@ -235,7 +235,7 @@ func show(i map[string]types.AttributeValue) string {
 	return strings.Join(all, " ")
 }
 
-// num returns a number of an item, and 0 without it.
+// num returns a number in an item, or 0 if it is missing.
 func num(i map[string]types.AttributeValue, name string) int64 {
 	v, ok := i[name].(*types.AttributeValueMemberN)
 	if !ok {

@@ -13,7 +13,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime limits a call with its retries, see calls.tsv of awstest. Every write here may be repeated.
+// callTime limits a call with its retries (see calls.tsv of awstest). Every write in this package
+// may be retried.
 const callTime = awsclient.CallTime
 
 // NewClient returns a client for the stores of this package. Each of its calls ends after callTime.
@@ -36,7 +37,7 @@ func withDeadline(
 	return next.HandleInitialize(ctx, in)
 }
 
-// readItem returns an item by one consistent read, or nil if it does not exist.
+// readItem returns an item with one consistent read, or nil if it does not exist.
 func readItem(ctx context.Context, client *dynamodb.Client, table string, key item) (item, error) {
 	got, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
 	if err != nil {
@@ -62,8 +63,9 @@ func queried(ctx context.Context, client *dynamodb.Client, query *dynamodb.Query
 	}
 }
 
-// tryUpdate performs a conditional update and returns the attributes that the input asks for. If the
-// condition fails, refused is true and found is the current item, nil if it does not exist.
+// tryUpdate performs a conditional update and returns the attributes that the input asks for. If
+// the condition fails, refused is true and found is the current item, or nil if it does not
+// exist.
 func tryUpdate(
 	ctx context.Context, client *dynamodb.Client, input *dynamodb.UpdateItemInput,
 ) (found item, refused bool, err error) {

@@ -12,14 +12,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A call whose caller has no deadline has one all the same.
-func TestEachCallHasADeadline(t *testing.T) {
+// A call has a deadline even if its caller sets none.
+func TestEveryCallHasDeadline(t *testing.T) {
 	cloud := local.Cloud(t)
 	config, seen := awstest.ConfigFor(cloud.URL), false
 	config.HTTPClient = &http.Client{Transport: roundTrip(func(request *http.Request) (*http.Response, error) {
 		deadline, limited := request.Context().Deadline()
 		if left := time.Until(deadline); !limited || left > awsclient.CallTime {
-			t.Errorf("the call may take %v, limited: %v", left, limited)
+			t.Errorf("the call has %v left, with a deadline: %v", left, limited)
 		}
 		seen = true
 		return http.DefaultTransport.RoundTrip(request)

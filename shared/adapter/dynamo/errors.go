@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// storeError converts an error of a call to a fault, depending on whether a caller can try again.
-// It returns faults unchanged.
+// storeError converts the error of a call to a fault that shows whether a retry may succeed. It
+// returns faults unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -27,16 +27,16 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("dynamo: %s: %w", what, err)
 }
 
-// busy returns the error for records that are throttled, or that others write at the same time. The cause
-// may be nil.
+// busy returns the error for records that are throttled or written concurrently. cause may be
+// nil.
 func busy(cause error) *fault.Error {
 	busy := fault.Wrap(cause, fault.Unavailable, "The records are busy. Try again.")
 	busy.RetryAfter = time.Second
 	return busy
 }
 
-// conditionFailed reports whether the condition of a write was false. It returns the current item if the
-// write asked for it.
+// conditionFailed reports whether the condition of a write was false. It returns the current item
+// if the write asked for it.
 func conditionFailed(err error) (old item, failed bool) {
 	var refused *types.ConditionalCheckFailedException
 	if errors.As(err, &refused) {

@@ -12,7 +12,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is how long estimates are kept that no worker publishes again: no worker may run for days.
+// estimatesAge is the time for which estimates are kept after the last worker published them. No
+// worker may run for days.
 const estimatesAge = 14 * 24 * time.Hour
 
 // Estimates implements job.EstimateStore in the table of jobs.

@@ -8,10 +8,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// CompareEvery is how often a process compares sets of open jobs with records at most.
+// CompareEvery is the minimum interval at which a process compares sets of open jobs with
+// records.
 const CompareEvery = compareEvery
 
-// Hold takes holds in a separate transaction, and reports which were refused.
+// Hold reserves holds in a separate transaction, and reports which ones failed.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bool, err error) {
 	err = transact(ctx, b.client, b.claimWrites(claims))
 	if refusal := refused(err); refusal != nil {
@@ -30,7 +31,7 @@ func (r *Runs) WriteFailure(ctx context.Context, id string, failure job.Failure,
 	return r.writeFailure(ctx, id, "", failure, now)
 }
 
-// Capacities returns how many jobs each of an account's sets may have under a limit.
+// Capacities returns the number of jobs that each of an account's sets may have under a limit.
 func Capacities(limit int, sizes []int) []int {
 	sets := make([][]string, len(sizes))
 	for i, size := range sizes {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Expiry in storageChaos's account, the batches' results, and the clients' views of the rest.
+// This file simulates expiry, batch results and clients' reads in the account of storageChaos.
 
 // entries returns the items that count in the account.
 func (c *storageChaos) entries() (all []map[string]types.AttributeValue) {
@@ -57,8 +57,8 @@ func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 	return bytes, promises
 }
 
-// expire does DynamoDB's work some time after an item's TTL has passed: it removes the item of a file,
-// and its stream reports that, maybe twice.
+// expire acts like DynamoDB some time after an item's TTL has passed: it removes the item of a
+// file, and the stream reports that, perhaps twice.
 func (c *storageChaos) expire() {
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
 		end := num(i, "expires_at")
@@ -67,7 +67,7 @@ func (c *storageChaos) expire() {
 		}
 		removed, ok := dynamo.RemovedFile(image(c.T, i))
 		if !ok {
-			c.fail("%s is no file", show(i))
+			c.fail("%s is not a file", show(i))
 		}
 		_, err := c.plain.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
 			TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: aws.String("files"),
@@ -94,8 +94,8 @@ func (c *storageChaos) free(f file.File) {
 	}, func(error) {})
 }
 
-// result records a file whose id was written down before, as others may do at the same time, and
-// tries again until it is there.
+// result records a file whose id was chosen before, as other processes may do at the same time.
+// It retries until the file exists.
 func (c *storageChaos) result() {
 	n := c.number / 10
 	f := file.File{ID: fmt.Sprintf("file_result_%d", n), Account: "acme", MD5: fmt.Sprintf("%032x", 100+n),
@@ -117,7 +117,7 @@ func (c *storageChaos) result() {
 	c.do(&storageCall{what: "result " + f.ID, bytes: f.Size}, record, func(error) {})
 }
 
-// lists checks that each file that is there is listed once and found, page by page.
+// lists checks that each existing file is found, and listed exactly once.
 func (c *storageChaos) lists() {
 	var there, listed []string
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
@@ -137,7 +137,7 @@ func (c *storageChaos) lists() {
 			listed = append(listed, f.ID)
 			found, err := c.files.FindMD5(c.Context(), "acme", f.MD5, c.Now())
 			if err != nil || found.MD5 != f.MD5 || found.ID < f.ID {
-				c.Errorf("of %s it finds %s, %v", f.ID, found.ID, err)
+				c.Errorf("the MD5 of %s finds %s, %v", f.ID, found.ID, err)
 			}
 			if _, err := c.files.Get(c.Context(), "acme", f.ID, c.Now()); err != nil {
 				c.Errorf("get %s: %v", f.ID, err)
@@ -148,6 +148,6 @@ func (c *storageChaos) lists() {
 		}
 	}
 	if !slices.Equal(listed, there) {
-		c.Errorf("it lists %v, there are %v", listed, there)
+		c.Errorf("the list has %v, want %v", listed, there)
 	}
 }

@@ -21,9 +21,9 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// storageChaos runs uploads and deletes in one account at once. Each request waits until it is drawn. Then it
-// arrives, is lost, loses its answer, arrives twice, or meets a conflict. After each request, the items are
-// compared with the promises.
+// storageChaos runs concurrent uploads and deletes in one account. Each request waits until it is
+// selected. Then it arrives, is lost, loses its response, arrives twice, or meets a conflict.
+// After each request, the items are compared with what they should be.
 type storageChaos struct {
 	*testing.T
 	courier
@@ -35,7 +35,7 @@ type storageChaos struct {
 	files  *dynamo.Files
 	calls  []*storageCall
 	stored []file.File
-	// held may be gone if they hold nothing, and promised may be pending, stored, or gone.
+	// held may no longer exist if they are empty. promised may be pending, stored or deleted.
 	held     []file.Reservation
 	promised []file.File
 	number   int
@@ -46,9 +46,9 @@ type storageChaos struct {
 type storageCall struct {
 	what         string
 	bytes, limit int64
-	// ended are the entries that had ended when it began, which are not in its way.
+	// ended holds the entries that had ended when the call started. They cannot block it.
 	ended map[string]bool
-	// promise means that the call adds a pending file, of which mostPromises are allowed.
+	// promise means that the call adds a pending file. At most mostPromises are allowed.
 	promise bool
 	// may means that a refusal is right: at some time of the call too little remained.
 	may bool
@@ -133,7 +133,7 @@ func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.F
 		case errors.Is(err, errGone):
 			outcome = "lost"
 		case isLimited(err) && !call.may:
-			c.fail("%s was refused, and nothing was in its way", call.what)
+			c.fail("%s was rejected, but nothing blocked it", call.what)
 		case !isLimited(err) && !fault.Is(err, fault.NotFound):
 			c.fail("%s: %v", call.what, err)
 		}
@@ -145,7 +145,7 @@ func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.F
 
 func isLimited(err error) bool { return fault.Is(err, fault.Limited) }
 
-// choose begins a call.
+// choose starts a call.
 func (c *storageChaos) choose() {
 	limits := []int64{100, 100, 100, 160, 60, 0}
 	limit, size, now := limits[c.random.IntN(len(limits))], 1+c.random.Int64N(25), c.Now()
@@ -163,7 +163,7 @@ func (c *storageChaos) choose() {
 		c.result()
 	case draw < 2:
 		if c.random.IntN(20) == 0 {
-			f.Size, call.bytes = 0, 0 // which counts nothing, and ends as others do
+			f.Size, call.bytes = 0, 0 // counts nothing, and ends like others
 		}
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
@@ -237,7 +237,7 @@ func (c *storageChaos) choose() {
 	}
 }
 
-// delete deletes a file that may be stored, pending, or neither.
+// delete deletes a file that may be stored, pending or missing.
 func (c *storageChaos) delete(f file.File) {
 	c.do(&storageCall{what: "delete " + f.ID}, func(ctx context.Context, s *dynamo.Files) error {
 		if err := s.Abandon(ctx, f.ID); err != nil && !fault.Is(err, fault.NotFound) {
@@ -252,7 +252,7 @@ func (c *storageChaos) delete(f file.File) {
 	})
 }
 
-// step begins a call, lets a request arrive, or lets time pass.
+// step starts a call, delivers a request, or lets time pass.
 func (c *storageChaos) step() {
 	synctest.Wait()
 	c.mu.Lock()
@@ -275,7 +275,7 @@ func (c *storageChaos) step() {
 	}
 }
 
-// end lets all requests arrive, and checks that exactly the remaining bytes can be stored.
+// end delivers all requests, and checks that exactly the remaining bytes can be stored.
 func (c *storageChaos) end() {
 	c.mu.Lock()
 	c.quiet = true
@@ -290,16 +290,16 @@ func (c *storageChaos) end() {
 	limit := bytes + 50
 	f := file.File{ID: "file_last", Account: "acme", MD5: "last", Size: 51, Blob: "a", CreatedAt: chaosBegins}
 	if err := c.files.Create(c.Context(), f, limit); !fault.Is(err, fault.Limited) {
-		c.Errorf("one byte more than is left: %v", err)
+		c.Errorf("one byte more than remains: %v", err)
 	}
 	f.Size = 50
 	if err := c.files.Create(c.Context(), f, limit); err != nil {
-		c.Errorf("as much as is left: %v", err)
+		c.Errorf("as much as remains: %v", err)
 	}
 }
 
-// Whatever happens to requests, no limit is exceeded, and nothing that fits is refused.
-func TestStorageChaos(t *testing.T) {
+// Whatever happens to requests, no limit is exceeded, and everything that fits is accepted.
+func TestStorageLimitsHoldInChaos(t *testing.T) {
 	const seeds, steps = 30, 1200
 	counts := map[string]int{}
 	for seed := range uint64(seeds) {

@@ -14,34 +14,36 @@ import (
 // The items of the table of files. An account's name contains no slash, so the names of partitions
 // do not collide.
 const (
-	// filePrefix begins the id of a file's own item, in its account's partition. An account's list
-	// is these items in the order of their ids.
+	// filePrefix begins the id of a file's own item in its account's partition. These items, in
+	// the order of their ids, are the account's list of files.
 	filePrefix = "file_"
-	// md5Prefix, an MD5, a slash and a file's id are the id of a stored file's entry. It leads from
-	// the MD5 to the file. While it exists, the file counts towards its account's storage. It has no
-	// TTL: the transaction that removes it subtracts the file's bytes from the count.
+	// md5Prefix, an MD5, a slash and a file's id form the id of a stored file's entry. It leads
+	// from the MD5 to the file. While the entry exists, the file counts towards its account's
+	// storage. It has no TTL, because the transaction that removes it also subtracts the file's
+	// bytes from the count.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id are the id of a pending file's entry, which counts the file in the same
-	// way. They are also the partition of the pending file, which can so be read without its account.
+	// promisePrefix and a file's id form the id of a pending file's entry, which counts in the
+	// same way. They are also the partition of the pending file, so that it can be read without
+	// its account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
-	// roomPrefix and the id of a reservation are the id of its entry.
-	roomPrefix = "room/"
+	// reservationPrefix and the id of a reservation form the id of its entry.
+	reservationPrefix = "room/"
 	// storageItem is the id of an account's count of stored bytes and pending files.
 	storageItem = "storage"
 
-	// filesByEnd is the index of entries by when their files end.
+	// filesByEnd is the index of entries by the end times of their files.
 	filesByEnd = "files-by-end"
 )
 
-// fileItem is the item of a file or a pending file, or an entry. All have the same attributes, so one
-// read finds a file by its MD5. Times are in milliseconds.
+// fileItem is the item of a stored or pending file, or an entry. All have the same attributes, so
+// one read finds a file by its MD5. Times are in milliseconds.
 type fileItem struct {
 	Partition string `dynamodbav:"account"`
 	ID        string `dynamodbav:"id"`
-	// EndsAt has a fixed width, so it sorts as text. Only entries have it.
+	// EndsAt has a fixed length, so it sorts as text. Only entries have it.
 	EndsAt string `dynamodbav:"ends_at,omitempty"`
-	// TTL is in seconds; entries lack it.
+	// TTL is in seconds. Entries have none.
 	TTL int64 `dynamodbav:"ttl,omitempty"`
 
 	File        string `dynamodbav:"file_id"`
@@ -58,8 +60,8 @@ type fileItem struct {
 	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
 	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
 	Promised    bool   `dynamodbav:"promised,omitempty"`
-	// PromiseBytes and PromiseLimit belong to a file that was pending. A pending file of version
-	// 0.1.0 has neither and does not count as pending.
+	// PromiseBytes and PromiseLimit are set for a file that was pending. A pending file of
+	// version 0.1.0 has neither and does not count as pending.
 	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
@@ -80,8 +82,8 @@ func ownItem(f file.File) fileItem {
 	return i
 }
 
-// promiseGrace is how long a pending file is kept past its time: a request that started in time may
-// still send the bytes.
+// promiseGrace is the time for which a pending file is kept after UploadUntil. A request that
+// started in time may still send the bytes.
 const promiseGrace = time.Hour
 
 func promiseOf(f file.File) fileItem {
@@ -132,9 +134,10 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile returns the file of an item that was removed, from an old image of the table's stream: the
-// file expired, was deleted, or was pending and never arrived. The caller deletes its bytes and then calls
-// Free; both may be repeated. RemovedFile returns false for items whose removal is not the end of a file.
+// RemovedFile returns the file of a removed item, from an old image in the table's stream. The
+// file expired, was deleted, or was pending and never arrived. The caller deletes its bytes and
+// then calls Free. Both may be repeated. RemovedFile returns false if the removal of the item
+// does not end a file.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := textOf(image)
 	boolean := func(name string) bool {

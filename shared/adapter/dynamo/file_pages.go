@@ -11,12 +11,12 @@ import (
 )
 
 const (
-	// walk is how many files one List reads at most. It limits a read of expired files that
+	// walk limits the files that one List reads. It matters if many files have expired that
 	// DynamoDB has not deleted yet.
 	walk = 2000
-	// longestPage is how many files one call reads at most: they fit into the megabyte that a call returns.
+	// longestPage limits the files that one call reads. They fit into the megabyte that a call returns.
 	longestPage = 1000
-	// firstMatches is how many files the first call for an MD5 reads.
+	// firstMatches is the number of files that the first call for an MD5 reads.
 	firstMatches = 5
 )
 
@@ -46,8 +46,8 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 	}
 }
 
-// FindMD5 makes one consistent read of entries, which are written and removed with their files, and
-// more if files have expired.
+// FindMD5 makes one consistent read of entries, which are written and removed with their files,
+// and more reads if files have expired.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
 	p := s.pagesOf(account, md5Prefix+md5+"/", "", firstMatches)
 	for !p.ended {
@@ -68,15 +68,15 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 type pages struct {
 	files           *Files
 	account, prefix string
-	// size is how many items the next call reads. It doubles with each call, so a long row of expired
-	// items takes few calls.
+	// size is the number of items that the next call reads. It doubles with each call, so that a
+	// long run of expired items takes few calls.
 	size int
 	// start is the item before the next page. ended means that no page follows.
 	start item
 	ended bool
 }
 
-// pagesOf returns the pages after the item with the id. size is how many items the first page has at most.
+// pagesOf returns the pages after the item with the id. size limits the items of the first page.
 func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	p := &pages{files: s, account: account, prefix: prefix, size: size}
 	if after != "" {

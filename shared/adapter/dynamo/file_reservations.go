@@ -11,12 +11,12 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries limits how often a reservation is tried while its size is unexpected, or while others
+// reserveTries limits the attempts to reserve while the size is unexpected, or while others
 // compete for the last of the storage.
 const reserveTries = 20
 
-// A reservation is an entry (see file_item.go). It counts until it is removed: when its upload has
-// ended, or when its time is over and an upload of its account needs the storage.
+// A reservation is an entry (see file_item.go). It counts until it is removed: when its upload
+// has ended, or when it has expired and another upload of its account needs the storage.
 
 // Reserve is one transaction. If the account is nearly full, it takes more calls.
 func (s *Files) Reserve(
@@ -34,34 +34,34 @@ func (s *Files) reserve(
 ) (file.Reservation, error) {
 	held, last := r.Bytes, false
 	for range reserveTries {
-		// More than the least is reserved only if the account has ample storage.
+		// Reserve more than the least only if the account has ample storage.
 		want, spare := max(most, held), int64(0)
 		if limit > 0 {
 			spare = file.Ample * (most - least)
 		}
 		if least <= held {
-			want = held // a renewal, which never fails for lack of storage
+			want = held // a renewal never fails for lack of storage
 		} else if limit > 0 && limit-spare < want {
 			want, spare = least, 0
 		}
-		full, err := s.hold(ctx, r, held, want, tally{limit: limit, spare: spare})
+		full, err := s.hold(ctx, r, held, want, countChange{limit: limit, spare: spare})
 		if full.any() && want > least {
 			want = least
-			full, err = s.hold(ctx, r, held, want, tally{limit: limit})
+			full, err = s.hold(ctx, r, held, want, countChange{limit: limit})
 		}
 		switch {
 		case err == nil && !full.any():
 			r.Bytes = want
 			return r, nil
 		case refused(err) != nil:
-			// The reservation ended and others got its storage, or an earlier write made this one.
+			// The reservation has ended and others got its storage, or an earlier attempt succeeded.
 			if held, err = s.held(ctx, r); err != nil {
 				return r, err
 			}
 		case err != nil:
 			return r, err
 		case last:
-			return r, noRoom(limit)
+			return r, storageFull(limit)
 		default:
 			freed, err := s.freeEnded(ctx, r.Account, now)
 			if err != nil {
@@ -73,11 +73,11 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold changes a reservation from before to after bytes, unless the account is too full by the limits
-// of the tally.
+// hold changes a reservation from before to after bytes, unless the account has too little
+// storage under the limits in c.
 //
-// Errors: refusal if the reservation does not hold the bytes before.
-func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int64, c tally) (full, error) {
+// Errors: refusal if the reservation does not have the size before.
+func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int64, c countChange) (full, error) {
 	if c.bytes = after - before; c.limit > 0 && c.bytes > max(c.limit-c.spare, 0) {
 		return full{bytes: true}, nil
 	}
@@ -87,7 +87,7 @@ func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int6
 // holds returns the write that changes a reservation from before to after bytes.
 func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
-		"account": text(r.Account), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
+		"account": text(r.Account), "id": text(reservationPrefix + r.ID), "ends_at": text(endText(r.Until)),
 		"size_bytes": number(after),
 	}}
 	if before == 0 {
@@ -99,24 +99,24 @@ func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWri
 	return types.TransactWriteItem{Put: put}
 }
 
-// releases returns the write that ends a reservation, if it holds anything.
+// releases returns the write that ends a reservation, if it is not empty.
 func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteItem {
 	if r.ID == "" || held == 0 {
 		return nil
 	}
 	return []types.TransactWriteItem{{Delete: &types.Delete{
-		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID),
+		TableName: &s.table, Key: fileKey(r.Account, reservationPrefix+r.ID),
 		ConditionExpression:       aws.String("size_bytes = :held"),
 		ExpressionAttributeValues: item{":held": number(held)},
 	}}}
 }
 
-// Release is one transaction if the reservation has the size that its holder knows.
+// Release is one transaction if the reservation has the size that the caller knows.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	held := r.Bytes
 	for range reserveTries {
 		if held > 0 {
-			err := transact(ctx, s.client, append(s.releases(r, held), s.count(r.Account, tally{bytes: -held})))
+			err := transact(ctx, s.client, append(s.releases(r, held), s.count(r.Account, countChange{bytes: -held})))
 			if refused(err) == nil {
 				return storeError("release storage", err)
 			}
@@ -129,9 +129,9 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	return fmt.Errorf("dynamo: release storage: the reservation %s keeps changing", r.ID)
 }
 
-// held returns how many bytes a reservation holds, 0 if it does not exist.
+// held returns the size of a reservation in bytes, or 0 if it does not exist.
 func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
-	got, err := readItem(ctx, s.client, s.table, fileKey(r.Account, roomPrefix+r.ID))
+	got, err := readItem(ctx, s.client, s.table, fileKey(r.Account, reservationPrefix+r.ID))
 	if err != nil {
 		return 0, err
 	}

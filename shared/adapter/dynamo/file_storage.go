@@ -13,28 +13,28 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// freeBatch is how many entries one transaction removes. A transaction can have a hundred writes: two
-// for a pending file, and one for the count.
+// freeBatch limits the entries that one transaction removes. A transaction can have a hundred
+// writes: two per pending file, and one for the count.
 const freeBatch = 49
 
-// tally is a change of an account's stored bytes and pending files, with their limits.
-type tally struct {
+// countChange is a change of an account's stored bytes and pending files, with their limits.
+type countChange struct {
 	bytes    int64
 	promises int
-	// limit and most are the limits of the bytes and of the pending files; 0 means no limit. spare
-	// is how many bytes of the limit must remain.
+	// limit and most limit the bytes and the pending files. 0 means no limit. spare is the number
+	// of bytes that must remain free.
 	limit, spare int64
 	most         int
 }
 
-// full marks the limits of an account that refused a change.
+// full marks the limits that rejected a change.
 type full struct{ bytes, promises bool }
 
 func (f full) any() bool { return f.bytes || f.promises }
 
-// count returns the write that changes the count of an account if the count stays within its limits.
-// A refused write returns the count.
-func (s *Files) count(account string, c tally) types.TransactWriteItem {
+// count returns the write that changes the count of an account if it stays within its limits. A
+// rejected write returns the current count.
+func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	update := &types.Update{
 		TableName: &s.table, Key: fileKey(account, storageItem),
 		UpdateExpression:                    aws.String("ADD stored_bytes :bytes, promises :promises"),
@@ -56,9 +56,9 @@ func (s *Files) count(account string, c tally) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: update}
 }
 
-// commit makes writes and counts them, unless the account is full.
-func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c tally) (full, error) {
-	// The count comes last, see isFull.
+// commit performs writes and counts them, unless the account is full.
+func (s *Files) commit(ctx context.Context, account string, writes []types.TransactWriteItem, c countChange) (full, error) {
+	// The count must be last (see isFull).
 	err := transact(ctx, s.client, append(writes[:len(writes):len(writes)], s.count(account, c)))
 	if !isFull(err) {
 		return full{}, err
@@ -70,27 +70,27 @@ func (s *Files) commit(ctx context.Context, account string, writes []types.Trans
 // change is the content of a transaction: the count of an account, and the other writes.
 type change struct {
 	writes []types.TransactWriteItem
-	count  tally
+	count  countChange
 }
 
-// within makes a change in an account, and frees expired entries if it needs the storage. The change
-// may replace a reservation: changeOf gets the bytes that the reservation holds, 0 if another caller
-// has ended it.
+// within performs a change in an account. If storage is short, it frees expired entries. The
+// change may replace a reservation: changeOf gets the size of that reservation, or 0 if another
+// caller has ended it.
 //
 // Errors: fault.Limited; refusal if another condition failed.
 func (s *Files) within(
-	ctx context.Context, account string, now time.Time, room file.Reservation, limit int64,
+	ctx context.Context, account string, now time.Time, reservation file.Reservation, limit int64,
 	changeOf func(held int64) change,
 ) error {
-	held := room.Bytes
+	held := reservation.Bytes
 	for last := false; ; {
 		c := changeOf(held)
 		if c.count.limit > 0 && c.count.bytes > c.count.limit {
-			return noRoom(limit)
+			return storageFull(limit)
 		}
 		full, err := s.commit(ctx, account, c.writes, c.count)
-		if (full.any() || refused(err) != nil) && room.ID != "" {
-			now, readErr := s.held(ctx, room)
+		if (full.any() || refused(err) != nil) && reservation.ID != "" {
+			now, readErr := s.held(ctx, reservation)
 			if readErr != nil {
 				return readErr
 			}
@@ -106,23 +106,23 @@ func (s *Files) within(
 			if full.promises {
 				return file.ErrTooManyPending
 			}
-			return noRoom(limit)
+			return storageFull(limit)
 		}
 		freed, err := s.freeEnded(ctx, account, now)
 		if err != nil {
 			return err
 		}
-		// If nothing was left to free, others may have freed it since the refusal. Only another
-		// refusal means that the storage is full.
+		// If nothing was left to free, others may have freed it since the rejection. Only another
+		// rejection means that the storage is full.
 		last = freed == 0
 	}
 }
 
-func noRoom(limit int64) error {
-	return fault.New(fault.Limited, "The account may store %d bytes, which is too little for the file.", limit)
+func storageFull(limit int64) error {
+	return fault.New(fault.Limited, "The file exceeds the account's storage limit of %d bytes.", limit)
 }
 
-// isFull reports whether only the count of an account, the last write of a change, was refused.
+// isFull reports whether only the last write of a change, the account's count, was rejected.
 func isFull(err error) bool {
 	r := refused(err)
 	if r == nil {
@@ -143,12 +143,13 @@ func (r *refusal) last() item { return r.items[len(r.items)-1] }
 type entry struct {
 	id     string
 	counts int64
-	// promise is the id of the entry's pending file, and promises how many pending files the entry counts.
+	// promise is the id of the entry's pending file, and promises the number of pending files
+	// that it counts.
 	promise  string
 	promises int
-	// bytes and end belong to a reservation, which may have been renewed since it was read.
-	room       bool
-	bytes, end types.AttributeValue
+	// The last two fields belong to a reservation, which may have been renewed since it was read.
+	reservation bool
+	bytes, end  types.AttributeValue
 }
 
 func entryFor(f file.File) entry {
@@ -164,12 +165,12 @@ func entryFor(f file.File) entry {
 
 func readEntry(i item) (entry, error) {
 	id, _ := i["id"].(*types.AttributeValueMemberS)
-	if id == nil || !strings.HasPrefix(id.Value, roomPrefix) {
+	if id == nil || !strings.HasPrefix(id.Value, reservationPrefix) {
 		f, err := readFile(i)
 		return entryFor(f), err
 	}
 	bytes := i["size_bytes"]
-	return entry{id: id.Value, counts: numberOf(bytes), room: true, bytes: bytes, end: i["ends_at"]}, nil
+	return entry{id: id.Value, counts: numberOf(bytes), reservation: true, bytes: bytes, end: i["ends_at"]}, nil
 }
 
 func (s *Files) Free(ctx context.Context, f file.File) error {
@@ -181,7 +182,7 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	if err != nil {
-		return storeError("break a promise", err)
+		return storeError("abandon a pending file", err)
 	}
 	freed := 0
 	if f.Pending {
@@ -190,12 +191,12 @@ func (s *Files) Abandon(ctx context.Context, id string) error {
 	if err == nil && freed == 0 {
 		return file.ErrNotFound
 	}
-	return storeError("break a promise", err)
+	return storeError("abandon a pending file", err)
 }
 
-// freeEnded frees a batch of an account's entries that have ended by the time, and returns how many
-// it freed. The index may still have entries that were just removed, so it is read until an entry is
-// freed or the index ends.
+// freeEnded frees a batch of an account's entries that have ended by the time, and returns their
+// number. The index may still have entries that were just removed, so it reads until it has freed
+// an entry or the index ends.
 func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (int, error) {
 	for start := item(nil); ; {
 		entries, next, err := s.ended(ctx, account, now, start)
@@ -230,16 +231,16 @@ func (s *Files) ended(ctx context.Context, account string, now time.Time, start 
 	return entries, got.LastEvaluatedKey, nil
 }
 
-// free removes entries and subtracts their bytes from the count; entries that are gone were
-// subtracted before. It removes a pending file with its entry, because nothing would count its bytes
-// any more. It returns how many entries existed.
+// free removes entries and subtracts their bytes from the count. Missing entries have been
+// subtracted before. It removes a pending file with its entry, because nothing would count its
+// bytes afterwards. It returns the number of entries that existed.
 func (s *Files) free(ctx context.Context, account string, entries []entry) (int, error) {
 	for len(entries) > 0 {
 		var writes []types.TransactWriteItem
-		var off tally
+		var off countChange
 		for _, e := range entries {
 			remove := s.remove(account, e.id)
-			if e.room {
+			if e.reservation {
 				remove.Delete.ConditionExpression = aws.String("size_bytes = :bytes AND ends_at = :end")
 				remove.Delete.ExpressionAttributeValues = item{":bytes": e.bytes, ":end": e.end}
 			}

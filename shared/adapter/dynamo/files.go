@@ -16,10 +16,10 @@ import (
 
 // Files is a file.Store.
 //
-// A file has its own item and an entry (see file_item.go), both in the partition of its account. One
-// transaction writes them together with the account's count of stored bytes. The transaction that
-// removes an entry subtracts its bytes from the count, so the count is always the sum of the
-// entries. A delete removes entries, as does the stream of items whose TTL has passed, and an upload
+// A file has its own item and an entry (see file_item.go), both in the partition of its account.
+// One transaction writes them together with the account's count of stored bytes. The transaction
+// that removes an entry subtracts its bytes, so that the count is always the sum of the entries.
+// Entries are removed by Delete, by the stream of items whose TTL has passed, and by an upload
 // that needs the storage of expired files.
 type Files struct {
 	client *dynamodb.Client
@@ -43,7 +43,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	err = s.within(ctx, f.Account, f.CreatedAt, f.Reserved, limit, func(held int64) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Reserved, held)...),
-			count:  tally{bytes: f.Counts() - held, promises: entryFor(f).promises, limit: limit, most: f.Upload.Most},
+			count:  countChange{bytes: f.Counts() - held, promises: entryFor(f).promises, limit: limit, most: f.Upload.Most},
 		}
 	})
 	return storeError("create a file", err)
@@ -63,7 +63,7 @@ func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 	return writes, nil
 }
 
-// remove returns the write that removes an item, provided that it exists.
+// remove returns the write that removes an existing item.
 func (s *Files) remove(partition, id string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_exists(id)"),
@@ -98,14 +98,14 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 	return readFile(got)
 }
 
-// Delete makes one read and one transaction. It succeeds for one of several callers.
+// Delete makes one read and one transaction. Only one of several callers succeeds.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	f, err := s.Get(ctx, account, id, now)
 	if err != nil {
 		return file.File{}, err
 	}
 	writes := []types.TransactWriteItem{
-		s.remove(account, id), s.remove(account, entryID(f)), s.count(account, tally{bytes: -f.Size}),
+		s.remove(account, id), s.remove(account, entryID(f)), s.count(account, countChange{bytes: -f.Size}),
 	}
 	if !f.UploadUntil.IsZero() {
 		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
@@ -124,8 +124,7 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 	return f, storeError("get a pending file", err)
 }
 
-// Finalize makes one read and one transaction. If several callers finalize a file, one does it and
-// all succeed.
+// Finalize makes one read and one transaction. All concurrent callers succeed.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.get(ctx, promisePrefix+f.ID, promiseItem)
 	if err != nil || !promise.Pending {
@@ -139,7 +138,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	err = s.within(ctx, promise.Account, now, f.Reserved, limit, func(held int64) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Reserved, held)...),
-			count: tally{
+			count: countChange{
 				bytes: promise.Size - promise.Counts() - held, promises: -entryFor(promise).promises, limit: limit,
 			},
 		}
@@ -147,12 +146,12 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	if refused(err) == nil {
 		return storeError("finalize a file", err)
 	}
-	// Another caller has just finalized or abandoned it. A pending file and its entry
-	// are removed in the same transaction.
+	// Another caller has just finalized or abandoned it. A pending file and its entry are removed
+	// in the same transaction.
 	if promise, err := s.PendingUpload(ctx, f.ID); err != nil || !promise.Pending {
 		return err
 	}
-	return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s disagree", f.ID)
+	return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s are inconsistent", f.ID)
 }
 
 // publication returns the writes that turn a pending file into a stored file, except for the count.

@@ -103,7 +103,7 @@ func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.Dy
 	return record
 }
 
-// wantStorageLeft checks how many bytes of the limit are left at the time.
+// wantStorageLeft checks the remaining bytes of the limit.
 func (s *fileTable) wantStorageLeft(left, limit int64) {
 	s.t.Helper()
 	const probe = 1 << 20 // sorts after the files of the tests
@@ -116,9 +116,9 @@ func (s *fileTable) wantStorageLeft(left, limit int64) {
 	conformance.OK(s.t, err)
 }
 
-// The storage of a file that the TTL removed is freed once, however often the stream sends
-// its record.
-func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
+// The storage of a file that the TTL removed is freed once, even if the stream sends its record
+// repeatedly.
+func TestFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
 	f := s.create(s.new(1, 30), limit)
@@ -127,18 +127,18 @@ func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	s.wantStorageLeft(40, limit)
 	removed, ok := dynamo.RemovedFile(record)
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob || removed.Account != f.Account {
-		t.Fatalf("the stream's record is of %+v, %v", removed, ok)
+		t.Fatalf("the stream's record belongs to %+v, %v", removed, ok)
 	}
 	for range 3 {
 		conformance.OK(t, s.Free(t.Context(), removed))
 		s.wantStorageLeft(70, limit)
 	}
 	if _, err := s.FindMD5(t.Context(), f.Account, f.MD5, s.now); !fault.Is(err, fault.NotFound) {
-		t.Errorf("its MD5 finds it: %v", err)
+		t.Errorf("FindMD5 returned %v, want not found", err)
 	}
 }
 
-func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
+func TestPendingFileRemovedByTTLIsFreedOnce(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
 	f := s.new(1, 30)
@@ -146,7 +146,7 @@ func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	s.create(f, limit)
 	removed, ok := dynamo.RemovedFile(s.remove(f, "promise"))
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob {
-		t.Fatalf("the stream's record is of %+v, %v", removed, ok)
+		t.Fatalf("the stream's record belongs to %+v, %v", removed, ok)
 	}
 	for range 2 {
 		conformance.OK(t, s.Free(t.Context(), removed))
@@ -154,8 +154,8 @@ func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 	}
 }
 
-// Only the removal of a file's own item, or of a pending file that never arrived, means
-// that a file has ended and its bytes can be deleted.
+// Only the removal of a file's own item, or of a pending file that never arrived, means that a
+// file has ended and its bytes can be deleted.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	s.create(s.new(1, 1), 0)
@@ -176,14 +176,14 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	}
 	want := map[string]int{s.new(1, 1).ID: 1, kept.ID: 1, broken.ID: 1}
 	if fmt.Sprint(ends) != fmt.Sprint(want) {
-		t.Errorf("of %d items these say that a file has ended: %v, want %v", len(items), ends, want)
+		t.Errorf("of %d items, the removal of these ends a file: %v, want %v", len(items), ends, want)
 	}
 }
 
-// Expired files never make an upload fail, however many there are.
-func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
+// Expired files never make an upload fail, even if there are many.
+func TestUploadFreesEnoughExpiredFiles(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
-	const files = 120 // more than two transactions free
+	const files = 120 // more than two transactions can free
 	for i := range files {
 		s.create(s.new(i, 1), 0)
 	}
@@ -194,8 +194,8 @@ func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 	s.wantStorageLeft(0, files)
 }
 
-// A page of a list among very many expired files ends after a limited number of them.
-func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
+// Listing very many expired files ends after a limited number of them.
+func TestListSkipsExpiredFilesInSteps(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
 	oldest := s.new(0, 1)
 	oldest.ExpiresAt = time.Time{}
@@ -222,7 +222,7 @@ func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 		pages++
 		if next == "" {
 			if len(found) != 1 || found[0].ID != oldest.ID {
-				t.Errorf("the last page has %+v", found)
+				t.Errorf("the last page contains %+v", found)
 			}
 			break
 		}
@@ -232,6 +232,6 @@ func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 		after = next
 	}
 	if pages < 2 || pages > 5 {
-		t.Errorf("%d pages, want from 2 to 5", pages)
+		t.Errorf("got %d pages, want 2 to 5", pages)
 	}
 }

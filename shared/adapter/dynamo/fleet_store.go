@@ -25,7 +25,7 @@ func NewFleetStore(client *dynamodb.Client, table string) *FleetStore {
 	return &FleetStore{client, table}
 }
 
-// fleetKey is the key of the state. A wake and a check of the fleet write different attributes of it, so
+// fleetKey is the key of the state. A wake and a check write different attributes of the item, so
 // neither overwrites the other.
 func fleetKey() item { return jobKey("fleet", fleetPart) }
 

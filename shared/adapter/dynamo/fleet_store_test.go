@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A wake and a check write the same stamp at the same time: neither undoes the other.
-func TestFleetStore(t *testing.T) {
+// A wake and a check write the same item concurrently. Neither undoes the other.
+func TestFleetStoreKeepsConcurrentWrites(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := dynamo.NewFleetStore(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))
 	ctx, now := t.Context(), time.UnixMilli(1795176000123).UTC()
@@ -34,7 +34,7 @@ func TestFleetStore(t *testing.T) {
 		ShortSince: now.Add(-time.Second), StartTime: 90 * time.Second}
 	must(store.Saw(ctx, now.Add(time.Minute), seen))
 	is(fleet.State{WokenAt: now, ExcessSince: now.Add(time.Minute), Fleet: seen})
-	must(store.Wake(ctx, now.Add(-time.Second))) // by a clock that is behind
+	must(store.Wake(ctx, now.Add(-time.Second))) // from a clock that is behind
 	is(fleet.State{WokenAt: now, ExcessSince: now.Add(time.Minute), Fleet: seen})
 	must(store.Wake(ctx, now.Add(time.Second)))
 	must(store.Saw(ctx, time.Time{}, job.Fleet{SeenAt: now.Add(time.Hour)}))

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys is an idempotency.Store. A key is one item in the table of usage, which
-// every function with callers may write to already.
+// IdempotencyKeys is an idempotency.Store. A key is one item in the table of usage, because every
+// function with callers may already write to that table.
 type IdempotencyKeys struct {
 	client *dynamodb.Client
 	table  string
@@ -28,7 +28,7 @@ func NewIdempotencyKeys(client *dynamodb.Client, table string) *IdempotencyKeys 
 
 const claimPart = "idempotency"
 
-// claimItem is the item of a key; ClaimedAt is in milliseconds since 1970.
+// claimItem is the item of a key. ClaimedAt is in milliseconds since 1970.
 type claimItem struct {
 	Fingerprint string `dynamodbav:"fingerprint"`
 	Resource    string `dynamodbav:"resource"`
@@ -37,8 +37,8 @@ type claimItem struct {
 	ClaimedAt   int64  `dynamodbav:"claimed_at"`
 }
 
-// claimKey returns the key of the item. It has the length of the account, so that no two
-// pairs of account and key have the same.
+// claimKey returns the key of the item. It contains the length of the account, so that it is
+// unique for each account and key.
 func claimKey(c idempotency.Claim) item {
 	return item{
 		"id":   text(fmt.Sprintf("idempotency/%d/%s/%s", len(c.Account), c.Account, c.Key)),
@@ -86,15 +86,15 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 		ExpressionAttributeNames: named("resource", "settled", "answer"),
 		ExpressionAttributeValues: item{
 			":resource": text(c.Resource), ":yes": boolean(true), ":no": boolean(false),
-			// A missing answer is stored as an empty one: DynamoDB accepts no null for bytes.
+			// A missing response is stored as an empty one, because DynamoDB accepts no null for bytes.
 			":answer": &types.AttributeValueMemberB{Value: append([]byte{}, answer...)},
 		},
 	})
 	return storeError("settle an idempotency key", err)
 }
 
-// Withdraw removes an unsettled claim. Its item stays until its TTL, without the
-// attributes of a claim: functions may write items of this table, not delete them.
+// Withdraw removes an unsettled claim. Its item stays until its TTL, without the attributes of a
+// claim, because functions may write items of this table but not delete them.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("REMOVE #resource"),
@@ -109,7 +109,7 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	got, err := readItem(ctx, k.client, k.table, claimKey(idempotency.Claim{Account: account, Key: key}))
 	if err != nil {
-		return false, storeError("look for an idempotency key", err)
+		return false, storeError("look up an idempotency key", err)
 	}
 	var found claimItem
 	if err := attributevalue.UnmarshalMap(got, &found); err != nil {
@@ -118,7 +118,7 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
 }
 
-// update writes a key's item and returns nil. If the write's condition was false, it returns the current
+// update writes a key's item and returns nil. If the condition was false, it returns the current
 // item.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-func TestIdempotencyKeys(t *testing.T) {
+func TestIdempotencyKeysConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	idempotencytest.Run(t, func(t *testing.T) idempotency.Store {
 		return dynamo.NewIdempotencyKeys(client(cloud), cloud.MakeTable(t, "usage"))
@@ -36,8 +36,8 @@ func testCallsOfIdempotencyKeys(t *testing.T, cloud *awstest.Cloud) {
 	})
 }
 
-// Of many requests with one key exactly one is the first, whatever faults their calls meet; all others
-// receive its settled answer.
+// Of many requests with one key exactly one is the first, even if calls fail. All others receive
+// its settled response.
 func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	const keys, requests = 8, 6
 	proxy := cloud.Proxy(t, 11, trouble)
@@ -61,7 +61,7 @@ func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 					return nil
 				}
 				if before := first.Swap(claim.Resource); before != nil && before != claim.Resource {
-					t.Errorf("%v and %s are both the first of key %d", before, claim.Resource, key)
+					t.Errorf("both %v and %s are the first of key %d", before, claim.Resource, key)
 				}
 				told[request] = claim.Resource
 				return until(t.Context(), func() error { return service.Settle(t.Context(), claim, nil) })
@@ -71,7 +71,7 @@ func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 		}
 		for _, resource := range told {
 			if resource != first.Load() {
-				t.Errorf("a request with key %d received %q, and the first is %v", key, resource, first.Load())
+				t.Errorf("a request with key %d received %q, but the first is %v", key, resource, first.Load())
 			}
 		}
 	}

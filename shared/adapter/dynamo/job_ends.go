@@ -11,21 +11,23 @@ import (
 // isOpen is the condition of a job that has not ended.
 const isOpen = "#status IN (:pending, :processing)"
 
-// isRun is the condition of an open job whose current run has the nonce.
+// isRun is the condition that the job is open and its current run has the nonce.
 const isRun = "#nonce = :nonce AND " + isOpen
 
-// JobEnd is a conditional update that ends a job. Runs makes it by a call. The state machine of package
-// stepfn has the updates of failures in its definition, so both end jobs on the same conditions.
+// JobEnd is a conditional update that ends a job. Runs performs it with a call. The state machine
+// of package stepfn has the updates for failures in its definition, so both end jobs on the same
+// conditions.
 type JobEnd struct {
-	// Update and Condition are expressions. Names are their placeholders of attributes.
+	// Update and Condition are expressions. Names holds their attribute placeholders.
 	Update, Condition string
 	Names             map[string]string
-	// Values are the placeholders' values that are the same for every job. The writer adds ":now", the time
-	// of the write in JobTimeLayout, and the values in the comments of completeRun, FailRun and FailJob.
+	// Values holds the values that are the same for every job. The writer adds ":now", the time
+	// of the write in JobTimeLayout, and the values named in the comments of completeRun, FailRun
+	// and FailJob.
 	Values map[string]types.AttributeValue
 }
 
-// completeRun is the write of a job's result. The writer adds ":nonce", the run's nonce, and
+// completeRun returns the write of a job's result. The writer adds ":nonce", the run's nonce, and
 // ":result", a job.Result in JSON.
 func completeRun() JobEnd {
 	return JobEnd{
@@ -39,8 +41,8 @@ func completeRun() JobEnd {
 	}
 }
 
-// FailRun returns the write that fails a job by its run. The writer adds ":nonce", the run's nonce,
-// and ":failure", a job.Failure in JSON.
+// FailRun returns the write that fails a job from its run. The writer adds ":nonce", the run's
+// nonce, and ":failure", a job.Failure in JSON.
 func FailRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now",
@@ -53,8 +55,9 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob returns the write that fails a job in any run. The writer adds ":failure", a job.Failure in JSON.
-// The write removes the nonce, so the run that lost the job does not mistake this end for its own.
+// FailJob returns the write that fails a job during any run. The writer adds ":failure", a
+// job.Failure in JSON. The write removes the nonce, so that the interrupted run does not mistake
+// this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",

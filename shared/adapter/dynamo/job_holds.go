@@ -12,10 +12,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A job's holds of budgets are in its record, and each is also a lease next to its counter, with the job's
-// id. The transaction that completes the job ends the lease. A process that ends the job otherwise ends it
-// after writing the record. If the state machine wrote the end, or a process died, the lease ends like any
-// lease that is not renewed: holdSlack after the job's deadline, when the job can no longer complete.
+// A job's budget holds are in its record, and each is also an allocation next to its counter,
+// with the job's id. The transaction that completes the job ends the allocation. A process that
+// ends the job in another way ends it after writing the record. If the state machine wrote the
+// end, or a process died, the allocation expires like any other that is not renewed: holdSlack
+// after the job's deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
 func holdsOf(claims []budget.Claim) []budget.Hold {
@@ -27,10 +28,10 @@ func holdsOf(claims []budget.Claim) []budget.Hold {
 }
 
 func holdKey(h budget.Hold, id string) item {
-	return shareKey(budget.Allocation{Counter: h.Counter, ID: id})
+	return allocationKey(budget.Allocation{Counter: h.Counter, ID: id})
 }
 
-// noteHold returns the write of the lease for a hold.
+// noteHold returns the write of the allocation for a hold.
 func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: holdKey(h, j.ID),
@@ -43,18 +44,18 @@ func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	}}
 }
 
-// settleHold returns the writes that end a hold. The first write is refused if the hold has ended.
+// settleHold returns the writes that end a hold. The first write fails if the hold has ended.
 func (b *Budgets) settleHold(id string, s budget.Settlement) []types.TransactWriteItem {
 	return append([]types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &b.table, Key: holdKey(s.Hold, id), ConditionExpression: aws.String("attribute_exists(taken)"),
 	}}}, b.settleWrites([]budget.Settlement{s})...)
 }
 
-// errNoBudgets is the error of a program without budgets for a job with holds.
+// errNoBudgets is returned for a job with holds if the program has no budgets.
 var errNoBudgets = errors.New("job has budget holds, but no budget store is configured")
 
-// settle ends the holds of a job that has ended, by a transaction for each. It leaves out holds that have
-// ended before.
+// settle ends the holds of an ended job with one transaction each. It skips holds that have
+// already ended.
 func (r *Runs) settle(ctx context.Context, ended job.Job) error {
 	if len(ended.Holds) > 0 && r.budgets == nil {
 		return nil // they end after holdSlack

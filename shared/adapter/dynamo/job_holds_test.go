@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// A job's holds expire if its end was written by the state machine, or never. A job that completes
-// after that is billed, and settled with the remaining holds.
-func TestHoldsThatNobodySettles(t *testing.T) {
+// A job's holds expire if the state machine wrote its end, or if it never ended. A job that
+// completes after that is billed, and settled with the remaining holds.
+func TestUnsettledHoldsExpire(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	clock, passed := &storeClock{now: time.Now()}, &machine{}
 	config := cloud.Config()
@@ -27,18 +27,18 @@ func TestHoldsThatNobodySettles(t *testing.T) {
 	want := func(n int64) {
 		t.Helper()
 		if got, err := budgets.Used(ctx, []budget.Counter{daily}); err != nil || got[0] != n {
-			t.Errorf("%d, %v are used, want %d", got, err, n)
+			t.Errorf("%d are used (%v), want %d", got, err, n)
 		}
 	}
 	claim := budget.Claim{Counter: daily, Limit: 100, Amount: 40}
 	failed, late := newJob("job_failed"), newJob("job_late")
-	late.Deadline = late.Deadline.Add(time.Hour) // by this clock, not by the store's
+	late.Deadline = late.Deadline.Add(time.Hour) // by this clock, not by the store's clock
 	for _, j := range []job.Job{failed, late} {
 		conformance.OK(t, jobs.Accept(ctx, j, 0, claim))
 		_, err := jobs.Start(ctx, j.ID, "n1", time.Now())
 		conformance.OK(t, err)
 	}
-	// As the state machine writes it.
+	// The state machine writes it like this.
 	conformance.OK(t, runs.WriteFailure(ctx, failed.ID, job.TimeoutFailure(), time.Now()))
 	want(80)
 	clock.pass(job.MaxAge + 4*time.Minute)

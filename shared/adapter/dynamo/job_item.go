@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The parts of a job are two items under its id. The record changes while the job runs, the request
-// does not.
+// A job has two items under its id. The record changes while the job runs, the request does not.
 const (
 	RecordPart  = "record"
 	requestPart = "request"
@@ -25,16 +24,17 @@ const (
 // conditions can compare times as text.
 const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// recordAge is how long after the job's deadline DynamoDB may delete its items. The job's end is not
-// known when the TTL is set. With the extra day no record is deleted before the service forgets it.
+// recordAge is the time from the job's deadline until DynamoDB may delete its items. The job's
+// end is not known when the TTL is set. With the extra day no record is deleted before the
+// service omits it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
 // jobRecord is the item that changes while a job runs.
 type jobRecord struct {
 	ID   string `dynamodbav:"id"`
 	Part string `dynamodbav:"part"`
-	// Account is the account, or in some records of version 0.1.0 a partition of it. Owner is the
-	// account then.
+	// Account is the account, or in some records of version 0.1.0 a partition of it. Owner is
+	// then the account.
 	Account string     `dynamodbav:"account"`
 	Owner   string     `dynamodbav:"owner,omitempty"`
 	Key     string     `dynamodbav:"key"`
@@ -42,8 +42,9 @@ type jobRecord struct {
 	Lane    job.Lane   `dynamodbav:"lane"`
 	Seed    uint32     `dynamodbav:"seed"`
 	Status  job.Status `dynamodbav:"status"`
-	// OpenStatus is the value of Status while the job is open, so a start does not write the index of the
-	// account's jobs; StartedAt is set once it was started. It is empty in records of version 0.1.0.
+	// OpenStatus is the value of Status while the job is open, so that a start does not write the
+	// index of the account's jobs. A job with StartedAt has started. OpenStatus is empty in
+	// records of version 0.1.0.
 	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`
@@ -56,10 +57,10 @@ type jobRecord struct {
 	Trace       string     `dynamodbav:"trace,omitempty"`
 	// Estimate is in milliseconds.
 	Estimate int64 `dynamodbav:"estimate,omitempty"`
-	// Result and Failure are JSON.
+	// Result and Failure contain JSON.
 	Result  string `dynamodbav:"result,omitempty"`
 	Failure string `dynamodbav:"failure,omitempty"`
-	// Holds are JSON, or "".
+	// Holds contains JSON, or is empty.
 	Holds string `dynamodbav:"holds,omitempty"`
 	TTL   int64  `dynamodbav:"ttl"`
 }
@@ -71,7 +72,7 @@ const ownerAttribute = "owner"
 type jobRequest struct {
 	ID   string `dynamodbav:"id"`
 	Part string `dynamodbav:"part"`
-	// Request is JSON.
+	// Request contains JSON.
 	Request string `dynamodbav:"request"`
 	TTL     int64  `dynamodbav:"ttl"`
 }
@@ -102,7 +103,7 @@ func jobItems(j job.Job) (record, request item, err error) {
 	return record, request, err
 }
 
-// encodeHolds returns a job's holds as JSON, empty if it does not have any.
+// encodeHolds returns a job's holds as JSON, or "" if it has none.
 func encodeHolds(holds []budget.Hold) (string, error) {
 	if len(holds) == 0 {
 		return "", nil
@@ -173,8 +174,8 @@ func readRecord(recordItem item) (job.Job, error) {
 
 func writeTime(t time.Time) string { return t.UTC().Format(JobTimeLayout) }
 
-// readTime parses a time with any number of decimals, because the state machine may omit zeros. An
-// empty text is the zero time.
+// readTime parses a time with any number of decimals, because the state machine may omit zeros.
+// Empty text is the zero time.
 func readTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil

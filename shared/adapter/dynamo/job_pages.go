@@ -14,24 +14,25 @@ import (
 )
 
 const (
-	// pageBatch is how many whole jobs, of two items each, DynamoDB reads at once at most.
+	// pageBatch limits the complete jobs, of two items each, that DynamoDB reads in one call.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk is how many jobs one List reads at most for a search, because no index helps.
+	// searchWalk limits the jobs that one List reads for a search, because no index helps.
 	searchWalk = 500
 )
 
-// jobsByAccount is the index of an account's jobs in the order of their ids. Only the record of a job
-// has the attribute account, so the index has nothing else. It includes status and model for
-// filters: without them a list of one status would read every record. A start does not change the
-// attribute status (jobRecord.OpenStatus), so a job writes the index twice.
+// jobsByAccount is the index of an account's jobs in the order of their ids. Only records have
+// the attribute account, so the index contains nothing else. It includes status and model for
+// filters; otherwise a list of one status would read every record. A start does not change the
+// attribute status (see jobRecord.OpenStatus), so a job writes the index twice.
 const jobsByAccount = "jobs-by-account"
 
-// List makes one read of the index, which has a record within about a second, and a batch read of each
-// pageBatch of jobs, which returns their current state. It makes more of both if few jobs match.
+// List makes one read of the index, where a record appears within about a second, and one batch
+// read per pageBatch jobs, which returns their current state. It makes more reads if few jobs
+// match.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)
-	// spare is how many more jobs are read at once than fit on the page.
+	// spare is the number of extra jobs in a read, beyond those that fit on the page.
 	spare := 0
 	if filter.Search != "" {
 		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
@@ -68,8 +69,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// mayMatch reports whether a job may match the filter, by its entry in the index. The index may lag
-// and has no starts, so a job that has not ended there may be in any state.
+// mayMatch reports whether a job may match the filter, judging by its entry in the index. The
+// index may lag and does not show starts, so a job that has not ended there may be in any state.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
@@ -78,7 +79,7 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	return filter.Matches(entry)
 }
 
-// entries reads a page of at most size entries of the index below the id after, the highest id first.
+// entries reads a page of at most size entries of the index below the id after, highest id first.
 // more reports whether entries follow.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
 	condition, values := "#account = :account", item{":account": text(account)}
@@ -105,8 +106,8 @@ func (s *Jobs) entries(ctx context.Context, account, after string, size int) (en
 	return entries, got.LastEvaluatedKey != nil && len(entries) > 0, nil
 }
 
-// matching returns the jobs with the ids, at most pageBatch, that match the filter at the time now, in the
-// order of the ids.
+// matching returns the jobs with the ids (at most pageBatch) that match the filter at the time
+// now, in the order of the ids.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -141,8 +142,8 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	return jobs, nil
 }
 
-// readItems reads at most itemsAtOnce items by their keys, in any order, with the named attributes or
-// all. It leaves out missing items.
+// readItems reads at most itemsAtOnce items by their keys, in any order, with the named
+// attributes or all of them. It omits missing items.
 func readItems(
 	ctx context.Context, client *dynamodb.Client, table string, keys []item, attributes ...string,
 ) (items []item, err error) {
@@ -154,7 +155,7 @@ func readItems(
 	return readAsked(ctx, client, table, asked)
 }
 
-// readAsked reads the items of a request, in any order. It leaves out missing items.
+// readAsked reads the items of a request, in any order. It omits missing items.
 func readAsked(
 	ctx context.Context, client *dynamodb.Client, table string, asked types.KeysAndAttributes,
 ) (items []item, err error) {

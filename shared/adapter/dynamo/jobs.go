@@ -16,29 +16,30 @@ import (
 	"cutroom/shared/platform/clock"
 )
 
-// Dispatcher hands accepted jobs to the queue of their lane.
+// Dispatcher puts accepted jobs into the queue of their lane.
 type Dispatcher interface {
-	// Dispatch hands a job over, with its entry in the sets of open jobs. It does nothing if the
-	// job was handed over before.
+	// Dispatch queues a job, with its entry in the sets of open jobs. It does nothing if the job
+	// was already queued.
 	//
-	// Errors: a fault if the job was definitely not handed over; after any other error it may have been.
+	// Errors: a fault if the job was definitely not queued. After any other error it may have
+	// been.
 	Dispatch(ctx context.Context, j job.Job, open OpenEntry) error
 }
 
 // Lengths reads the lengths of the queues.
 type Lengths interface {
-	// Length returns about how many jobs of a lane wait or are being processed.
+	// Length returns the approximate number of waiting and running jobs of a lane.
 	Length(ctx context.Context, lane job.Lane) (int, error)
-	// Depth returns about how many jobs wait, and how many are being processed.
+	// Depth returns the approximate numbers of waiting and running jobs.
 	Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error)
 }
 
 // Jobs is a job.Store and a job.Runs.
 //
-// An acceptance is one transaction: the record, the request, a set of the account's open jobs, whose size
-// keeps the account's limit exact, the usage, and the job's holds of budgets. Then the job is handed to
-// its queue. A process that dies between the two leaves a record whose id no client received; it ends at
-// its deadline.
+// One transaction accepts a job. It writes the record, the request, a set of the account's open
+// jobs, whose size keeps the account's limit exact, the usage, and the job's budget holds. Then
+// the job is queued. If a process dies between the two steps, the record remains with an id that
+// no client received. That job ends at its deadline.
 type Jobs struct {
 	*Runs
 	dispatcher  Dispatcher
@@ -54,8 +55,8 @@ func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time
 	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
 }
 
-// count returns the write that adds a job to the usage of its account, or subtracts it if times is
-// -1. It returns no write if jobs are not counted.
+// count returns the write that adds a job to the usage of its account, or subtracts it if times
+// is -1. It returns no write if jobs are not counted.
 func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	if s.usage == nil {
 		return nil
@@ -88,9 +89,9 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	return err
 }
 
-// acceptAgain hands a recorded job over again, because its first acceptance may have been cut off
-// between the two steps. It reads the record, so both starts have the same bytes. It withdraws
-// nothing after a refusal: the first start may have succeeded.
+// acceptAgain queues a recorded job again, because its first acceptance may have been interrupted
+// between the two steps. It reads the record, so that both starts have the same bytes. After an
+// error it withdraws nothing, because the first start may have succeeded.
 func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 	j, set, err := s.getOpen(ctx, id)
 	if err != nil || j.Status != job.Pending {
@@ -101,7 +102,7 @@ func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 
 var errRecorded = errors.New("the job is recorded")
 
-// record writes the items of a job, and returns its set of open jobs. The job gets its holds.
+// record writes the items of a job, sets its holds, and returns its set of open jobs.
 //
 // Errors: errRecorded; fault.Limited if the sets are full of open jobs; fault.Exhausted.
 func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budget.Claim) (set int, err error) {
@@ -131,17 +132,17 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, limit int, claims []budge
 				return 0, err
 			}
 		}
-		// Others may have filled the set. The wait keeps callers from reading at the same time.
+		// Others may have filled the set. The wait prevents callers from reading at the same moment.
 		if !clock.Wait(ctx, rand.N(conflictWait)) {
 			return 0, ctx.Err()
 		}
 	}
 }
 
-// claimWrite is the place of the first claim's write in an acceptance.
+// claimWrite is the index of the first claim's write in an acceptance.
 const claimWrite = 3
 
-// acceptance returns the writes that record a job. The writes with conditions come first.
+// acceptance returns the writes that record a job. Writes with conditions are first.
 func (s *Jobs) acceptance(j job.Job, at spot, claims []budget.Claim) ([]types.TransactWriteItem, error) {
 	record, request, err := jobItems(j)
 	if err != nil {
@@ -201,7 +202,7 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 		}},
 	}...))
 	if refused(err) != nil {
-		return nil // a worker has started it after all
+		return nil // a worker has started it
 	}
 	if err != nil {
 		return fmt.Errorf("withdraw job %s: %w", j.ID, err)
@@ -233,7 +234,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, storeError("expire a job", err)
 }
 
-// Complete is Runs' Complete. It also updates the lane's run times.
+// Complete is like Runs.Complete, and also updates the lane's run times.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if err := s.Runs.Complete(ctx, id, nonce, result, now); err != nil {
 		return err

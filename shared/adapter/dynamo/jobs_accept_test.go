@@ -23,23 +23,23 @@ func newJob(id string) job.Job {
 	}
 }
 
-// What happens to a job's record if the job cannot be handed to its queue.
-func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
+// The record of a job that cannot be queued is withdrawn, unless it may have been queued.
+func TestFailedDispatchUndoesAcceptance(t *testing.T) {
 	cloud := local.Cloud(t)
 	refusal := fault.New(fault.Limited, "Too many.")
-	t.Run("a definite refusal leaves nothing behind", func(t *testing.T) {
+	t.Run("a definite error leaves nothing", func(t *testing.T) {
 		dispatcher := &handedOver{err: refusal}
 		jobs, _ := newJobs(t, cloud, dispatcher)
 		counts := dynamo.NewUsage(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "usage"))
 		jobs.CountIn(counts)
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); !fault.Is(err, fault.Limited) {
-			t.Fatalf("error %v, want the refusal", err)
+			t.Fatalf("error %v, want the dispatcher's error", err)
 		}
 		if _, err := jobs.Get(t.Context(), "job_1"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("the record: %v, want not found", err)
 		}
 		if used, err := counts.Totals(t.Context(), "acme", "0000-00-00", "9999-99-99"); err != nil || len(used) != 0 {
-			t.Errorf("it is counted: %+v, %v", used, err)
+			t.Errorf("the job was counted: %+v, %v", used, err)
 		}
 		dispatcher.err = nil
 		if err := jobs.Accept(t.Context(), newJob("job_2"), 1); err != nil {
@@ -50,7 +50,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 		jobs, _ := newJobs(t, cloud, &handedOver{err: errors.New("connection reset")})
 		err := jobs.Accept(t.Context(), newJob("job_1"), 1)
 		if err == nil || errors.As(err, new(*fault.Error)) {
-			t.Fatalf("error %v, want an error other than a refusal", err)
+			t.Fatalf("error %v, want an error that is not a fault", err)
 		}
 		if j, err := jobs.Get(t.Context(), "job_1"); err != nil || j.Status != job.Pending {
 			t.Errorf("the job is %s (%v)", j.Status, err)
@@ -59,7 +59,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 			t.Errorf("another job of the account: %v, want limited", err)
 		}
 	})
-	t.Run("an acceptance that is repeated hands the job over again", func(t *testing.T) {
+	t.Run("a repeated acceptance queues the job again", func(t *testing.T) {
 		dispatcher := &handedOver{err: errors.New("connection reset")}
 		jobs, _ := newJobs(t, cloud, dispatcher)
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err == nil {
@@ -72,11 +72,11 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last := dispatcher.jobs[len(dispatcher.jobs)-1]; len(dispatcher.jobs) != 2 || last.Account != "acme" {
-			t.Errorf("handed over %+v, want the recorded job twice", dispatcher.jobs)
+			t.Errorf("queued %+v, want the recorded job twice", dispatcher.jobs)
 		}
 		conformance.Same(t, "the entry of the open jobs", dispatcher.open[1], dispatcher.open[0])
 	})
-	t.Run("a refusal of a repeated acceptance does not undo the first", func(t *testing.T) {
+	t.Run("a failed repetition does not undo the first acceptance", func(t *testing.T) {
 		dispatcher := &handedOver{}
 		jobs, _ := newJobs(t, cloud, dispatcher)
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err != nil {
@@ -84,7 +84,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 		}
 		dispatcher.err = refusal
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); !fault.Is(err, fault.Limited) {
-			t.Fatalf("error %v, want the refusal", err)
+			t.Fatalf("error %v, want the dispatcher's error", err)
 		}
 		if _, err := jobs.Get(t.Context(), "job_1"); err != nil {
 			t.Error(err)
@@ -92,7 +92,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 	})
 }
 
-// The TTL removes the items of a job, but not before its record's age.
+// The TTL removes the items of a job, but not before the age of its record.
 func TestJobItemsExpire(t *testing.T) {
 	jobs, count := newJobs(t, local.Cloud(t), &handedOver{})
 	j := newJob("job_1")
@@ -107,7 +107,7 @@ func TestJobItemsExpire(t *testing.T) {
 		part := item["part"].(*types.AttributeValueMemberS).Value
 		ttl, ok := item["ttl"].(*types.AttributeValueMemberN)
 		if !ok {
-			t.Errorf("%s stays for ever", part)
+			t.Errorf("%s has no TTL", part)
 			continue
 		}
 		var seconds int64
@@ -119,15 +119,15 @@ func TestJobItemsExpire(t *testing.T) {
 			least = j.Deadline
 		}
 		if ends := time.Unix(seconds, 0); ends.Before(least) || ends.After(least.Add(48*time.Hour)) {
-			t.Errorf("%s goes at %v, want soon after %v", part, ends, least)
+			t.Errorf("%s expires at %v, want soon after %v", part, ends, least)
 		}
 	}
 	if found.Count != 3 {
-		t.Errorf("a job has %d items", found.Count)
+		t.Errorf("a job has %d items, want 2", found.Count)
 	}
 }
 
-func TestWorkers(t *testing.T) {
+func TestWorkersAreWarmAfterBeat(t *testing.T) {
 	cloud := local.Cloud(t)
 	now := time.Now()
 	workers := dynamo.NewWorkers(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"),
@@ -150,7 +150,7 @@ func TestWorkers(t *testing.T) {
 	warm(job.VideoLane, false)
 	seen := now
 	now = seen.Add(-time.Minute)
-	beat(job.ImageLane) // by a worker whose clock is behind
+	beat(job.ImageLane) // from a worker whose clock is behind
 	now = seen.Add(dynamo.WarmFor - time.Second)
 	warm(job.ImageLane, true)
 	now = seen.Add(dynamo.WarmFor)

@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// handedOver is a dispatcher that records its jobs, because these tests are about records,
-// and returns an error if it has one.
+// handedOver is a dispatcher that records its jobs, because these tests are about records, and
+// returns err if it is set.
 type handedOver struct {
 	mu   sync.Mutex
 	jobs []job.Job
@@ -34,8 +34,8 @@ func (h *handedOver) Dispatch(_ context.Context, j job.Job, open dynamo.OpenEntr
 	return h.err
 }
 
-// counted returns the number of records of open jobs as the length of a queue, because
-// these tests have no queue.
+// counted returns the number of records of open jobs as the length of a queue, because these
+// tests have no queue.
 type counted struct {
 	client *dynamodb.Client
 	table  string
@@ -80,7 +80,7 @@ func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (
 	return dynamo.NewJobs(runs, dispatcher, count, time.Now), count
 }
 
-func TestJobs(t *testing.T) {
+func TestJobsConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs, records := newJobs(t, cloud, &handedOver{})
@@ -94,9 +94,9 @@ func TestJobs(t *testing.T) {
 	})
 }
 
-// A start leaves the index of an account's jobs unchanged, and a job of an earlier version is started
+// A start leaves the index of an account's jobs unchanged. A job of an earlier version is started
 // in that version's way.
-func TestStartLeavesTheIndex(t *testing.T) {
+func TestStartLeavesIndexUnchanged(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	jobs, records := newJobs(t, cloud, &handedOver{})
 	for id, want := range map[string]job.Status{"job_new": job.Pending, "job_old": job.Processing} {

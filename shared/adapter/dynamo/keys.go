@@ -23,12 +23,13 @@ import (
 
 // Keys is a credential.Store and a credential.TokenStore.
 //
-// The id of a key is the beginning of its hash, and the key of its item. So the id and the secret lead to
-// the same item, and revoking a key is one write. A token's item is found by the token's hash and names
-// its key, whose item is read for each use of the token. So revoking a key does not update its tokens.
+// The id of a key is the prefix of its hash and the key of its item. So the id and the secret
+// lead to the same item, and revoking a key is one write. A token's item is found by the token's
+// hash and names its key, whose item is read at each use of the token. So revoking a key does not
+// update its tokens.
 type Keys struct {
 	client *dynamodb.Client
-	// table has the keys, log the audit log.
+	// table holds the keys, and log the audit log.
 	table, log string
 }
 
@@ -39,10 +40,10 @@ var (
 
 func NewKeys(client *dynamodb.Client, table, usage string) *Keys { return &Keys{client, table, usage} }
 
-// keysByAccount is the index of keys; it has no tokens.
+// keysByAccount is the index of keys. It contains no tokens.
 const keysByAccount = "keys-by-account"
 
-// CreateKey is one transaction, which can be repeated.
+// CreateKey is one transaction, which can be retried.
 func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	values, err := attributevalue.MarshalMap(newKeyItem(key))
 	if err != nil {
@@ -130,7 +131,7 @@ func (k *Keys) listed(ctx context.Context, account string) iter.Seq2[item, error
 	}
 }
 
-// RevokeKey makes a read and a transaction with the entry in the audit log. For a key that acts, it
+// RevokeKey makes one read, and one transaction with the audit entry. If a key acts, RevokeKey
 // also reads that key, and the transaction requires that it works.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	account := ""
@@ -171,8 +172,8 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 	return key, nil
 }
 
-// revocation returns the writes that revoke a key: of the key, of the entry, and the condition of the
-// acting key.
+// revocation returns the writes that revoke a key and add the audit entry, and the condition on
+// the acting key.
 func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.TransactWriteItem, error) {
 	entry, err := credential.RevocationEntry(from, key)
 	if err != nil {
@@ -211,7 +212,7 @@ type keyItem struct {
 	CreatedAt int64  `dynamodbav:"created_at"`
 	ExpiresAt int64  `dynamodbav:"expires_at,omitempty"`
 	RevokedAt int64  `dynamodbav:"revoked_at,omitempty"`
-	// Models and Routes are absent if the key is not limited to any.
+	// Models and Routes are missing if the key is not limited.
 	Models []string                `dynamodbav:"models,omitempty"`
 	Routes []credential.RouteGroup `dynamodbav:"routes,omitempty"`
 }
@@ -236,16 +237,16 @@ func readKey(i item) (credential.Key, error) {
 	}
 	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || len(hash) != len(key.Hash) {
-		return credential.Key{}, fmt.Errorf("dynamo: the hash of the key %s is malformed", read.ID)
+		return credential.Key{}, fmt.Errorf("dynamo: the hash of the key %s is invalid", read.ID)
 	}
 	copy(key.Hash[:], hash)
 	return key, nil
 }
 
 const (
-	// tokenPrefix and a token's hash are the id of its item.
+	// tokenPrefix and a token's hash form the id of its item.
 	tokenPrefix = "token/"
-	// keptExpired is how long an expired token is still distinguished from an unknown one.
+	// keptExpired is the time for which an expired token is still distinguished from an unknown token.
 	keptExpired = time.Hour
 )
 
@@ -254,7 +255,7 @@ type tokenItem struct {
 	ID string `dynamodbav:"id"`
 	// Key is the id of the key that the token was minted from.
 	Key string `dynamodbav:"key_id"`
-	// Scope and Metadata are JSON.
+	// Scope and Metadata contain JSON.
 	Scope     string `dynamodbav:"scope"`
 	Metadata  string `dynamodbav:"metadata,omitempty"`
 	CreatedAt int64  `dynamodbav:"created_at"`
@@ -263,7 +264,7 @@ type tokenItem struct {
 	Verifier  []byte `dynamodbav:"verifier,omitempty"`
 }
 
-// CreateToken is one write, which can be repeated. The table's TTL removes the token.
+// CreateToken is one write, which can be retried. The table's TTL deletes the token.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := json.Marshal(token.Scope)
 	if err != nil {
@@ -281,9 +282,9 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken makes two consistent reads, of the token and then of its key. One read would be enough
-// if a revocation marked every token of a key. But that needs a list of the key's tokens: three
-// writes in a transaction for each new token, at twelve times the price of the read.
+// FindToken makes two consistent reads, of the token and then of its key. One read would be
+// enough if a revocation marked every token of a key. But that needs a list of the key's tokens:
+// three writes in a transaction for each new token, at twelve times the price of the read.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	found, err := readItem(ctx, k.client, k.table, item{"id": text(tokenPrefix + hash.String())})
 	if err != nil {
@@ -304,7 +305,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		token.Metadata = json.RawMessage(read.Metadata)
 	}
 	if err := json.Unmarshal([]byte(read.Scope), &token.Scope); err != nil {
-		return credential.Token{}, fmt.Errorf("dynamo: the scope of a token: %w", err)
+		return credential.Token{}, fmt.Errorf("dynamo: read the scope of a token: %w", err)
 	}
 	if token.Key, err = k.key(ctx, read.Key); fault.Is(err, fault.NotFound) {
 		return credential.Token{}, credential.ErrTokenNotFound

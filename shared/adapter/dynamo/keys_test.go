@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// laggard answers eventually consistent reads with the item's first read, however old: DynamoDB
-// promises no limit.
+// laggard responds to eventually consistent reads with the item's first state, however old,
+// because DynamoDB guarantees no limit.
 type laggard struct {
 	first map[string]middleware.InitializeOutput
 }
@@ -25,7 +25,7 @@ type laggard struct {
 // ID names the middleware.
 func (laggard) ID() string { return "Laggard" }
 
-// HandleInitialize answers a read.
+// HandleInitialize responds to a read.
 func (l laggard) HandleInitialize(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (middleware.InitializeOutput, middleware.Metadata, error) {
@@ -44,9 +44,9 @@ func (l laggard) HandleInitialize(
 	return out, metadata, err
 }
 
-// A key that is cached for credential.CacheAge was valid when it was read, so a revoked key and its
-// client tokens stop working within that time.
-func TestARevokedKeyIsNotReadAsItWas(t *testing.T) {
+// A key that is cached for credential.CacheAge was valid when it was read, so a revoked key and
+// its client tokens stop working within that time.
+func TestRevokedKeyIsNeverReadFromOldState(t *testing.T) {
 	cloud := local.Cloud(t)
 	config, lags := cloud.Config(), laggard{map[string]middleware.InitializeOutput{}}
 	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
@@ -66,8 +66,8 @@ func TestARevokedKeyIsNotReadAsItWas(t *testing.T) {
 	}
 	conformance.OK(t, store.CreateKey(ctx, audit.Operator(now), key))
 	conformance.OK(t, store.CreateToken(ctx, token))
-	conformance.Same(t, "the key works, and by its token", find(), [2]bool{true, true})
+	conformance.Same(t, "the key and its token work", find(), [2]bool{true, true})
 	_, err = store.RevokeKey(ctx, audit.Operator(now), key.ID)
 	conformance.OK(t, err)
-	conformance.Same(t, "once it is revoked", find(), [2]bool{false, false})
+	conformance.Same(t, "after the revocation", find(), [2]bool{false, false})
 }

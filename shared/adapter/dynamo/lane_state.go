@@ -11,14 +11,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is how long a process remembers the state of a lane. Each submission needs it twice, and
-// each request for a pending job once.
+// laneStateFor is the time for which a process caches the state of a lane. Each submission needs
+// the state twice, and each request for a pending job once.
 const laneStateFor = 5 * time.Second
 
 // laneState is the recorded state of a lane: its last runs, and the workers.
 type laneState struct {
 	runs []job.RunTime
-	// ran are the recorded accounts of the runs that ended within job.OthersFor.
+	// ran holds the recorded accounts of the runs that ended within job.OthersFor.
 	ran   []string
 	fleet job.Fleet
 	at    time.Time
@@ -81,7 +81,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 			return laneState{}, values.err
 		}
 	}
-	// A worker's own sign of life is newer than the last check of the fleet.
+	// A worker's own record is newer than the last check of the fleet.
 	if s.now().Sub(alive) < WarmFor && !state.fleet.SeenAt.IsZero() {
 		state.fleet.Running = max(state.fleet.Running, 1)
 	}
@@ -127,7 +127,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (queue job.Queue, err e
 	return queue, storeError("read the queue of a lane", err)
 }
 
-// RunTimes are at most laneStateFor old.
+// RunTimes returns run times that are at most laneStateFor old.
 func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
 	state, err := s.lane(ctx, lane)
 	return state.runs, storeError("read run times", err)

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Admission uses the number of workers from the fleet check and from the workers' reports, without an
-// extra call: the record of a queue is read at once, and cached for some seconds.
-func TestAdmissionByTheFleet(t *testing.T) {
+// Admission uses the number of workers from the fleet check and from the workers' own reports,
+// without an extra call: the record is read with the queue, and cached for some seconds.
+func TestAdmissionUsesFleetState(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	client := dynamo.NewClient(proxy.Config())
@@ -31,7 +31,7 @@ func TestAdmissionByTheFleet(t *testing.T) {
 		t.Helper()
 		err := service.CheckCapacity(ctx, job.VideoLane, "acme", 0, 0)
 		if err == nil != want || err != nil && !fault.Is(err, fault.Limited) {
-			t.Errorf("%s: %v, want it admitted: %t", what, err, want)
+			t.Errorf("%s: got %v, want admitted=%t", what, err, want)
 		}
 	}
 	saw := func(f job.Fleet) {
@@ -41,19 +41,19 @@ func TestAdmissionByTheFleet(t *testing.T) {
 		}
 		now = now.Add(5 * time.Second)
 	}
-	admitted("nobody has looked", true)
+	admitted("no check was made", true)
 	saw(job.Fleet{SeenAt: now, Most: 8})
 	admitted("asleep", true)
 	stuck := job.Fleet{SeenAt: now, Wanted: 2, Most: 8, WantedSince: now.Add(-time.Hour), ShortSince: now.Add(-time.Hour)}
 	if err := fleetStore.Saw(ctx, time.Time{}, stuck); err != nil {
 		t.Fatal(err)
 	}
-	admitted("within seconds of the last look", true)
+	admitted("within seconds of the last check", true)
 	now = now.Add(5 * time.Second)
-	admitted("no worker comes", false)
+	admitted("no worker starts", false)
 	proxy.Calls()
 	for range 3 {
-		admitted("no worker comes", false)
+		admitted("no worker starts", false)
 	}
 	if calls := awstest.CallList(proxy.Calls()); calls != "3 BatchGetItem" {
 		t.Errorf("three submissions within seconds made the calls %s", calls)
@@ -62,13 +62,13 @@ func TestAdmissionByTheFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(5 * time.Second)
-	admitted("a worker says that it is there", true)
+	admitted("a worker has reported", true)
 	now = now.Add(dynamo.WarmFor)
-	admitted("it has said nothing for long", false)
+	admitted("the worker has not reported for a long time", false)
 	now = now.Add(20 * time.Minute)
-	admitted("nobody has looked for long", true)
+	admitted("no check was made for a long time", true)
 
-	// A run that this process has completed is known at once.
+	// A run that this process has completed is known immediately.
 	j := newJob("job_1")
 	if err := jobs.Accept(ctx, j, 0); err != nil {
 		t.Fatal(err)

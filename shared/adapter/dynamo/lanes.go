@@ -16,16 +16,16 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix is the prefix of the attributes with run times, in milliseconds. recentRuns is how
-	// many there are. A job's id decides which one it writes. So one write without a read keeps roughly
-	// the latest, and a repeated write changes nothing.
+	// runTimePrefix begins the attributes with run times, in milliseconds. recentRuns is the
+	// number of these attributes. A job's id selects the attribute that it writes. So one write
+	// without a read keeps roughly the latest run times, and a retry changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
-	// runModelPrefix, runAccountPrefix and runEndPrefix are the prefixes of the attributes with
-	// models, accounts and ends. Version 0.1.0 wrote neither accounts nor ends.
+	// runModelPrefix, runAccountPrefix and runEndPrefix begin the attributes with models,
+	// accounts and ends. Version 0.1.0 wrote neither accounts nor ends.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
-	// runTimeItems is how many partitions share the run times of a lane: each takes a thousand writes a
-	// second.
+	// runTimeItems is the number of partitions that hold the run times of a lane. Each takes a
+	// thousand writes per second.
 	runTimeItems = 4
 )
 
@@ -53,22 +53,22 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// BeatEvery is how often a worker records that it is running, and WarmFor how long after that
-	// it counts as running. A worker does not replace a time younger than freshFor, because it
-	// records the next one before that is old.
+	// BeatEvery is the interval at which a worker records that it is running, and WarmFor the
+	// time after that for which it counts as running. A worker does not replace a time younger
+	// than freshFor, because it records the next one before that time is old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second
 )
 
-// Workers records whether a lane has workers that can take a job at once.
+// Workers records whether a lane has workers that can take a job immediately.
 type Workers struct {
 	client *dynamodb.Client
 	table  string
 	now    func() time.Time
 
 	mu sync.Mutex
-	// seen is when workers of a lane were last seen, from the last read. It only becomes later.
+	// seen holds the latest time, by lane, at which workers were seen. It only increases.
 	seen map[job.Lane]time.Time
 }
 
@@ -76,8 +76,8 @@ func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Wo
 	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }
 
-// Beat records that a worker of the lane is running, by one read, and one write unless another worker has
-// just made it. Workers call it every BeatEvery.
+// Beat records that a worker of the lane is running. It makes one read, and one write unless
+// another worker has just made it. Workers call it every BeatEvery.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	seen, err := w.read(ctx, lane)
 	if err != nil {
@@ -87,7 +87,7 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	if age := now.Sub(seen); age >= 0 && age < freshFor {
 		return nil
 	}
-	// The write is refused if another worker has recorded a later time.
+	// The write fails if another worker has recorded a later time.
 	_, _, err = tryUpdate(ctx, w.client, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: laneKey(lane, workersPart),
 		UpdateExpression:          aws.String("SET #seen = :now, #ttl = :ttl"),
@@ -98,8 +98,8 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	return storeError("record a worker", err)
 }
 
-// Warm reports whether a worker of the lane was running within WarmFor, by one read, unless the last read
-// shows it.
+// Warm reports whether a worker of the lane was running within WarmFor. It makes one read, unless
+// the last read already shows it.
 func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	w.mu.Lock()
 	known := w.seen[lane]
@@ -109,7 +109,7 @@ func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	}
 	seen, err := w.read(ctx, lane)
 	if err != nil {
-		return false, storeError("look for workers", err)
+		return false, storeError("look up workers", err)
 	}
 	w.mu.Lock()
 	w.seen[lane] = seen
@@ -117,7 +117,7 @@ func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	return w.now().Sub(seen) < WarmFor, nil
 }
 
-// read returns when workers of a lane were seen, by a read that is not consistent.
+// read returns when workers of a lane were last seen. The read is not consistent.
 func (w *Workers) read(ctx context.Context, lane job.Lane) (time.Time, error) {
 	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: laneKey(lane, workersPart)})
 	if err != nil {

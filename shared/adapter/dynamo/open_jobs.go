@@ -13,30 +13,30 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// An account's open jobs are eight sets of ids, because a write of a set costs as much as the set is
-// large. The sets share the account's limit, so the limit is exact. The transaction that records a
-// job adds it to a set. The process that completes or cancels the job removes it after that, and the
-// state machine removes a job that it fails. If a crash comes between the two writes, the job stays
-// in its set until dropEnded removes it.
+// An account's open jobs are stored as eight sets of ids, because the cost of a write grows with
+// the size of the set. The limit is divided among the sets and thus exact. The transaction that
+// records a job adds it to a set. The process that completes or cancels the job removes it
+// afterwards, and the state machine removes a job that it fails. If a crash happens between the
+// two writes, the job stays in its set until dropEnded removes it.
 
 const (
-	// openSets is how many sets an account has.
+	// openSets is the number of sets of an account.
 	openSets = 8
 	maxOpen  = 5000
 	OpenPart = "open"
-	// openSetAttribute is the attribute of a record with the number of the job's set, missing for 0.
+	// openSetAttribute is the attribute with the number of the job's set. It is missing for set 0.
 	openSetAttribute = "open_set"
-	// openAge is how long after the deadline of an account's last job its set is deleted.
+	// openAge is the time from the deadline of an account's last job until its set is deleted.
 	openAge = 24 * time.Hour
-	// itemsAtOnce is how many items DynamoDB reads at once at most.
+	// itemsAtOnce is the maximum number of items that DynamoDB reads in one call.
 	itemsAtOnce = 100
-	// compareEvery is how often a process compares sets with records at most.
+	// compareEvery is the minimum interval at which a process compares sets with records.
 	compareEvery = 10 * time.Second
 )
 
-// OpenEntry is a job's place in the sets of its account's open jobs.
+// OpenEntry is a job's entry in the sets of its account's open jobs.
 type OpenEntry struct {
-	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element of the set.
+	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element in the set.
 	Set, Element string
 }
 
@@ -44,12 +44,12 @@ func openEntry(j job.Job, set int) OpenEntry {
 	return OpenEntry{Set: openID(j.Account, set), Element: openJob{j.Lane, j.ID}.String()}
 }
 
-// FreeOpen returns the write that removes a job from its set. The writer adds ":ended", a set of the
-// job's element. It has no condition, because a repetition changes nothing.
+// FreeOpen returns the write that removes a job from its set. The writer adds ":ended", a set
+// with the job's element. It has no condition, because a retry changes nothing.
 func FreeOpen() JobEnd { return JobEnd{Update: "DELETE #open :ended", Names: named("open")} }
 
 func (r *Runs) FreeOpen(ctx context.Context, e OpenEntry) error {
-	return storeError("free the place of a job", r.freeOpen(ctx, e.Set, e.Element))
+	return storeError("remove an open job", r.freeOpen(ctx, e.Set, e.Element))
 }
 
 func (r *Runs) freeOpen(ctx context.Context, set string, elements ...string) error {
@@ -89,18 +89,19 @@ func openLimit(limit int) int {
 	return min(limit, maxOpen)
 }
 
-// shareOf returns the share of the index in an amount that is split evenly.
-func shareOf(all, among, index int) int {
-	share := all / among
+// portionOf returns one portion of an amount that is divided evenly.
+func portionOf(all, among, index int) int {
+	portion := all / among
 	if index < all%among {
-		share++
+		portion++
 	}
-	return share
+	return portion
 }
 
-// capacities returns how many jobs each set may have under a limit. A set with more jobs than its share,
-// which a key with a higher limit has added, reduces the shares of the others. Adding jobs within the
-// capacities does not change them, so concurrent callers together add no more than the limit allows.
+// capacities returns the number of jobs that each set may have under a limit. If a key with a
+// higher limit has filled a set beyond its portion, the portions of the others shrink. Adding
+// jobs within the capacities does not change them, so concurrent callers together never exceed
+// the limit.
 func capacities(limit int, sets [][]string) []int {
 	capacity, over := make([]int, len(sets)), make([]bool, len(sets))
 	left, among := limit, len(sets)
@@ -108,7 +109,7 @@ func capacities(limit int, sets [][]string) []int {
 		before, index := among, 0
 		for i := range capacity {
 			if capacity[i] = 0; !over[i] {
-				capacity[i] = shareOf(left, before, index)
+				capacity[i] = portionOf(left, before, index)
 				index++
 			}
 		}
@@ -126,8 +127,8 @@ func capacities(limit int, sets [][]string) []int {
 // spot is the set that a job is added to, and its capacity.
 type spot struct{ set, capacity int }
 
-// findSpot reads the sets of a job's account, and returns a set that is not full: the one of the job's
-// id, or else the one with the most capacity left.
+// findSpot reads the sets of a job's account, and returns a set that is not full: the set of the
+// job's id, or else the set with the largest remaining capacity.
 //
 // Errors: errRecorded; fault.Limited if all sets are full.
 func (s *Jobs) findSpot(ctx context.Context, j job.Job, limit int) (spot, error) {
@@ -198,9 +199,10 @@ func (c *comparisons) due(now time.Time) bool {
 	return true
 }
 
-// dropEnded removes ended jobs from sets if the age of their ids shows that they should have ended. An
-// id is drawn when an upload begins, so an open job can be older than job.MaxAge: the record decides. A
-// process makes one comparison of at most itemsAtOnce jobs in compareEvery.
+// dropEnded removes ended jobs from sets. It checks jobs whose ids are so old that they should
+// have ended. An id is generated when an upload starts, so an open job can be older than
+// job.MaxAge, and the record decides. A process compares at most itemsAtOnce jobs once per
+// compareEvery.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}
@@ -250,7 +252,7 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 	return nil
 }
 
-// Backlog's numbers of jobs may lag by a second: Accept is exact. Run times and workers are at most
+// Backlog returns numbers of jobs that may lag by a second; Accept is exact. Run times and workers are at most
 // laneStateFor old.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (

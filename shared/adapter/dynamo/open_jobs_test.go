@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// processes are several processes over the same records with one clock. Calls of all are counted and
-// may meet faults. Calls of calm are not counted and meet no faults.
+// processes holds several processes over the same records with one clock. Their calls are counted
+// and may fail. Calls of calm are not counted and never fail.
 type processes struct {
 	*testing.T
 	proxy *awstest.Proxy
@@ -66,7 +66,7 @@ func (p *processes) next() *dynamo.Jobs {
 	return p.all[p.last%len(p.all)]
 }
 
-// job returns a job that is accepted now, whose id was drawn some time before.
+// job returns a job that is accepted now, whose id was generated some time before.
 func (p *processes) job(before time.Duration) job.Job {
 	p.Helper()
 	id, err := job.NewID(p.at().Add(-before), rand.Reader)
@@ -87,7 +87,7 @@ func (p *processes) fill(n, limit int) (jobs []job.Job) {
 	return jobs
 }
 
-// race submits n jobs at once by all processes, and returns how many were accepted.
+// race concurrently submits n jobs from all processes, and returns how many were accepted.
 func (p *processes) race(n, limit int) int {
 	p.Helper()
 	jobs := make([]job.Job, n)
@@ -99,9 +99,9 @@ func (p *processes) race(n, limit int) int {
 	}), fault.Limited))
 }
 
-// The capacities of an account's sets add up to the limit less the jobs beyond the shares, and adding
-// jobs within them does not change them. So callers that read at different times add no more than
-// the limit together.
+// The capacities of an account's sets add up to the limit minus the jobs beyond the portions.
+// Adding jobs within them does not change them. So callers that read at different times never
+// exceed the limit together.
 func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 	random := mathrand.New(mathrand.NewPCG(7, 7))
 	for range 2000 {
@@ -120,19 +120,19 @@ func TestCapacitiesAddUpToTheLimit(t *testing.T) {
 			}
 		}
 		if want := max(0, limit-all); left != want && (left > want || all <= limit) {
-			t.Fatalf("a limit of %d with %d jobs leaves %d", limit, all, left)
+			t.Fatalf("a limit of %d with %d jobs leaves a capacity of %d", limit, all, left)
 		}
 	}
 }
 
-// Keys of an account with different limits, or no limit, share its count, and each limit is exact
-// however many jobs are submitted at once under it.
+// Keys of an account with different limits, or no limit, share its count. Each limit is exact
+// under concurrency.
 func TestDifferentLimitsShareTheCount(t *testing.T) {
 	for _, c := range []struct{ first, open, limit int }{{300, 60, 80}, {0, 60, 90}, {30, 30, 45}} {
 		t.Run(fmt.Sprint(c), func(t *testing.T) {
 			p := newProcesses(t, 3, awstest.Faults{})
 			jobs := p.fill(c.open, c.first)
-			conformance.Same(t, "jobs accepted at once", p.race(c.limit-c.open+20, c.limit), c.limit-c.open)
+			conformance.Same(t, "jobs accepted concurrently", p.race(c.limit-c.open+20, c.limit), c.limit-c.open)
 			for _, j := range jobs[:5] {
 				conformance.OK(t, p.next().Fail(t.Context(), j.ID, "", job.CancelledFailure(), p.at()))
 			}
@@ -141,9 +141,9 @@ func TestDifferentLimitsShareTheCount(t *testing.T) {
 	}
 }
 
-// A job whose end was written by a process that died before the next write counts as open until its id
-// is as old as a job can be.
-func TestALeakedJobIsDroppedByItsAge(t *testing.T) {
+// If a process dies between writing the end of a job and the next write, the job counts as open
+// until its id is as old as a job can be.
+func TestLeakedJobIsDroppedByAge(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	const limit = 3
 	for _, j := range p.fill(limit, limit)[:2] {
@@ -152,15 +152,15 @@ func TestALeakedJobIsDroppedByItsAge(t *testing.T) {
 	p.pass(job.MaxAge - time.Millisecond)
 	conformance.Fails(t, p.next().Accept(ctx, p.job(0), limit), fault.Limited)
 	p.pass(time.Millisecond)
-	for range limit { // the third is past its deadline
+	for range limit { // the third job is past its deadline
 		conformance.OK(t, p.next().Accept(ctx, p.job(0), limit))
 	}
 	conformance.Fails(t, p.next().Accept(ctx, p.job(0), limit), fault.Limited)
 }
 
-// A job whose upload took long has an old id and is open. It counts, and a process compares it with its
-// record once in a while only.
-func TestAnOpenJobWithAnOldIDCounts(t *testing.T) {
+// An open job whose upload took long has an old id. It counts, and a process compares it with its
+// record only from time to time.
+func TestOpenJobWithOldIDCounts(t *testing.T) {
 	p, ctx := newProcesses(t, 1, awstest.Faults{}), t.Context()
 	j := p.job(time.Hour)
 	conformance.OK(t, p.calm.Accept(ctx, j, 1))
@@ -171,7 +171,7 @@ func TestAnOpenJobWithAnOldIDCounts(t *testing.T) {
 		conformance.Same(t, what, awstest.CallList(p.proxy.Calls()), calls)
 	}
 	refused("calls with a comparison", "3 BatchGetItem")
-	refused("calls of the next refusal", "2 BatchGetItem")
+	refused("calls of the next rejection", "2 BatchGetItem")
 	p.pass(dynamo.CompareEvery)
 	refused("calls after a while", "3 BatchGetItem")
 	conformance.OK(t, p.calm.WriteFailure(ctx, j.ID, job.CancelledFailure(), p.at()))
@@ -179,15 +179,15 @@ func TestAnOpenJobWithAnOldIDCounts(t *testing.T) {
 	conformance.OK(t, p.next().Accept(ctx, p.job(0), 1))
 }
 
-// Whatever calls fail or lose their answers, open jobs never exceed the limit, and after all have ended
-// the capacity equals the limit.
-func TestOpenJobsThroughTrouble(t *testing.T) {
+// Even if calls fail or lose their responses, open jobs never exceed the limit. After all have
+// ended, the capacity equals the limit.
+func TestOpenJobLimitHoldsThroughFailures(t *testing.T) {
 	for _, limit := range []int{7, 40} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			p := newProcesses(t, 5, trouble)
 			const turns = 20
 			var mu sync.Mutex
-			// open are jobs that were certainly accepted and not ended.
+			// open holds jobs that were accepted for certain and have not ended.
 			open, refused := map[string]bool{}, 0
 			for _, j := range p.fill(max(0, limit-20), limit) {
 				open[j.ID] = true
@@ -212,7 +212,7 @@ func TestOpenJobsThroughTrouble(t *testing.T) {
 					}
 					mu.Unlock()
 					if all > limit {
-						return fmt.Errorf("%d jobs are open, of %d", all, limit)
+						return fmt.Errorf("%d jobs are open, more than %d", all, limit)
 					}
 					if turn%3 != 0 || err != nil {
 						continue
@@ -227,9 +227,9 @@ func TestOpenJobsThroughTrouble(t *testing.T) {
 			}) {
 				conformance.OK(t, err)
 			}
-			t.Logf("%d refusals, %d of %d open; met %v", refused, len(open), limit, p.proxy.Met())
+			t.Logf("%d rejections, %d of %d open; faults: %v", refused, len(open), limit, p.proxy.Met())
 			if refused == 0 || len(open) == 0 {
-				t.Error("too little is proven")
+				t.Error("too few jobs were rejected or are open")
 			}
 			p.pass(job.MaxAge)
 			for range limit {

@@ -15,13 +15,14 @@ import (
 )
 
 // Rates counts requests and tokens of accounts and keys against the rates of a tier. It is a
-// ratelimit.Limiter whose counts several processes share.
+// ratelimit.Limiter with counts that several processes share.
 //
-// A name is one item with one number: the time at which its burst is whole again (the generic cell
-// rate algorithm). Each count moves that time forward. The write's condition refuses a count that
-// would move it further than the burst allows. So the rate is exact under any concurrency, as far as
-// the callers' clocks agree. A count is one write, or two if this process does not know that the name
-// is in use. A count of 0 is a read. One item takes about a thousand writes a second.
+// A name is one item with one number: the time at which its burst is completely available again
+// (the generic cell rate algorithm). Each count moves that time forward. The condition of the
+// write rejects a count that would move it beyond the burst. So the rate is exact under
+// concurrency, as far as the callers' clocks agree. A count is one write, or two if this process
+// does not know that the name is in use. A count of 0 is a read. One item takes about a thousand
+// writes per second.
 type Rates struct {
 	client *dynamodb.Client
 	table  string
@@ -29,23 +30,23 @@ type Rates struct {
 	newID  func() string
 
 	mu sync.Mutex
-	// seen are the times of items when this process last saw them. Times only increase, so an item
-	// refuses counts until its time has passed.
+	// seen holds the times of items when this process last saw them. Times only increase, so an
+	// item rejects counts until its time has passed.
 	seen map[string]int64
 }
 
-// NewRates returns the rates that are counted in the table of usage. newID returns a unique text that
-// distinguishes a repeated write from the write of another caller.
+// NewRates returns the rates that are counted in the table of usage. newID returns a unique text
+// that distinguishes a retry from the write of another caller.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client: client, table: table, now: now, newID: newID, seen: map[string]int64{}}
 }
 
 const (
 	ratePart = "rate"
-	// keptRates is how long the item of a rate is kept once its burst is whole again. It then means
-	// the same as no item.
+	// keptRates is the time for which the item of a rate is kept after its burst is available
+	// again. It then means the same as no item.
 	keptRates = time.Hour
-	// mostSeen limits how many items a process remembers.
+	// mostSeen limits the items that a process remembers.
 	mostSeen = 20_000
 )
 
@@ -61,12 +62,12 @@ type count struct {
 	rate      ratelimit.Rate
 	partition string
 	n         int
-	// now is the time of the count. cost is how far it moves the item's time. If the item's time is
-	// after far, a wrong clock has moved it there, and it starts again.
+	// now is the time of the count. cost is the amount by which it moves the item's time. If the
+	// item's time is after far, a wrong clock moved it there, and the item starts again.
 	now, cost, far int64
 }
 
-// A name whose rate changes starts again.
+// Take starts a name again if its rate has changed.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -166,13 +167,13 @@ func (c *count) charge(ctx context.Context) (ratelimit.State, error) {
 	if found >= longest {
 		return c.state(true, found), nil
 	}
-	// Adding all of it would exceed the maximum debt.
+	// Adding the full amount would exceed the maximum debt.
 	_, found, err = c.write(ctx, longest, "SET whole_at = :whole", "whole_at < :whole AND last_count <> :count",
 		item{":whole": number(longest)})
 	return c.state(true, found), err
 }
 
-// start counts from now, if the name is not in use.
+// start counts from now if the name is not in use.
 func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error) {
 	whole := c.now + c.cost
 	return c.write(ctx, whole, "SET whole_at = :whole",
@@ -180,16 +181,16 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
 }
 
-// moveOn adds the cost to the time of a name that is in use, unless others have moved the time beyond
-// until, or it has passed. The time of a name in use is after now and only increases.
+// moveOn adds the cost to the time of a name that is in use, unless others have moved the time
+// beyond until, or it has passed. The time of a name in use is after now and only increases.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost",
 		"whole_at BETWEEN :now AND :until AND last_count <> :count",
 		item{":cost": number(c.cost), ":now": number(c.now), ":until": number(until)})
 }
 
-// write moves the name's time if the condition is true. It reports whether it was, and when the name's
-// burst is whole then.
+// write moves the name's time if the condition is true, and reports whether it was. wholeAt is
+// the resulting time.
 func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
 	wholeAt int64, err error) {
 	values[":count"] = text(c.id)
@@ -209,7 +210,7 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 		return false, 0, err
 	}
 	c.see(read.WholeAt)
-	// If the item has this count's id, an earlier write was made and its answer was lost.
+	// If the item has this count's id, an earlier write succeeded and its response was lost.
 	return !refused || read.Last == c.id, read.WholeAt, nil
 }
 
@@ -223,7 +224,7 @@ func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	return read.WholeAt, err
 }
 
-// state returns the state of a name whose burst is whole at the time.
+// state returns the state of a name whose burst is available again at wholeAt.
 func (c *count) state(allowed bool, wholeAt int64) ratelimit.State {
 	if wholeAt > c.far {
 		wholeAt = c.now // it starts again

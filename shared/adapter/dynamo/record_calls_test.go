@@ -22,14 +22,14 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// calls are the calls of operations, in an order that satisfies their dependencies.
+// calls lists the calls of operations in the order of their dependencies.
 type calls []struct {
 	operation string
 	call      func() error
 }
 
-// asDocumented makes the calls and compares them with calls.tsv of awstest, which has exactly
-// these operations of the type.
+// asDocumented makes the calls and compares them with calls.tsv of awstest, which must contain
+// exactly these operations of the type.
 func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	t.Helper()
 	documented := awstest.Documented(t, of)
@@ -38,16 +38,16 @@ func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 		conformance.OK(t, c.call())
 		want, known := documented[c.operation]
 		if got := awstest.CallList(proxy.Calls()); !known || got != want {
-			t.Errorf("%s.%s asks for %q, documented is %q", of, c.operation, got, want)
+			t.Errorf("%s.%s makes the calls %q, but documented are %q", of, c.operation, got, want)
 		}
 		delete(documented, c.operation)
 	}
 	for operation := range documented {
-		t.Errorf("%s.%s is documented and was not tried", of, operation)
+		t.Errorf("%s.%s is documented but was not tried", of, operation)
 	}
 }
 
-// limited requires that a call is refused because of a limit.
+// limited requires that a call fails because of a limit.
 func limited(err error) error {
 	if fault.Is(err, fault.Limited) {
 		return nil
@@ -55,7 +55,7 @@ func limited(err error) error {
 	return fmt.Errorf("not limited: %w", err)
 }
 
-func TestCallsOfKeys(t *testing.T) {
+func TestKeyCallsMatchDocumentation(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "credentials"), cloud.MakeTable(t, "usage"))
@@ -83,7 +83,7 @@ func TestCallsOfKeys(t *testing.T) {
 	})
 }
 
-func TestCallsOfFiles(t *testing.T) {
+func TestFileCallsMatchDocumentation(t *testing.T) {
 	cloud := local.Cloud(t)
 	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
@@ -132,7 +132,7 @@ func TestCallsOfFiles(t *testing.T) {
 	})
 }
 
-func TestCallsOfUsage(t *testing.T) {
+func TestUsageCallsMatchDocumentation(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewUsage(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"))
@@ -143,7 +143,7 @@ func TestCallsOfUsage(t *testing.T) {
 	})
 }
 
-func TestCallsOfRates(t *testing.T) {
+func TestRateCallsMatchDocumentation(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	now := time.Now()
@@ -167,7 +167,7 @@ func TestCallsOfRates(t *testing.T) {
 	})
 }
 
-func TestCallsOfSessions(t *testing.T) {
+func TestSessionCallsMatchDocumentation(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	clock := &storeClock{now: time.Now()}

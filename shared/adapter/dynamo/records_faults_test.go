@@ -23,13 +23,13 @@ import (
 // trouble makes every fourth call fail, which is more than AWS does in a bad hour.
 var trouble = awstest.Faults{Throttled: 0.06, Failed: 0.06, LostCalls: 0.04, LostAnswers: 0.08}
 
-// known reports whether an error means that nothing was written. After any other error
-// something may have been.
+// known reports whether an error means that nothing was written. After any other error something
+// may have been written.
 func known(err error) bool {
 	return fault.Is(err, fault.Limited) || fault.Is(err, fault.NotFound) || fault.Is(err, fault.Conflict)
 }
 
-// until repeats a call until its outcome is known, like a caller that needs to know it.
+// until repeats a call until its outcome is known, like a caller that needs to know.
 func until(ctx context.Context, call func() error) error {
 	for {
 		err := call()
@@ -39,8 +39,8 @@ func until(ctx context.Context, call func() error) error {
 	}
 }
 
-// Every record counts exactly once if it is added until that succeeds.
-func TestUsageThroughTrouble(t *testing.T) {
+// Every record counts exactly once if adding it is retried until it succeeds.
+func TestUsageCountsOnceThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "usage")
 	proxy := cloud.Proxy(t, 11, trouble)
@@ -68,12 +68,12 @@ func TestUsageThroughTrouble(t *testing.T) {
 	const all = workers * turns * each
 	want := usage.Total{Day: "2026-02-02", Model: "a", Counts: usage.Counts{Requests: all, PromptTokens: 10 * all}}
 	if len(got) != 1 || got[0] != want {
-		t.Errorf("the totals are %+v, want %+v; met %v", got, want, proxy.Met())
+		t.Errorf("the totals are %+v, want %+v; faults: %v", got, want, proxy.Met())
 	}
 }
 
-// A job that is completed until that succeeds is billed once; one that fails is not.
-func TestJobsThroughTrouble(t *testing.T) {
+// A job whose completion is retried until it succeeds is billed once. A failed job is not billed.
+func TestJobsAreBilledOnceThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	clean := dynamo.NewClient(cloud.Config())
 	jobs, usages := cloud.MakeTable(t, "jobs"), cloud.MakeTable(t, "usage")
@@ -115,12 +115,12 @@ func TestJobsThroughTrouble(t *testing.T) {
 	}
 	const all = workers * (each - 1)
 	if want := (usage.Counts{Jobs: workers * each, JobsCompleted: all, Cost: all * price * 1000}); sum != want {
-		t.Errorf("the usage is %+v, want %+v; met %v", sum, want, proxy.Met())
+		t.Errorf("the usage is %+v, want %+v; faults: %v", sum, want, proxy.Met())
 	}
 }
 
-// A count that is repeated after a lost answer counts once.
-func TestRatesThroughTrouble(t *testing.T) {
+// A count that is retried after a lost response counts once.
+func TestRatesCountOnceThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
 	now := time.Now()
@@ -137,12 +137,12 @@ func TestRatesThroughTrouble(t *testing.T) {
 		}
 	}
 	if allowed+failed < 40 || allowed > 40 || failed > 5 {
-		t.Errorf("%d were allowed and %d failed, want 40 allowed; met %v", allowed, failed, proxy.Met())
+		t.Errorf("%d were allowed and %d failed, want 40 allowed; faults: %v", allowed, failed, proxy.Met())
 	}
 }
 
 // Acknowledged keys and tokens work, and a revoked key does not.
-func TestKeysThroughTrouble(t *testing.T) {
+func TestKeysWorkThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "credentials")
 	proxy := cloud.Proxy(t, 19, trouble)

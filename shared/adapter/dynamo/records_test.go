@@ -27,7 +27,7 @@ import (
 // client returns a client of the local AWS, made like the programs'.
 func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
 
-func TestKeys(t *testing.T) {
+func TestKeysConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
 		log := cloud.MakeTable(t, "usage")
@@ -38,7 +38,7 @@ func TestKeys(t *testing.T) {
 	})
 }
 
-func TestBatches(t *testing.T) {
+func TestBatchesConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	batchtest.Run(t, func(t *testing.T) batchtest.Harness {
 		table := cloud.MakeTable(t, "usage")
@@ -49,14 +49,14 @@ func TestBatches(t *testing.T) {
 	})
 }
 
-func TestFiles(t *testing.T) {
+func TestFilesConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	filetest.Run(t, func(t *testing.T) filetest.Harness {
 		return filetest.Harness{Store: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"))}
 	})
 }
 
-func TestSessions(t *testing.T) {
+func TestSessionsConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
 		clock := &storeClock{now: time.Now()}
@@ -67,7 +67,7 @@ func TestSessions(t *testing.T) {
 	})
 }
 
-// Version 0.1.0 also counted slots that it kept in other items. They do not reduce the limit.
+// Version 0.1.0 also counted slots in other items. They do not reduce the limit.
 func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
 	cloud, ctx := local.Cloud(t), t.Context()
 	records, table := client(cloud), cloud.MakeTable(t, "sessions")
@@ -86,7 +86,7 @@ func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
 	conformance.Fails(t, store.Take(ctx, session.Slot{ID: "d", Account: "acme", Epoch: "epoch"}, 3), fault.Limited)
 }
 
-// storeClock is the time in a store's answers. It stops unless a test advances it.
+// storeClock is the time in a store's responses. Only the test advances it.
 type storeClock struct {
 	mu  sync.Mutex
 	now time.Time
@@ -108,14 +108,14 @@ func (c *storeClock) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-func TestUsage(t *testing.T) {
+func TestUsageConforms(t *testing.T) {
 	cloud := local.Cloud(t)
 	usagetest.Run(t, func(t *testing.T) usage.Store {
 		return dynamo.NewUsage(client(cloud), cloud.MakeTable(t, "usage"))
 	})
 }
 
-func TestRates(t *testing.T) {
+func TestRatesConform(t *testing.T) {
 	cloud := local.Cloud(t)
 	ratelimittest.Run(t, func(t *testing.T) ratelimittest.Harness {
 		now := time.Now()

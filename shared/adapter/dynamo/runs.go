@@ -14,17 +14,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Runs is a job.Runs. Each write is one update of the record, conditional on its state, deadline
-// and nonce. Complete also writes the usage of the account in the same transaction.
+// Runs is a job.Runs. Each write is one update of the record, with conditions on its state,
+// deadline and nonce. Complete also writes the usage of the account in the same transaction.
 //
-// A worker ends a job with its result by Complete. The state machine usually writes any other end. Fail is
-// for a worker whose task token is no longer accepted, and for callers who end a job from outside.
+// A worker ends a job that has a result with Complete. The state machine usually writes any other
+// end. Fail is for a worker whose task token is no longer accepted, and for callers that end a
+// job from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
-	// usage is nil in programs that neither accept nor complete jobs.
-	usage *Usage
-	// budgets is nil in programs that neither accept nor complete jobs.
+	// usage and budgets are nil in programs that neither accept nor complete jobs.
+	usage   *Usage
 	budgets *Budgets
 }
 
@@ -34,14 +34,14 @@ func NewRuns(client *dynamodb.Client, table string) *Runs {
 	return &Runs{client: client, table: table}
 }
 
-// CountIn makes the transactions that accept and complete jobs count them in the usage. It returns r.
+// CountIn makes the transactions that accept and complete jobs update usage. It returns r.
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
 	return r
 }
 
-// HoldIn makes jobs take holds in these budgets. The transaction that completes a job settles its
-// holds. It returns r.
+// HoldIn makes jobs reserve amounts in these budgets. The transaction that completes a job
+// settles its holds. It returns r.
 func (r *Runs) HoldIn(budgets *Budgets) *Runs {
 	r.budgets = budgets
 	return r
@@ -58,7 +58,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 	return j, err
 }
 
-// getOpen is get, and also returns the number of the job's set of open jobs.
+// getOpen is like get, and also returns the number of the job's set of open jobs.
 func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err error) {
 	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#id = :id"),
@@ -118,7 +118,7 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	return j, storeError("start a run", err)
 }
 
-// Progress does not write a lower value than the recorded one.
+// Progress never lowers the recorded value.
 func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -166,8 +166,8 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	return storeError("release a run", err)
 }
 
-// Complete makes one read and one transaction. Then it removes the job from the account's open jobs
-// by one write.
+// Complete makes one read and one transaction, and then one write that removes the job from the
+// account's open jobs.
 func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -190,7 +190,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	case err != nil:
 		return storeError("complete a job", err)
 	case before == nil, before.Status == job.Completed && before.Nonce == nonce:
-		_ = r.FreeOpen(ctx, openEntry(j, set)) // or else dropEnded does
+		_ = r.FreeOpen(ctx, openEntry(j, set)) // if this fails, dropEnded removes the job later
 		return nil
 	case before.Status.Terminal() && before.Nonce == nonce:
 		return job.ErrEnded
@@ -200,11 +200,11 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return job.ErrOverdue
 }
 
-// complete writes the end of a job that has its result, bills it and settles its holds. It returns the
-// same as update.
+// complete writes the end of a job with a result, bills it and settles its holds. It returns the
+// same values as update.
 func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
 	if r.usage == nil {
-		return nil, errors.New("the program bills no jobs: it may complete none")
+		return nil, errors.New("cannot complete a job: this program has no usage store")
 	}
 	if len(j.Holds) > 0 && r.budgets == nil {
 		return nil, errNoBudgets
@@ -223,7 +223,7 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	err := transact(ctx, r.client, writes)
 	refusal := refused(err)
 	if refusal != nil && !refusal.failed[0] {
-		// A hold has ended because this process's clock is minutes late.
+		// A hold has expired because this process's clock is minutes behind.
 		err = transact(ctx, r.client, writes[:alone])
 		if refusal = refused(err); refusal == nil && err == nil {
 			return nil, r.settle(ctx, j)
@@ -239,7 +239,7 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	return &before, err
 }
 
-// Fail makes one read and two writes, and a transaction for each hold.
+// Fail makes one read, two writes, and one transaction per hold.
 func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	if err := r.writeFailure(ctx, id, nonce, failure, now); err != nil {
 		return err

@@ -1,8 +1,8 @@
-// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one transaction, so a
-// write that is repeated or arrives late does no harm.
+// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one
+// transaction, so retried or late writes do no harm.
 //
-// Every method that calls DynamoDB returns fault.Unavailable if the records are busy or throttled. The
-// comments name only its other errors.
+// Every method that calls DynamoDB returns fault.Unavailable if the records are busy or
+// throttled. Comments name only other errors.
 package dynamo
 
 // Table describes a table, as deployments and tests create it.
@@ -12,27 +12,26 @@ type Table struct {
 	// PartitionKey and SortKey are attributes with string values. SortKey may be empty.
 	PartitionKey, SortKey string
 	Indexes               []Index
-	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes
-	// an item. It is empty for a table whose items do not expire.
+	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes an item.
+	// It is empty if items do not expire.
 	TTL string
-	// StreamsOldImages reports whether the table has a stream of its items before each change or removal.
+	// StreamsOldImages gives the table a stream of items before each change or removal, and
+	// StreamsNewImages a stream of items after each change. A table has at most one stream.
 	StreamsOldImages bool
-	// StreamsNewImages reports whether the table has a stream of its items after each change. A table has
-	// at most one stream.
 	StreamsNewImages bool
 }
 
-// Index describes a global secondary index, whose keys are strings too.
+// Index describes a global secondary index. Its keys are strings.
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// Includes are the attributes of the index in addition to the keys. If it is empty, the index has
-	// whole items.
+	// Includes lists the attributes of the index in addition to the keys. If it is empty, the
+	// index has complete items.
 	Includes []string
 }
 
-// TableName returns the name of a table of the schema in the deployment of a stage. The command line finds
-// tables by it without a call of AWS.
+// TableName returns the name of a table of the schema in the deployment of a stage. The command
+// line uses it to find tables without an AWS call.
 func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
 
 // ttlAttribute is the TTL attribute of every table whose items expire.
@@ -40,7 +39,7 @@ const ttlAttribute = "ttl"
 
 func Tables() []Table {
 	return []Table{
-		// The request of a job has its own item, which keeps the writes of its progress small.
+		// The request of a job has its own item, so that progress writes stay small.
 		{
 			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true,
 			Indexes: []Index{
@@ -56,7 +55,7 @@ func Tables() []Table {
 			Indexes: []Index{{Name: keysByAccount, PartitionKey: "account", SortKey: "id"}},
 		},
 		{Name: "sessions", PartitionKey: "id", TTL: ttlAttribute},
-		// Its stream brings warnings of budgets to their receivers.
+		// Its stream delivers budget warnings to their receivers.
 		{Name: "usage", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true},
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// sessionChaos is instances whose clients open sessions of one account, wait, leave and close, over a
-// network that delays requests, loses them or their answers, and delivers them twice or late. Each change
-// of the account's item is checked.
+// sessionChaos holds instances whose clients open sessions of one account, wait, leave and close.
+// The network delays requests, loses requests or responses, and delivers requests twice or late.
+// Each change of the account's item is checked.
 type sessionChaos struct {
 	*testing.T
 	cloud  *fakeaws.Cloud
@@ -33,14 +33,14 @@ type sessionChaos struct {
 	random *rand.Rand
 	broken bool
 	counts map[string]int
-	// serving are the sessions that clients use.
+	// serving holds the sessions that clients use.
 	serving   map[*session.Session]bool
 	instances []*chaosInstance
 }
 
 const longestChaosQueue = 6
 
-// Now, Turn and After make it a clock.
+// Now, Turn and After implement a clock.
 func (*sessionChaos) Now() time.Time              { return time.Now() }
 func (*sessionChaos) Turn() int64                 { return 0 }
 func (*sessionChaos) After(time.Duration, func()) {}
@@ -77,7 +77,7 @@ func (c *sessionChaos) delivers(i *chaosInstance, end <-chan struct{}) {
 	}
 }
 
-// around lets a request arrive, and checks its changes.
+// around delivers a request, and checks its changes.
 func (c *sessionChaos) around(_ context.Context, request func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,7 +97,7 @@ func (c *sessionChaos) odds(of int) bool { return c.delay(time.Duration(of)) == 
 // chaosItem is the account's item.
 type chaosItem struct {
 	open int64
-	// taken counts the slots whose lease is alive, undead those whose lease is not marked as dead.
+	// taken counts the slots whose lease is alive, and undead those whose lease is not marked as dead.
 	taken, undead int
 	slots         []string
 	queue         []session.Ticket
@@ -131,13 +131,13 @@ func (c *sessionChaos) read() (a chaosItem) {
 // check checks a change of the item.
 func (c *sessionChaos) check(before, after chaosItem) {
 	if after.open != int64(len(after.slots)) {
-		c.fail("the account says %d open, and has %d", after.open, len(after.slots))
+		c.fail("the account's number of open slots is %d, but it has %d slots", after.open, len(after.slots))
 	}
 	if after.undead > c.limit {
-		c.fail("%d sessions are open, the limit is %d", after.undead, c.limit)
+		c.fail("%d sessions are open, but the limit is %d", after.undead, c.limit)
 	}
 	if len(after.queue) > longestChaosQueue {
-		c.fail("%d clients wait, the limit is %d", len(after.queue), longestChaosQueue)
+		c.fail("%d clients wait, but the limit is %d", len(after.queue), longestChaosQueue)
 	}
 	for _, id := range after.slots {
 		if slices.Contains(before.slots, id) {
@@ -216,7 +216,7 @@ func (c *sessionChaos) serve(s *session.Session) {
 		}
 	}
 	if alive > c.limit {
-		c.fail("%d sessions are served at once, the limit is %d", alive, c.limit)
+		c.fail("%d sessions are served concurrently, but the limit is %d", alive, c.limit)
 	}
 	c.mu.Unlock()
 	select {
@@ -229,8 +229,8 @@ func (c *sessionChaos) serve(s *session.Session) {
 	s.Close(c.Context())
 }
 
-// run lets clients connect through faults for some minutes. Then none of their records may remain, and
-// a slot that is freed goes to the first waiting client within a second.
+// run lets clients connect through faults for some minutes. Afterwards none of their records may
+// remain, and a freed slot must go to the first waiting client within a second.
 func (c *sessionChaos) run() {
 	ctx, stop := context.WithCancel(c.Context())
 	var running, clients sync.WaitGroup
@@ -261,11 +261,11 @@ func (c *sessionChaos) run() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(left.queue) > 0 || left.taken > 0 || err != nil {
-		c.fail("left are %+v; %v", left, err)
+		c.fail("remaining: %+v; %v", left, err)
 	}
 }
 
-// serveInOrder lets clients wait, and frees slots one after the other.
+// serveInOrder lets clients wait, and frees slots one by one.
 func (c *sessionChaos) serveInOrder(ctx context.Context) error {
 	var open []*session.Session
 	for n := range c.limit {
@@ -304,9 +304,9 @@ func (c *sessionChaos) serveInOrder(ctx context.Context) error {
 	return nil
 }
 
-// Whatever happens to requests, limits are exact, clients are served in order, and every slot that
-// is freed can be taken again.
-func TestSessionChaos(t *testing.T) {
+// Whatever happens to requests, limits are exact, clients are served in order, and every freed
+// slot can be taken again.
+func TestSessionLimitsHoldInChaos(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(3) {
 		synctest.Test(t, func(t *testing.T) {

@@ -56,7 +56,7 @@ func (c *heldCall) send() (*http.Response, error) {
 	return c.gate.next.RoundTrip(late)
 }
 
-// arrive lets a call arrive that its caller has given up.
+// arrive delivers a call that its caller has given up.
 func (c *heldCall) arrive(t *testing.T) {
 	t.Helper()
 	answer, err := c.send()
@@ -64,7 +64,7 @@ func (c *heldCall) arrive(t *testing.T) {
 	answer.Body.Close()
 }
 
-// rivals are two instances on one store. The first can make late calls.
+// rivals holds two instances on one store. The first can make late calls.
 type rivals struct {
 	*gate
 	clock           *storeClock
@@ -84,8 +84,8 @@ func newRivals(t *testing.T, cloud *awstest.Cloud) *rivals {
 	return r
 }
 
-// holds makes the call and delays its first request of an operation. It returns that
-// request, and a channel that receives the call's result.
+// holds makes the call and delays its first request of an operation. It returns that request, and
+// a channel for the result of the call.
 func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan error) {
 	r.operation = operation
 	outcome := make(chan error, 1)
@@ -93,9 +93,9 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 	return <-r.held, outcome
 }
 
-// A late call changes nothing, neither a renewal that arrives after the next one, nor the mark of an epoch
-// as dead after its renewal.
-func TestLateCallsOfSessions(t *testing.T) {
+// A late call changes nothing, such as a renewal that arrives after the next one, or a mark of an
+// epoch as dead after its renewal.
+func TestLateSessionCallsChangeNothing(t *testing.T) {
 	cloud := local.Cloud(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: account, Epoch: epoch} }
@@ -115,10 +115,10 @@ func TestLateCallsOfSessions(t *testing.T) {
 		}
 	}
 
-	t.Run("a renewal after the next", func(t *testing.T) {
+	t.Run("a renewal arrives after the next", func(t *testing.T) {
 		r := begin(t)
 		late, renewed := r.holds("DynamoDB.UpdateItem", func() error { return r.delayed.Renew(t.Context(), mine) })
-		late.fate <- false // the client repeats it
+		late.fate <- false // the client retries it
 		conformance.OK(t, <-renewed)
 		r.clock.pass(session.RenewEvery)
 		conformance.OK(t, r.delayed.Renew(t.Context(), mine))
@@ -129,7 +129,7 @@ func TestLateCallsOfSessions(t *testing.T) {
 		conformance.Fails(t, r.prompt.Take(t.Context(), slot("b", theirs), 1), fault.Limited)
 	})
 
-	t.Run("the mark of an epoch that was renewed", func(t *testing.T) {
+	t.Run("a renewed epoch is marked as dead", func(t *testing.T) {
 		r := begin(t)
 		r.clock.pass(session.TakeAfter)
 		conformance.OK(t, r.prompt.Renew(t.Context(), theirs))

@@ -15,16 +15,16 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// isAlive is the condition of a lease that is not dead. An old lease is alive until a process that needs
-// its slots marks it as dead.
+// isAlive is the condition that a lease is not dead. An old lease is alive until a process that
+// needs its slots marks it as dead.
 const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
 
 type lease struct {
 	epoch string
-	// renewed is the store's time of the last renewal, in seconds since 1970. now is its time when the
-	// lease was read.
+	// renewed is the store's time of the last renewal, in seconds since 1970. now is the store's
+	// time when the lease was read.
 	renewed, now int64
-	// dead is also true for a lease that no longer exists.
+	// dead is also true if the lease no longer exists.
 	dead    bool
 	address string
 }
@@ -41,7 +41,7 @@ func (l lease) alive() bool {
 	return !l.dead && time.Duration(l.now-l.renewed)*time.Second < session.TakeAfter
 }
 
-// Begin makes one read, for the time, and one write.
+// Begin makes one read, to get the time, and one write.
 func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	return s.renew(ctx, epoch, "attribute_not_exists(dead)", address)
 }
@@ -59,27 +59,31 @@ func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 	return found.address, nil
 }
 
-// Renew makes one read, for the time, and one write.
+// Renew makes one read, to get the time, and one write.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, isAlive, "")
 }
 
-// renew writes the store's time to the lease. DynamoDB has no expression for its time, but each of its
-// answers has it, in whole seconds. The lease gets the time of an answer to a request that was sent after
-// the renewal started. It never gets an earlier time than it has, so a write that arrives late, after the
-// next renewal, changes nothing.
+// renew writes the store's time to the lease. DynamoDB has no expression for its time, but every
+// response contains it in whole seconds. The lease gets the time from the response to a request
+// that was sent after the renewal started. Its time never decreases, so a write that arrives
+// late, after the next renewal, changes nothing.
 //
-// So a lease is never taken too early. Let an instance's last successful renewal start at a time b. The
-// instance stops its sessions at b + FenceAfter by its own clock, and has closed its clients' connections
-// some seconds later (realtime.Times, Close). The time that the renewal wrote, or found, is later than b -
-// 1 s, because DynamoDB rounds seconds down. A process that takes the slots has read a time that is
-// TakeAfter later, which is not before b + TakeAfter - 1 s. Between the two are nine seconds, less twice
-// the difference between the clocks of DynamoDB.
+// So a lease is never taken too early. Let b be the time at which an instance's last successful
+// renewal starts. The
+// instance stops its sessions at b + FenceAfter by its own clock, and closes its clients'
+// connections some seconds later
+// (realtime.Times, Close). The time that the renewal wrote, or found, is later than b - 1 s,
+// because DynamoDB rounds
+// seconds down. A process that takes the slots has read a time that is TakeAfter later, which is
+// not before b + TakeAfter
+// - 1 s. Between the two are nine seconds, less twice the difference between the clocks of
+// DynamoDB.
 //
-// The write that marks an epoch as dead requires that the lease was not renewed since it was read. A
-// renewal requires that the epoch is not dead. So one of the two fails, however late either arrives. A
-// renewal that writes the time that was already read, within the same second, started less than a second
-// after that renewal, so the same argument holds for it.
+// The write that marks an epoch as dead requires that the lease was not renewed since it was
+// read. A renewal requires that the epoch is not dead. So one of the two fails, however late
+// either arrives. A renewal that writes the time already read, within the same second, started
+// less than a second after the previous renewal, so the same argument applies.
 func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -106,12 +110,12 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 	if found.Dead || found.Renewed <= now {
 		return session.ErrLeaseOver
 	}
-	return nil // the clocks of DynamoDB differ: the lease has a later time already
+	return nil // the clocks of DynamoDB differ: the lease already has a later time
 }
 
 // End is one write. The slots of the lease no longer count.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
-	// The write is refused if the lease never started.
+	// The write fails if the lease never started.
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(epoch), UpdateExpression: aws.String("SET dead = :dead"),
 		ConditionExpression:       aws.String("attribute_exists(id)"),
@@ -120,8 +124,8 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 	return storeError("end a lease", err)
 }
 
-// kill marks a lease as dead unless it was renewed since it was read. It reports whether the lease is
-// dead, even if another process marked it.
+// kill marks a lease as dead unless it was renewed since it was read. It reports whether the
+// lease is dead, even if another process marked it.
 func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(l.epoch), UpdateExpression: aws.String("SET dead = :dead"),
@@ -131,7 +135,7 @@ func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
 	return err == nil && !refused, err
 }
 
-// leases reads leases by one consistent read. It returns one for each epoch.
+// leases reads leases with one consistent read. It returns one lease per epoch.
 func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]lease, error) {
 	found := map[string]lease{}
 	if len(epochs) == 0 {
@@ -173,12 +177,12 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 	return found, nil
 }
 
-// storeTime returns the time in an answer of DynamoDB, in seconds since 1970. Unlike their
-// own clocks, it is the same for all instances.
+// storeTime returns the time in a response of DynamoDB, in seconds since 1970. Unlike the
+// instances' own clocks, it is the same for all instances.
 func storeTime(metadata smithy.Metadata) (int64, error) {
 	now, ok := middleware.GetServerTime(metadata)
 	if !ok {
-		return 0, errors.New("an answer without a time")
+		return 0, errors.New("the response of DynamoDB has no time")
 	}
 	return now.Unix(), nil
 }

@@ -9,12 +9,12 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// queueAttribute has the text of an account's queue. It is missing if the queue is empty. A write that changes
-// the queue, or needs it unchanged, requires the text that was read.
+// queueAttribute holds an account's queue as text. It is missing if the queue is empty. A write
+// that changes the queue, or needs it unchanged, requires the text that was read.
 const queueAttribute = "queue"
 
-// changeQueue returns the condition that the queue has not changed since the read, and the clauses of an
-// update that write the new queue. It adds their values.
+// changeQueue returns the condition that the queue has not changed since it was read, and the
+// clauses of an update that write the new queue. It adds their values.
 func (a accountState) changeQueue(values item) (condition, set, remove string) {
 	condition = "attribute_not_exists(#queue)"
 	if a.queueText != "" {
@@ -35,14 +35,14 @@ func (a accountState) changeQueue(values item) (condition, set, remove string) {
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {
-	// The role of the instances may read items only in batches.
+	// The role of the instances allows only batch reads of items.
 	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
 	if err != nil {
 		return nil, 0, storeError("renew tickets", err)
 	}
 	current := append(found, nil)[0]
 	for range takeTries {
-		// No lease has the name of the holder. It makes a read even without slots, for the time.
+		// No lease has the holder's name. Even without slots, this reads the store's time.
 		a, err := s.stateOf(ctx, account, holder, current)
 		if err != nil {
 			return nil, 0, storeError("renew tickets", err)
@@ -60,8 +60,8 @@ func (s *Sessions) RenewTickets(
 	return nil, 0, busy(nil)
 }
 
-// writeQueue writes the changed queue. If another process changed it, refused is true and current is the
-// account's item.
+// writeQueue writes the changed queue. If another process has changed it, refused is true and
+// current is the account's item.
 func (s *Sessions) writeQueue(ctx context.Context, a accountState) (current item, refused bool, err error) {
 	values := item{}
 	condition, set, remove := a.changeQueue(values)

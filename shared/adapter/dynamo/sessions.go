@@ -17,12 +17,13 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item: an attribute for each open slot, whose value is the slot's epoch, and their
-// number. The write that takes a slot depends on the number, so two callers cannot take the last slot. A
-// lease is an item too. A transaction takes a slot only while the slot's epoch is alive.
+// An account is one item with an attribute for each open slot, whose value is the slot's epoch,
+// and their number. The write that takes a slot depends on the number, so two callers cannot take
+// the last slot. A lease is also an item. A transaction takes a slot only while the slot's epoch
+// is alive.
 //
-// A slot whose epoch is dead does not count. It stays in the item until the space is needed, so
-// ending a lease is one write, however many sessions it had.
+// A slot whose epoch is dead does not count. It stays in the item until the capacity is needed,
+// so ending a lease is one write, however many sessions it had.
 type Sessions struct {
 	client *dynamodb.Client
 	table  string
@@ -35,25 +36,25 @@ func NewSessions(client *dynamodb.Client, table string) *Sessions {
 }
 
 const (
-	// accountPrefix and an account's name are the id of an item, as are leasePrefix and an epoch.
-	// slotPrefix and a session's id are the name of a slot's attribute.
+	// accountPrefix and an account's name form the id of an item, as do leasePrefix and an epoch.
+	// slotPrefix and a session's id form the name of a slot's attribute.
 	accountPrefix = "account/"
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots limits the open slots of an account: its item is then about as large as DynamoDB allows.
+	// mostSlots limits the open slots of an account. The item is then almost as large as DynamoDB allows.
 	mostSlots = 4000
-	// takeTries is how often Take tries again after it has freed slots.
+	// takeTries limits the retries of Take after it has freed slots.
 	takeTries = 20
-	// slotBatch is how many slots one write removes.
+	// slotBatch limits the slots that one write removes.
 	slotBatch = 50
 )
 
-// accountState is an account's item, with the leases that it names.
+// accountState is an account's item with the leases that it names.
 type accountState struct {
 	account string
 	slots   slots
-	// open is the number of slots that the item says it has.
+	// open is the number of slots stored in the item.
 	open      int64
 	queueText string
 	queue     session.Queue
@@ -62,7 +63,7 @@ type accountState struct {
 	now time.Duration
 }
 
-// taken returns how many slots count.
+// taken returns the number of slots whose lease is alive.
 func (a accountState) taken() (count int) {
 	for _, epoch := range a.slots {
 		if a.leases[epoch].alive() {
@@ -78,8 +79,8 @@ func (a accountState) slotEpochs() []string {
 	return slices.Compact(epochs)
 }
 
-// stateOf returns the state in an account's item. It reads the leases of the epoch and of the slots by one
-// consistent read.
+// stateOf returns the state in an account's item. It reads the leases of the epoch and of the
+// slots with one consistent read.
 func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
 	a = accountState{account: account, slots: readAccount(own), open: numberOf(own["open_slots"])}
 	if queue, ok := own[queueAttribute].(*types.AttributeValueMemberS); ok {
@@ -95,12 +96,13 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 	return a, err
 }
 
-// Take takes a slot by one transaction. If the account is full or its queue has tickets, Take reads the
-// leases of its slots, makes two writes for each dead lease, and repeats the transaction if it is the
-// slot's turn. A limit of 0 allows mostSlots slots and ignores the queue.
+// Take takes a slot with one transaction. If the account is full or its queue has tickets, Take
+// reads the leases of its slots, makes two writes for each dead lease, and repeats the
+// transaction if it is the slot's turn. A limit of 0 allows mostSlots slots and ignores the
+// queue.
 //
-// Errors: fault.Limited if no slot is free, or it is another's turn; fault.Conflict if the slot's epoch
-// is dead or unknown.
+// Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the
+// slot's epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	var a accountState // at first, an account with an empty queue
 	for range takeTries {
@@ -129,7 +131,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return session.ErrNoSlot
 		}
 	}
-	return fault.New(fault.Unavailable, "The sessions are busy. Try again.")
+	return fault.New(fault.Unavailable, "The session records are busy. Try again.")
 }
 
 // freeSome frees slots that no longer count, and reports whether there were any.
@@ -142,8 +144,8 @@ func (s *Sessions) freeSome(ctx context.Context, a accountState) (bool, error) {
 	return freed || corrected, err
 }
 
-// correct lowers the number of open slots to the number of slots in the item, and reports whether it was
-// too high. Version 0.1.0 also counted slots that it kept in other items.
+// correct lowers the number of open slots to the number of slots in the item, and reports whether
+// it was too high. Version 0.1.0 also counted slots in other items.
 func (s *Sessions) correct(ctx context.Context, a accountState) (corrected bool, err error) {
 	if a.open <= int64(len(a.slots)) {
 		return false, nil
@@ -186,7 +188,7 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int, a accountState) types
 	}}
 }
 
-// slotsWithin returns an account's most slots under a limit, or 0.
+// slotsWithin returns the maximum number of an account's slots. A limit of 0 means mostSlots.
 func slotsWithin(limit int) int64 {
 	if limit <= 0 {
 		return mostSlots
@@ -200,7 +202,7 @@ func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	return storeError("free a slot", err)
 }
 
-// Active makes one consistent read of the account, and another of the leases if there are slots.
+// Active makes one consistent read of the account, and one of the leases if the account has slots.
 func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
 	got, err := readItem(ctx, s.client, s.table, accountKey(account))
 	if err != nil {
@@ -213,7 +215,7 @@ func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
 	return a.taken(), nil
 }
 
-// slots are the epochs of an account's slots, by session.
+// slots maps sessions to the epochs of their slots.
 type slots map[string]string
 
 func readAccount(i item) slots {
@@ -239,7 +241,7 @@ func (s slots) of(epoch string) []string {
 }
 
 // freeDead frees slots of leases that are dead, or old enough to be marked as dead. It reports
-// whether there were any, even if another process freed them.
+// whether it found any, even if another process freed them.
 func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	freed := false
 	for _, epoch := range a.slotEpochs() {
@@ -265,7 +267,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	return freed, nil
 }
 
-// removeEach removes slots, one by one if some of them are gone already.
+// removeEach removes slots, one by one if some of them no longer exist.
 func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []string) error {
 	removed, err := s.remove(ctx, account, epoch, ids)
 	if err != nil || removed || len(ids) == 1 {
@@ -300,5 +302,5 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }
 
-// keptLeases is how long the item of a lease is kept after its last renewal.
+// keptLeases is the time for which the item of a lease is kept after its last renewal.
 const keptLeases = 24 * time.Hour

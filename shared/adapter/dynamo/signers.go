@@ -9,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Signers keeps the certificates of workers that sign results, in the table of jobs. A program that
-// verifies results recognizes the service by them, and needs no access to the key.
+// Signers keeps the certificates of workers that sign results, in the table of jobs. With them, a
+// program that verifies results recognizes the service without access to the key.
 type Signers struct {
 	client *dynamodb.Client
 	table  string
@@ -25,7 +25,7 @@ func (s *Signers) Add(ctx context.Context, certificates string) error {
 		TableName: &s.table, Key: signersKey(), UpdateExpression: aws.String("ADD #signers :new"),
 		ExpressionAttributeNames: named("signers"), ExpressionAttributeValues: item{":new": texts(certificates)},
 	})
-	return storeError("keep the certificates of a signer", err)
+	return storeError("store the certificates of a signer", err)
 }
 
 // Certificates makes one read, which is not consistent.

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The certificates of all signers are kept, each once, however often they are added.
-func TestSigners(t *testing.T) {
+// The certificates of each signer are stored once, however often they are added.
+func TestSignersAreStoredOnce(t *testing.T) {
 	cloud := local.Cloud(t)
 	signers := dynamo.NewSigners(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))
 	is := func(want ...string) {
@@ -27,7 +27,7 @@ func TestSigners(t *testing.T) {
 	is("of before", "of today")
 }
 
-func TestCallsOfSigners(t *testing.T) {
+func TestSignerCallsMatchDocumentation(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	signers := dynamo.NewSigners(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))

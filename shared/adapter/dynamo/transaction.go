@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// ConflictTries is how often a transaction is tried that conflicts with another on the same
-	// items. conflictWait is the longest wait before the second try; it doubles up to longestWait.
-	// Fifty concurrent writers of one item all succeed with these.
+	// ConflictTries limits the attempts of a transaction that conflicts with another on the same
+	// items. conflictWait is the longest wait before the second attempt. It doubles up to
+	// longestWait. Fifty concurrent writers of one item all succeed with these values.
 	ConflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
 )
 
-// Codes of the reasons for which a transaction is cancelled.
+// Codes of the reasons why a transaction is cancelled.
 const (
 	noReason       = "None"
 	reasonFailed   = "ConditionalCheckFailed"
@@ -39,14 +39,14 @@ func throttled(err error) bool {
 		})
 }
 
-// transact writes all or nothing. It repeats a transaction that conflicts with another. The SDK
-// adds a token to each call, so a call that it repeats after a lost answer is written once.
+// transact writes all or nothing. It retries a transaction that conflicts with another. The SDK
+// adds a token to each call, so a call that it retries after a lost response is written once.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// transactOnce is transact with a token of the caller: DynamoDB writes calls with the same token and the
-// same writes once within ten minutes.
+// transactOnce is like transact, with a token of the caller. DynamoDB performs calls with the
+// same token and the same writes once within ten minutes.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -62,7 +62,8 @@ func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.T
 	}
 }
 
-// LongestConflictWait returns the longest wait after a try of a transaction; the first try is 1.
+// LongestConflictWait returns the longest wait after an attempt of a transaction. The first
+// attempt is 1.
 func LongestConflictWait(try int) time.Duration {
 	return min(conflictWait<<min(max(try-1, 0), 10), longestWait)
 }
@@ -96,8 +97,8 @@ func code(reason types.CancellationReason) string {
 
 // refusal is a transaction that was cancelled by conditions.
 type refusal struct {
-	// failed has for each write whether its condition was false. items are the previous items of the
-	// writes that asked for them.
+	// failed reports for each write whether its condition was false. items holds the previous
+	// items of the writes that asked for them.
 	failed []bool
 	items  []item
 	err    error
@@ -107,7 +108,7 @@ func (r *refusal) Error() string { return r.err.Error() }
 
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal converts the error of a cancelled transaction to a refusal if at least one condition was false.
+// asRefusal converts the error of a cancelled transaction to a refusal if a condition was false.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

@@ -20,22 +20,22 @@ import (
 )
 
 const (
-	// usageShards is how many items hold the use of one model on one day, each in its own partition,
-	// so concurrent transactions rarely write the same item.
+	// usageShards is the number of items that hold the use of one model on one day. Each has its
+	// own partition, so that concurrent transactions rarely write the same item.
 	usageShards = 8
-	// addsAtOnce is how many records one Add writes at the same time.
+	// addsAtOnce limits the records that one Add writes concurrently.
 	addsAtOnce = 8
-	// afterSlash is the character after the slash in sort order. A slash ends the day in the part of
-	// an item.
+	// afterSlash is the character after the slash in sort order. In the part of an item, a slash
+	// ends the day.
 	afterSlash = "0"
 )
 
 // Usage is a usage.Store.
 //
-// An item has the use of one model by a key of an account on one day, in one of usageShards; items
-// of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is derived
-// from the record's id: DynamoDB writes transactions with the same token once within ten minutes,
-// so records do not need items.
+// An item has the use of one model by a key of an account on one day, in one of usageShards.
+// Items of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is
+// derived from the record's id. DynamoDB performs transactions with the same token once within
+// ten minutes, so records do not need items.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -45,7 +45,7 @@ var _ usage.Store = (*Usage)(nil)
 
 func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
 
-// usageItem is an item of the use of a model on a day.
+// usageItem is the item for the use of a model on a day.
 type usageItem struct {
 	Account          string    `dynamodbav:"id"`
 	Part             string    `dynamodbav:"part"`
@@ -66,7 +66,7 @@ type usageItem struct {
 	BatchCost        int64     `dynamodbav:"batch_cost"`
 }
 
-// Add makes one transaction for each record. After an error any of them may have been added.
+// Add makes one transaction per record. After an error any of them may have been added.
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	adding, ctx := errgroup.WithContext(ctx)
 	adding.SetLimit(addsAtOnce)
@@ -110,8 +110,8 @@ func usagePart(day usage.Day, model, key string, shard uint32) string {
 	return fmt.Sprintf("%s/%s/%s/%d", day, model, url.PathEscape(key), shard)
 }
 
-// token returns the token of a record's transaction. All tables of an AWS account share their tokens,
-// which have at most 36 characters.
+// token returns the token of a record's transaction. Tokens have at most 36 characters, and all
+// tables of an AWS account share them.
 func (u *Usage) token(record usage.Record) string {
 	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
 	return base64.RawURLEncoding.EncodeToString(hash[:])[:36]
@@ -134,7 +134,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 			values[":"+name] = number(n)
 		}
 	}
-	// The same record must make the same transaction every time.
+	// The same record must always produce the same transaction.
 	slices.Sort(additions)
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &u.table,
@@ -147,8 +147,8 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	}}, len(additions) > 0
 }
 
-// Totals makes a consistent read of each of usageShards partitions, and another for each further
-// megabyte, which has some thousands of models and days.
+// Totals makes one consistent read for each of usageShards partitions, and another for each
+// further megabyte, which holds some thousands of models and days.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	if first > last {
 		return nil, nil
@@ -173,7 +173,7 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	var totals []usage.Total
 	for key, sum := range sums {
 		if sum == (usage.Counts{}) {
-			continue // a job that was not accepted in the end
+			continue // the job was withdrawn
 		}
 		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Key: key.key, Counts: sum})
 	}

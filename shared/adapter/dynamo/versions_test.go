@@ -25,19 +25,19 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// keepVersion names a version whose items are kept as a fixture. CONTRIBUTING.md says when.
+// keepVersion names a version whose items are stored as a fixture (see CONTRIBUTING.md).
 var keepVersion = flag.String("keep-version", "", "keep the items that this version writes")
 
-// itemsFolder has the items that each version wrote, by table, as DynamoDB returns them.
+// itemsFolder contains the items that each version wrote, by table, as DynamoDB returns them.
 var itemsFolder = filepath.Join("testdata", "versions")
 
-// The times of the items: nothing in them ends in our days.
+// The times of the items. No item expires in the coming decades.
 var (
 	longAgo = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
 	farAway = time.Date(2125, 2, 3, 4, 5, 6, 0, time.UTC)
 )
 
-// kept are the tables of a deploy with the stores of this version.
+// kept holds the tables of a deployment with the stores of this version.
 type kept struct {
 	cloud  *awstest.Cloud
 	tables map[string]string
@@ -120,12 +120,12 @@ var itemsFile = file.File{
 	Lifetime: time.Hour,
 }
 
-// Items of earlier versions are readable, and jobs continue that were running when their workers and
-// functions were replaced, in new and in old processes.
-func TestItemsOfEarlierVersions(t *testing.T) {
+// Items of earlier versions are readable. Jobs that were running when their workers and functions
+// were replaced continue, in new and in old processes.
+func TestItemsOfEarlierVersionsAreReadable(t *testing.T) {
 	names, err := filepath.Glob(filepath.Join(itemsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("the fixtures are %v, %v", names, err)
+		t.Fatalf("fixtures: %v, %v", names, err)
 	}
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestItemsOfEarlierVersions(t *testing.T) {
 	}
 }
 
-// wantItems fails unless the key, the file and the usage are there.
+// wantItems fails unless the key, the file and the usage exist.
 func (k kept) wantItems(t *testing.T) {
 	t.Helper()
 	want := keyOfItems()
@@ -163,7 +163,7 @@ func (k kept) wantItems(t *testing.T) {
 		t.Errorf("the file is %+v, %v", f, err)
 	}
 	if found, err := k.files.FindMD5(t.Context(), "acme", itemsFile.MD5, time.Now()); err != nil || found.ID != f.ID {
-		t.Errorf("by its MD5 the file is %+v, %v", found, err)
+		t.Errorf("FindMD5 returned %+v, %v", found, err)
 	}
 	totals, err := k.usage.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28")
 	var all usage.Counts
@@ -172,25 +172,25 @@ func (k kept) wantItems(t *testing.T) {
 		all.PromptTokens += total.PromptTokens
 	}
 	if err != nil || all.Requests != 2 || all.PromptTokens != 9 {
-		t.Errorf("used were %+v, %v", all, err)
+		t.Errorf("the usage is %+v, %v", all, err)
 	}
 	if _, err := k.files.Delete(t.Context(), "acme", itemsFile.ID, time.Now()); err != nil {
 		t.Errorf("delete the file: %v", err)
 	}
 }
 
-// wantJobs fails unless the jobs that had not ended end.
+// wantJobs fails unless the open jobs can end.
 func (k kept) wantJobs(t *testing.T) {
 	t.Helper()
 	result := job.Result{Blob: "jobs/job_begun/result", MIME: "video/mp4", Size: 7, SHA256: "abc"}
 	ended, err := k.jobs.Get(t.Context(), "job_ended")
 	if err != nil || ended.Status != job.Completed || ended.Result == nil || ended.Result.SHA256 != "abc" {
-		t.Errorf("the job that had ended is %+v, %v", ended, err)
+		t.Errorf("the ended job is %+v, %v", ended, err)
 	}
 	waiting, err := k.jobs.Start(t.Context(), "job_waiting", "new", time.Now())
 	if err != nil || waiting.Runs != 1 || waiting.Request.Prompt != "noir" || waiting.Request.Inputs["data"].Size != 7 ||
 		waiting.Request.Options["strength"] != int64(3) {
-		t.Errorf("the job that waited is %+v, %v", waiting, err)
+		t.Errorf("the waiting job is %+v, %v", waiting, err)
 	}
 	k.wantOpen(t, 2)
 	for id, nonce := range map[string]string{"job_waiting": "new", "job_begun": "old"} {
@@ -215,7 +215,7 @@ func (k kept) wantOpen(t *testing.T, want int) {
 	}
 }
 
-// itemsBudget and itemsBatch belong to the fixtures, itemsUpload is an announced upload.
+// itemsBudget and itemsBatch belong to the fixtures, and itemsUpload is an announced upload.
 var (
 	itemsBudget = budget.Budget{
 		ID: budget.ID{Account: "acme", Period: "month", Unit: budget.Jobs}, Limit: 123456,
@@ -257,7 +257,7 @@ func (k kept) wantMore(t *testing.T) {
 		t.Errorf("the announced upload is not stored: %v", err)
 	}
 	if f, err := k.files.Get(ctx, "acme", itemsUpload.ID, time.Now()); err != nil || f.Size != itemsUpload.Size {
-		t.Errorf("stored it is %+v, %v", f, err)
+		t.Errorf("the stored file is %+v, %v", f, err)
 	}
 	totals, err := k.usage.Totals(ctx, "acme", "2026-02-01", "2026-02-28")
 	seconds := int64(0)
@@ -269,10 +269,10 @@ func (k kept) wantMore(t *testing.T) {
 	}
 }
 
-// It keeps the items that this version writes.
+// TestKeepItems stores the items that this version writes.
 func TestKeepItems(t *testing.T) {
 	if *keepVersion == "" {
-		t.Skip("no version is named by -keep-version")
+		t.Skip("no version is given with -keep-version")
 	}
 	k := newKept(t)
 	ctx := t.Context()

@@ -15,11 +15,11 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// webhookPart is the part of the item with the delivery attempts of an event. It exists once an attempt
-// was made.
+// webhookPart is the part of the item with the delivery attempts of an event. It exists after the
+// first attempt.
 const webhookPart = "webhook"
 
-// attemptsAttribute is the list of attempts, each of them JSON.
+// attemptsAttribute holds the list of attempts, each as JSON.
 const attemptsAttribute = "attempts"
 
 // Webhooks is a webhook.Store in the table of jobs, for jobs and budget warnings.
@@ -79,12 +79,12 @@ func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 		Next: optionalMillis(a.Next),
 	})
 	if err != nil {
-		return nil, fmt.Errorf("dynamo: record an attempt at a webhook: %w", err)
+		return nil, fmt.Errorf("dynamo: record a webhook attempt: %w", err)
 	}
 	return kept, nil
 }
 
-// Record is one write, on the condition that the attempt is the next.
+// Record is one write, on the condition that the attempt's number is the next.
 func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	kept, err := encodeAttempt(a)
 	if err != nil {
@@ -106,20 +106,20 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 		ExpressionAttributeNames: named(attemptsAttribute, ttlAttribute), ExpressionAttributeValues: values,
 	})
 	if !refused {
-		return storeError("record an attempt at a webhook", err)
+		return storeError("record a webhook attempt", err)
 	}
 	made, err := readAttempts(old)
 	if err != nil {
 		return err
 	}
 	if len(made) >= a.Number && made[a.Number-1].At.UnixMilli() == a.At.UnixMilli() {
-		return nil // by a call whose answer was lost
+		return nil // recorded by a call whose response was lost
 	}
 	return webhook.ErrNotNext
 }
 
-// EndedWithWebhook returns the first attempt of a job that has a webhook and has ended, from a new image
-// of the table's stream. It returns false for any other item.
+// EndedWithWebhook returns the first attempt for a job that has a webhook and has ended, from a
+// new image in the table's stream. It returns false for any other item.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-func TestWebhooks(t *testing.T) {
+func TestWebhooksConform(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
@@ -26,7 +26,7 @@ func TestWebhooks(t *testing.T) {
 	})
 }
 
-func TestCallsOfWebhooks(t *testing.T) {
+func TestWebhookCallsMatchDocumentation(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
@@ -43,8 +43,8 @@ func TestCallsOfWebhooks(t *testing.T) {
 	})
 }
 
-// Only the end of a job with a webhook makes an attempt.
-func TestEndedWithWebhook(t *testing.T) {
+// Only the end of a job with a webhook creates an attempt.
+func TestEndOfJobWithWebhookCreatesAttempt(t *testing.T) {
 	image := func(change ...string) map[string]events.DynamoDBAttributeValue {
 		values := map[string]string{
 			"id": "job_1", "part": "record", "account": "acme", "status": "completed", "webhook": "https://example.com/hook",
@@ -64,22 +64,22 @@ func TestEndedWithWebhook(t *testing.T) {
 	want := webhook.First("job_1", "acme", time.Date(2026, 11, 20, 12, 0, 9, 0, time.UTC))
 	for _, status := range []string{"completed", "failed"} {
 		if turn, ended := dynamo.EndedWithWebhook(image("status", status)); !ended || turn != want {
-			t.Errorf("a %s job is %+v, %t", status, turn, ended)
+			t.Errorf("a %s job creates %+v, %t", status, turn, ended)
 		}
 	}
 	for _, change := range [][]string{{"status", "processing"}, {"webhook", ""}, {"part", "request"}, {"part", "webhook"},
 		{"id", ""}, {"completed_at", "soon"}} {
 		if turn, ended := dynamo.EndedWithWebhook(image(change...)); ended {
-			t.Errorf("with %v it is %+v", change, turn)
+			t.Errorf("with %v it creates %+v", change, turn)
 		}
 	}
 	if _, ended := dynamo.EndedWithWebhook(nil); ended {
-		t.Error("an expired attempt has a turn")
+		t.Error("an expired attempt creates an attempt")
 	}
 }
 
-// Only a new warning with a receiver makes an attempt.
-func TestNewWarning(t *testing.T) {
+// Only a new warning with a receiver creates an attempt.
+func TestNewWarningCreatesAttempt(t *testing.T) {
 	image := func() map[string]events.DynamoDBAttributeValue {
 		return map[string]events.DynamoDBAttributeValue{
 			"part": events.NewStringAttribute("warning"), "warning": events.NewStringAttribute("warn_1"),
@@ -88,7 +88,7 @@ func TestNewWarning(t *testing.T) {
 	}
 	want := webhook.First("warn_1", "acme", time.UnixMilli(1795176009000).UTC())
 	if turn, ok := dynamo.NewWarning(image()); !ok || turn != want {
-		t.Errorf("a warning is %+v, %t", turn, ok)
+		t.Errorf("a warning creates %+v, %t", turn, ok)
 	}
 	for name, value := range map[string]events.DynamoDBAttributeValue{
 		"part": events.NewStringAttribute("used"), "warning": events.NewStringAttribute("job_1"),
@@ -97,16 +97,17 @@ func TestNewWarning(t *testing.T) {
 		changed := image()
 		changed[name] = value
 		if turn, ok := dynamo.NewWarning(changed); ok {
-			t.Errorf("with another %s it is %+v", name, turn)
+			t.Errorf("with another %s it creates %+v", name, turn)
 		}
 	}
 	if _, ok := dynamo.NewWarning(nil); ok {
-		t.Error("an expired attempt has a turn")
+		t.Error("an expired attempt creates an attempt")
 	}
 }
 
-// Version 0.1.0 kept some jobs in another partition of the index. Their account is their owner.
-func TestEventOfAJobInAnotherPartition(t *testing.T) {
+// Version 0.1.0 stored some jobs in another partition of the index. Their account is in the
+// attribute owner.
+func TestAttemptOfJobInOtherPartitionHasItsOwner(t *testing.T) {
 	image := map[string]events.DynamoDBAttributeValue{}
 	for name, value := range map[string]string{
 		"id": "job_1", "part": dynamo.RecordPart, "status": "completed", "webhook": "https://hooks.example",

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// sink accepts a multipart upload and discards it. At each part it measures how much
-// memory is in use.
+// sink accepts a multipart upload and discards it. At each part it measures the used memory.
 type sink struct {
 	mu         sync.Mutex
 	size, held int64
@@ -44,7 +43,7 @@ func (s *sink) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// heldMemory returns how many bytes are in use.
+// heldMemory returns the number of bytes in use.
 func heldMemory() int64 {
 	var stats runtime.MemStats
 	runtime.GC()
@@ -52,8 +51,8 @@ func heldMemory() int64 {
 	return int64(stats.HeapAlloc)
 }
 
-// The memory of an upload does not grow with it.
-func TestALargeBlobTakesLittleMemory(t *testing.T) {
+// The memory of an upload does not grow with its size.
+func TestLargeUploadNeedsConstantMemory(t *testing.T) {
 	const size, most = 256 << 20, 28 << 20
 	s := &sink{}
 	config := awstest.ConfigFor("http://s3.test")
@@ -65,6 +64,6 @@ func TestALargeBlobTakesLittleMemory(t *testing.T) {
 		t.Fatalf("stored %d bytes, sent %d: %v", n, s.size, err)
 	}
 	if held := s.held - before; held > most {
-		t.Errorf("%d MiB were held at once, want at most %d", held>>20, most>>20)
+		t.Errorf("%d MiB were in use, want at most %d", held>>20, most>>20)
 	}
 }

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// partSize is how many bytes are read before they are sent. One request stores a blob of up to
-	// this size. S3 allows 10,000 parts.
+	// partSize is the number of bytes that are read before they are sent. One request stores a
+	// blob of up to this size. S3 allows 10,000 parts.
 	partSize = 8 << 20
-	// partsAtOnce is how many parts are sent while the next is read.
+	// partsAtOnce limits the parts that are sent while the next part is read.
 	partsAtOnce = 2
 )
 
-// Put makes the blob visible, whole, with the last request. It waits for that request even if the
-// context ends, because its effect would otherwise be unknown.
+// Put makes the complete blob visible with the last request. It waits for that request even if
+// the context ends, because its effect would otherwise be unknown.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, err
@@ -69,7 +69,7 @@ func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[
 type upload struct {
 	*Store
 	name, id string
-	// sent are the parts in order. The goroutine that sends a part fills it in.
+	// sent lists the parts in order. The goroutine that sends a part fills it in.
 	sent []*types.CompletedPart
 }
 
@@ -135,7 +135,7 @@ func (u *upload) sendPart(ctx context.Context, part *types.CompletedPart, conten
 	return nil
 }
 
-// complete makes the blob visible. It can be repeated after a lost answer.
+// complete makes the blob visible. It can be retried after a lost response.
 func (u *upload) complete(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -153,7 +153,7 @@ func (u *upload) complete(ctx context.Context) error {
 	return callError("put", err)
 }
 
-// abort removes the parts and ignores failures: the bucket's lifecycle removes leftover parts.
+// abort removes the parts. It ignores failures, because the bucket's lifecycle rules remove leftover parts.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()
@@ -162,7 +162,7 @@ func (u *upload) abort(ctx context.Context) {
 }
 
 // readFull fills the buffer from r. With io.EOF it returns the last bytes. After any other error
-// they are useless.
+// the buffer's content is invalid.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

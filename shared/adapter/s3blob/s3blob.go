@@ -1,30 +1,30 @@
-// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key, so the layout is
-// nearly the same as on one machine: "files/FILE" and "jobs/JOB/...", or "files/NN/FILE" and
-// "jobs/NN/JOB/..." with two random digits of the id, so that S3 can divide busy prefixes.
+// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key, so the layout
+// is nearly the same as on one machine: "files/FILE" and "jobs/JOB/...", or "files/NN/FILE" and
+// "jobs/NN/JOB/..." with two random digits of the id, so that S3 can split busy prefixes.
 //
 // # Bucket requirements
 //
-// The role that uses a [Store] needs s3:GetObject, s3:PutObject, s3:AbortMultipartUpload and, if it
-// deletes, s3:DeleteObject on the objects (a prefix is enough), and s3:ListBucket on the bucket.
-// Without s3:ListBucket, S3 answers 403 for an object that does not exist, and a missing blob would
-// look like a failure. A role that signs uploads needs s3:PutObject, because a signature permits
-// only what its signer may do.
+// The role that uses a [Store] needs s3:GetObject, s3:PutObject, s3:AbortMultipartUpload and, if
+// it deletes, s3:DeleteObject on the objects (a prefix is enough), and s3:ListBucket on the
+// bucket. Without s3:ListBucket, S3 returns 403 for an object that does not exist, and a missing
+// blob would look like a failure. A role that signs uploads needs s3:PutObject, because a
+// signature permits only what its signer may do.
 //
-// Encryption must be the bucket's default (SSE-S3): with other keys an entity tag is not an MD5,
-// and [Store.Arrival] must read all bytes of an upload to compute it. A lifecycle rule must end
+// Encryption must be the bucket's default (SSE-S3). With other keys an entity tag is not an MD5,
+// and [Store.Arrival] must read all bytes of an upload to compute it. A lifecycle rule must abort
 // incomplete multipart uploads after one day: a process that is killed during an upload leaves
-// parts, which cost money and appear in no list. For uploads from browsers the bucket's CORS rules
-// must allow PUT with the headers that [Store.Sign] requires.
+// parts, which cost money and appear in no list. For uploads from browsers the bucket's CORS
+// rules must allow PUT with the headers that [Store.Sign] requires.
 //
 // # Costs
 //
-// One request stores a blob of up to 8 MiB. A larger blob takes one request for each 8 MiB and two
-// more. While one part is read, two are sent, so a Put holds at most 24 MiB. A function of 128 MB
-// is enough, and 5 GB take 600 requests.
+// One request stores a blob of up to 8 MiB. A larger blob takes one request per 8 MiB and two
+// more. While one part is read, two are sent, so a Put needs at most 24 MiB of memory. A function
+// of 128 MB is enough, and 5 GB take 600 requests.
 //
-// Each part has a CRC-32, so S3 refuses bytes that changed in transit. This package does not use
-// the SDK's transfer manager: it wraps the reader's error, and it aborts an upload with the context
-// that has just ended, which leaves the parts in the bucket.
+// Each part has a CRC-32, so S3 rejects bytes that changed in transit. This package does not use
+// the SDK's transfer manager, because it wraps the reader's error, and aborts an upload with the
+// context that has just ended, which leaves the parts in the bucket.
 package s3blob
 
 import (
@@ -45,12 +45,12 @@ import (
 )
 
 const (
-	// longestWait is how long S3 may take to start its answer: it may have to copy gigabytes, or
+	// longestWait limits the time until S3 starts its response. It may have to copy gigabytes, or
 	// assemble them from parts.
 	longestWait = 40 * time.Second
 	// callTime limits a request with its retries. A part takes 35 s at 2 Mbit/s.
 	callTime = 2 * time.Minute
-	// copyTime limits a copy inside S3: 5 GB take about a minute.
+	// copyTime limits a copy inside S3. A copy of 5 GB takes about a minute.
 	copyTime = 5 * time.Minute
 	// abortTime limits the removal of a failed upload's parts.
 	abortTime = 10 * time.Second
@@ -68,8 +68,8 @@ func New(config aws.Config, bucket string) *Store {
 	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
-			// Every request can be repeated: it stores the same bytes under the same name,
-			// or changes nothing.
+			// Every request can be retried: it stores the same bytes under the same name, or
+			// changes nothing.
 			o.Retryer = awsclient.Retryer()
 			// A custom endpoint has no host name for each bucket.
 			o.UsePathStyle = o.BaseEndpoint != nil
@@ -103,7 +103,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 		return err
 	}
 	if from == to {
-		// S3 refuses a copy that changes nothing.
+		// S3 rejects a copy that changes nothing.
 		_, err := s.head(ctx, from)
 		return err
 	}
@@ -111,7 +111,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	defer cancel()
 	_, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket: &s.bucket, Key: &to,
-		// Names need no escaping, see blob.CheckName.
+		// Names need no escaping (see blob.CheckName).
 		CopySource: aws.String(s.bucket + "/" + from),
 	})
 	return callError("copy", err)
@@ -142,7 +142,7 @@ func callError(what string, err error) error {
 	return fmt.Errorf("s3: %s: %w", what, err)
 }
 
-// status returns the HTTP status of a refusal, or 0 for other errors.
+// status returns the HTTP status of an error response, or 0 for other errors.
 func status(err error) int {
 	var refused *awshttp.ResponseError
 	if errors.As(err, &refused) {

@@ -27,7 +27,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-func TestStore(t *testing.T) {
+func TestStoreConforms(t *testing.T) {
 	cloud := local.Cloud(t)
 	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
 		bucket := cloud.MakeBucket(t)
@@ -54,7 +54,7 @@ func broken(t *testing.T, config aws.Config, bucket string) []string {
 	return names
 }
 
-// part is how many bytes one request carries at most.
+// part is the maximum number of bytes in one request.
 const part = 8 << 20
 
 // requests counts the requests of a client by operation.
@@ -128,7 +128,7 @@ func TestLargeBlobsAreSentInParts(t *testing.T) {
 					map[string]int{"CreateMultipartUpload": 1, "UploadPart": parts, "CompleteMultipartUpload": 1})
 			}
 			if got := requests.calls(); got != want {
-				t.Errorf("it took %s, want %s", got, want)
+				t.Errorf("the upload made %s, want %s", got, want)
 			}
 			for _, offset := range []int64{0, int64(size) - 10} {
 				r, err := store.Open(t.Context(), "a/b", offset, -1)
@@ -141,13 +141,13 @@ func TestLargeBlobsAreSentInParts(t *testing.T) {
 				}
 			}
 			if left := broken(t, cloud.Config(), bucket); len(left) > 0 {
-				t.Errorf("uploads were left: %v", left)
+				t.Errorf("incomplete uploads remain: %v", left)
 			}
 		})
 	}
 }
 
-func TestAnUploadThatFailsLeavesNothing(t *testing.T) {
+func TestFailedUploadLeavesNothing(t *testing.T) {
 	cloud := local.Cloud(t)
 	errGone := errors.New("the sender hung up")
 	for name, c := range map[string]struct {
@@ -168,10 +168,10 @@ func TestAnUploadThatFailsLeavesNothing(t *testing.T) {
 				t.Errorf("error %v, want %v itself", err, c.want)
 			}
 			if _, err := store.Head(t.Context(), "a/b"); !fault.Is(err, fault.NotFound) {
-				t.Errorf("the blob is there: %v", err)
+				t.Errorf("the blob exists: %v", err)
 			}
 			if left := broken(t, cloud.Config(), bucket); len(left) > 0 {
-				t.Errorf("uploads were left: %v", left)
+				t.Errorf("incomplete uploads remain: %v", left)
 			}
 		})
 	}
@@ -214,8 +214,8 @@ func put(t *testing.T, signed file.SignedUpload, content string) int {
 	return response.StatusCode
 }
 
-// A signed upload accepts exactly the bytes that were announced, once.
-func TestSignedUpload(t *testing.T) {
+// A signed upload accepts exactly the announced bytes, once.
+func TestSignedUploadAcceptsOnlyAnnouncedBytes(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
 	now := time.Now()
@@ -225,9 +225,9 @@ func TestSignedUpload(t *testing.T) {
 		t.Fatal(err)
 	}
 	if signed.ExpiresAt != f.SignedUntil() {
-		t.Errorf("it expires at %s, want %s", signed.ExpiresAt, f.SignedUntil())
+		t.Errorf("the URL expires at %s, want %s", signed.ExpiresAt, f.SignedUntil())
 	}
-	// The local AWS does not check signatures; the URL shows the signed parts.
+	// The local AWS does not check signatures, but the URL shows what is signed.
 	for _, want := range []string{"X-Amz-Expires=1800",
 		"X-Amz-SignedHeaders=content-length%3Bcontent-md5%3Bhost%3Bif-none-match&"} {
 		if !strings.Contains(signed.URL, want) {
@@ -235,28 +235,28 @@ func TestSignedUpload(t *testing.T) {
 		}
 	}
 	if strings.Contains(strings.ToLower(signed.URL), "checksum") {
-		t.Errorf("%s vouches for unread bytes", signed.URL)
+		t.Errorf("%s contains a checksum of unread bytes", signed.URL)
 	}
 	if _, err := store.Arrival(t.Context(), f.Blob); !fault.Is(err, fault.NotFound) {
-		t.Errorf("before it came: %v", err)
+		t.Errorf("before the upload: %v", err)
 	}
 	if status := put(t, signed, "the bytes of a fake"); status != http.StatusBadRequest {
-		t.Errorf("other bytes: %d", status)
+		t.Errorf("uploading other bytes: %d", status)
 	}
 	if status := put(t, signed, "the bytes of a film"); status != http.StatusOK {
-		t.Fatalf("the bytes: %d", status)
+		t.Fatalf("uploading the bytes: %d", status)
 	}
 	got, err := store.Arrival(t.Context(), f.Blob)
 	if want := (file.Arrival{Size: f.Size, MD5: f.MD5}); err != nil || got != want {
 		t.Errorf("arrived: %+v, %v; want %+v", got, err, want)
 	}
 	if status := put(t, signed, "the bytes of a film"); status != http.StatusPreconditionFailed {
-		t.Errorf("once more: %d", status)
+		t.Errorf("uploading again: %d", status)
 	}
 }
 
-// Programs may reach S3 by an address that callers cannot use; URLs are for callers.
-func TestSignedForAnotherAddress(t *testing.T) {
+// Programs may reach S3 at an address that callers cannot use. URLs are for callers.
+func TestSignedURLsUseConfiguredAddress(t *testing.T) {
 	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)
 	now := time.Now()
@@ -267,21 +267,21 @@ func TestSignedForAnotherAddress(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The signature is of the host that is in the URL.
+	// The signature covers the host in the URL.
 	if !strings.HasPrefix(signed.URL, cloud.URL+"/"+bucket+"/") || !strings.Contains(signed.URL, "%3Bhost%3B") {
 		t.Errorf("the URL is %s", signed.URL)
 	}
 	if status := put(t, signed, "the bytes of a film"); status != http.StatusOK {
-		t.Errorf("the bytes: %d", status)
+		t.Errorf("uploading the bytes: %d", status)
 	}
 	download, err := signer.SignDownload(t.Context(), f.Blob, "video/mp4", "inline")
 	if err != nil || !strings.HasPrefix(download, cloud.URL+"/"+bucket+"/") {
-		t.Errorf("the download is %s, %v", download, err)
+		t.Errorf("the URL of the download is %s, %v", download, err)
 	}
 }
 
 // A blob that was stored in parts has an entity tag that is not an MD5.
-func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
+func TestArrivalReturnsMD5OfAnyBlob(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
 	content := bytes.Repeat([]byte("film"), part/4+1)
@@ -296,7 +296,7 @@ func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 }
 
 // The calls match calls.tsv of awstest.
-func TestCalls(t *testing.T) {
+func TestCallsMatchDocumentation(t *testing.T) {
 	store, requests, _ := counted(t, local.Cloud(t))
 	documented := awstest.Documented(t, "Store")
 	ctx := t.Context()
@@ -331,17 +331,17 @@ func TestCalls(t *testing.T) {
 		}
 		want, known := documented[c.operation]
 		if got := requests.calls(); !known || got != want {
-			t.Errorf("%s asks for %q, documented is %q", c.operation, got, want)
+			t.Errorf("%s makes the calls %q, but documented are %q", c.operation, got, want)
 		}
 		delete(documented, c.operation)
 	}
 	for operation := range documented {
-		t.Errorf("%s is documented and was not tried", operation)
+		t.Errorf("%s is documented but was not tried", operation)
 	}
 }
 
-// A listing has every object below a prefix, however many pages it takes.
-func TestList(t *testing.T) {
+// A listing contains every object below a prefix, across pages.
+func TestListReturnsAllPages(t *testing.T) {
 	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
 	want := map[string]int64{}
@@ -369,17 +369,17 @@ func TestList(t *testing.T) {
 				t.Fatal(err)
 			}
 			if entry.Prefix || entry.StoredAt.IsZero() {
-				t.Errorf("listed is %+v", entry)
+				t.Errorf("listed: %+v", entry)
 			}
 			found++
 		}
 		if found != want {
-			t.Errorf("below %q are %d, not %d", prefix, found, want)
+			t.Errorf("%[2]d objects below %[1]q, want %[3]d", prefix, found, want)
 		}
 	}
 	for entry, err := range store.List(t.Context(), "kept") {
 		if err != nil || entry.Size != want[entry.Name] {
-			t.Errorf("listed is %+v, %v; want %d bytes", entry, err, want[entry.Name])
+			t.Errorf("listed: %+v, %v; want %d bytes", entry, err, want[entry.Name])
 		}
 		break // a caller may stop early
 	}

@@ -27,8 +27,8 @@ type Signer struct {
 // NewSigner returns a signer for the store. now is the clock of the files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs use another address of S3 than the store does. The signature
-// covers the host. An empty address returns g.
+// At returns a signer whose URLs use another address of S3 than the store. The signature covers
+// the host. An empty url returns g.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g
@@ -39,17 +39,18 @@ func (g *Signer) At(url string) *Signer {
 	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
 }
 
-// Sign returns the request that uploads f's bytes, which must start before f.SignedUntil. S3 checks
-// the announced size and MD5, and accepts the bytes only once: it answers a second upload with 412.
+// Sign returns the request that uploads f's bytes. It must start before f.SignedUntil. S3 checks
+// the announced size and MD5, and accepts the bytes only once: a second upload gets 412.
 //
-// The request expires earlier if the signing credentials do. A function's credentials last for some hours.
+// The request expires earlier if the signing credentials do. A function's credentials last for
+// some hours.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {
 		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is not an MD5", f.ID, f.MD5)
 	}
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
-		// There are no bytes here to compute a checksum from; Content-MD5 covers them.
+		// The bytes are not here, so no checksum can be computed. Content-MD5 covers them.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
@@ -70,7 +71,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
-// Arrival makes one request, or reads the bytes if the entity tag is not their MD5.
+// Arrival makes one request. It also reads the bytes if the entity tag is not their MD5.
 //
 // Errors: fault.NotFound if nothing has arrived.
 func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {

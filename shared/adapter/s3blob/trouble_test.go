@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Whatever faults calls meet, a blob that Put acknowledged is there, whole, and one that
-// it refused is not there in part.
-func TestBlobsThroughTrouble(t *testing.T) {
+// Even if calls fail, a blob that Put acknowledged exists completely, and a blob that it rejected
+// does not exist partially.
+func TestBlobsAreCompleteThroughFailures(t *testing.T) {
 	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)
 	proxy := cloud.Proxy(t, 5, awstest.Faults{Throttled: 0.08, Failed: 0.08, LostCalls: 0.04, LostAnswers: 0.1})
@@ -43,11 +43,11 @@ func TestBlobsThroughTrouble(t *testing.T) {
 			}
 			got, readErr := io.ReadAll(r)
 			if err := errors.Join(readErr, r.Close()); err != nil || !bytes.Equal(got, content) {
-				t.Errorf("%s holds %d bytes that are not the %d that were put: %v", name, len(got), len(content), err)
+				t.Errorf("%s contains %d bytes that differ from the %d stored bytes: %v", name, len(got), len(content), err)
 			}
 		}
 	}
 	if stored < 4 || len(proxy.Met()) < 3 {
-		t.Errorf("only %d blobs were stored; met %v", stored, proxy.Met())
+		t.Errorf("only %d blobs were stored; faults: %v", stored, proxy.Met())
 	}
 }

@@ -11,10 +11,10 @@ import (
 )
 
 const (
-	// perRecord is how many bytes a record counts in addition to its texts.
+	// perRecord is the number of bytes that a record counts in addition to its texts.
 	perRecord = 512
-	// recordsPerDay is how many bytes of records the calls of an account may create in a day.
-	// recordsAtOnce is the burst on top of it.
+	// recordsPerDay limits the bytes of records that the calls of an account may create per day.
+	// recordsAtOnce is the additional burst.
 	recordsPerDay = 1 << 30
 	recordsAtOnce = 64 << 20
 )
@@ -29,7 +29,7 @@ func (db *DB) checkFree() error {
 	}
 	free, err := db.free()
 	if err != nil {
-		return fmt.Errorf("sqlite: ask for the disk's free space: %w", err)
+		return fmt.Errorf("sqlite: read the disk's free space: %w", err)
 	}
 	if free >= 0 {
 		return nil
@@ -54,7 +54,7 @@ func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	return over
 }
 
-// admitBy is admit for a change of the account's settings, which operators may always make.
+// admitBy is like admit, for changes of the account's settings. Operators may always make them.
 func (db *DB) admitBy(ctx context.Context, from audit.Origin, account string, texts int) error {
 	if from.IsOperator() {
 		return nil

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// SetAside renames the files of a database that is not open, any of which may be missing, so
-// that the next Open makes a new one. It returns their new names, the main one first.
+// SetAside renames the files of a closed database, any of which may be missing, so that the next
+// Open creates a new one. It returns the new names, the main file first.
 func SetAside(path string, at time.Time) (kept []string, err error) {
 	name := path + ".damaged-" + at.UTC().Format("20060102T150405Z")
 	for _, ending := range []string{"", "-wal", "-shm"} {

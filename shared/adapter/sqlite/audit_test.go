@@ -22,8 +22,8 @@ func auditKey(t *testing.T, secret string) credential.Key {
 	return key
 }
 
-// A change whose entry cannot be written does not happen, and an entry never changes.
-func TestNoChangeWithoutItsEntry(t *testing.T) {
+// A change fails if its audit entry cannot be written, and an entry never changes.
+func TestChangeNeedsItsAuditEntry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	keys := openAt(t, path).Keys()
 	made, refused := auditKey(t, "ck_0000000001"), auditKey(t, "ck_0000000002")
@@ -46,7 +46,7 @@ func TestNoChangeWithoutItsEntry(t *testing.T) {
 		t.Error("a key was created without an entry")
 	}
 	if _, err := keys.FindKey(t.Context(), refused.Hash); !fault.Is(err, fault.NotFound) {
-		t.Errorf("its key: %v", err)
+		t.Errorf("the key without an entry: %v", err)
 	}
 	if _, err := keys.RevokeKey(t.Context(), audit.Operator(time.Now()), made.ID); err == nil {
 		t.Error("a key was revoked without an entry")
@@ -56,9 +56,8 @@ func TestNoChangeWithoutItsEntry(t *testing.T) {
 	}
 }
 
-// Entries are deleted when they are past their time, and not by a clock that cannot be
-// trusted.
-func TestHowLongEntriesStay(t *testing.T) {
+// Entries are deleted after their time, but only if the clock can be trusted.
+func TestEntriesExpireWithTrustedClock(t *testing.T) {
 	now, settled := time.Now(), false
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{
 		Now: func() time.Time { return now }, Settled: func() bool { return settled },

@@ -32,7 +32,7 @@ const (
 	endedBatches   = "select " + batchColumns + " from batch where ended_at is not null and kept = 1 order by ended_at limit ?"
 	openBatchCount = "select count(*) from batch indexed by batch_open where ended_at is null and account = ?"
 	afterBatches   = "batch`" // sorts after every id
-	// oldBatches are the batches before an account's newest ones.
+	// oldBatches deletes all batches of an account except the newest.
 	oldBatches = "delete from batch where account = ?1 and kept = 0 and id <= " +
 		"(select id from batch indexed by batch_by_account where account = ?1 order by id desc limit 1 offset ?2)"
 	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"
@@ -52,7 +52,7 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 			return err
 		}
 		if most > 0 && open >= most {
-			return fault.New(fault.Limited, "The account has %d open batches.", open)
+			return fault.New(fault.Limited, "The account has reached its limit of open batches (%d).", open)
 		}
 		_, err := tx.ExecContext(ctx, `insert into batch
 			(id, account, status, answered, failed, expires_at, ended_at, kept, record) values (?, ?, ?, 0, 0, ?, ?, 1, ?)`,
@@ -139,7 +139,7 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 
 // Save stores chunks and their usage in one commit.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
-	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *transaction) error {
+	return s.db.write(ctx, "save the results of a batch", func(ctx context.Context, tx *transaction) error {
 		var ended bool
 		err := tx.QueryRowContext(ctx, "select ended_at is not null from batch where id = ?", id).Scan(&ended)
 		switch {
@@ -186,12 +186,12 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	})
 }
 
-// isKept returns an error unless the chunk that has the number is this one.
+// isKept returns an error unless the stored chunk with this number is this chunk.
 func isKept(ctx context.Context, tx *transaction, id string, c batch.Chunk) error {
 	var blob string
 	err := tx.QueryRowContext(ctx, "select blob from batch_chunk where batch = ? and number = ?", id, c.Number).Scan(&blob)
 	if err == nil && blob != c.Blob {
-		return fault.New(fault.Conflict, "Another process has stored results of the batch.")
+		return fault.New(fault.Conflict, "Another process has already stored results of the batch.")
 	}
 	return err
 }
@@ -236,7 +236,7 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	err := s.db.lookup.QueryRowContext(ctx, "select exists (select 1 from batch where ended_at < ? and kept = 0)",
 		millis(before)).Scan(&old)
 	if err != nil || !old {
-		return storeError("look for old batches", err)
+		return storeError("look up old batches", err)
 	}
 	return s.db.writeAnyway(ctx, "forget batches", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, forgottenBatch, millis(before))
@@ -246,7 +246,7 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 
 func (s *Batches) Known(ctx context.Context, id string) (known bool, err error) {
 	err = s.db.reader.QueryRowContext(ctx, "select exists (select 1 from batch where id = ? and kept = 1)", id).Scan(&known)
-	return known, storeError("look for a batch", err)
+	return known, storeError("look up a batch", err)
 }
 
 func scanBatch(r row) (batch.Batch, error) {

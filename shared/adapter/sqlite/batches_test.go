@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/batch/batchtest"
 )
 
-func TestBatches(t *testing.T) {
+func TestBatchesConform(t *testing.T) {
 	batchtest.Run(t, func(t *testing.T) batchtest.Harness {
 		db := open(t)
 		return batchtest.Harness{Batches: db.Batches(), Usage: db.Usage(), Files: db.Files()}

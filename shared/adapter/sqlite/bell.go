@@ -9,8 +9,8 @@ type bell struct {
 
 func newBell() *bell { return &bell{next: make(chan struct{})} }
 
-// wait returns a channel that is closed when the bell next rings. A waiter must get
-// it before checking for work, so that no ring is missed.
+// wait returns a channel that is closed when the bell next rings. Get it before checking for
+// work, so that no ring is missed.
 func (b *bell) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -24,9 +24,9 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	at = at.UTC().Truncate(time.Millisecond)
 	noted, err := findWarning(ctx, b.db.reader, c, missed, at)
 	if err != nil || noted.Warning.Percent == 0 {
-		return noted, storeError("look for a warning", err)
+		return noted, storeError("look up a warning", err)
 	}
-	return noted, b.db.write(ctx, "note a warning", func(ctx context.Context, tx *transaction) error {
+	return noted, b.db.write(ctx, "record a warning", func(ctx context.Context, tx *transaction) error {
 		if noted, err = findWarning(ctx, tx, c, missed, at); err != nil || noted.Warning.Percent == 0 {
 			return err
 		}
@@ -46,8 +46,8 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	})
 }
 
-// findWarning returns the warning that is due for a counter, and the highest percentage that was
-// already recorded.
+// findWarning returns the warning that is due for a counter, and the highest percentage recorded
+// so far.
 func findWarning(ctx context.Context, q querier, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	w := budget.Warning{State: budget.State{Budget: budget.Budget{ID: c.ID}, Window: c.Window}, At: at}
 	err = q.QueryRowContext(ctx, stateOfCounter, counterKey(c)...).Scan(&w.Limit, &w.WarnURL, &w.Used, &n.Percent)
@@ -65,7 +65,7 @@ func (b *Budgets) Warning(ctx context.Context, id string) (w budget.Warning, err
 	err = b.db.reader.QueryRowContext(ctx, warningByID, id).Scan(&w.Account, &w.Key, &w.Period, &w.Unit, &w.Window,
 		&w.Percent, &w.Limit, &w.Used, &w.WarnURL, &at)
 	if errors.Is(err, sql.ErrNoRows) {
-		return w, fault.New(fault.NotFound, "There is no such warning.")
+		return w, fault.New(fault.NotFound, "The warning does not exist.")
 	}
 	w.At = time.UnixMilli(at).UTC()
 	return w, storeError("read a warning", err)

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets implements budget.Store for the processes of one machine. Leases use the machine's clock.
-// Their changes survive a crash of the process, but are not synced to disk: a power failure may
-// lose the last ones.
+// Budgets implements budget.Store for the processes of one machine. Allocations use the machine's
+// clock. Their changes survive a crash of the process, but are not synced to disk: a power
+// failure may lose the latest ones.
 type Budgets struct {
 	db      *DB
 	machine Machine
@@ -24,7 +24,7 @@ var _ budget.Store = (*Budgets)(nil)
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
-	// keptCounters is how long counters are kept after their window.
+	// keptCounters is the time for which counters are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 
 	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"
@@ -54,7 +54,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, storeError("read budgets", rows.Err())
 }
 
-// readBudget returns nil if there is no such budget.
+// readBudget returns nil if the budget does not exist.
 func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Budget, error) {
 	kept := budget.Budget{ID: id}
 	err := tx.QueryRowContext(ctx, `select max_used, warn_url from budget
@@ -96,7 +96,7 @@ func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) e
 			return err
 		}
 		if before == nil {
-			return fault.New(fault.NotFound, "There is no such budget.")
+			return fault.New(fault.NotFound, "The budget does not exist.")
 		}
 		entry, err := budget.Entry(from, before, nil)
 		if err != nil {
@@ -111,7 +111,7 @@ func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) e
 	})
 }
 
-// Used first ends the expired leases on the counters.
+// Used first ends the expired allocations on the counters.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	if len(counters) == 0 {
@@ -131,16 +131,17 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	})
 }
 
-// holdBudgets takes all holds of a job, or none, in the transaction that accepts it. If too little remains,
-// it first ends the leases of dead processes. After fault.Exhausted the caller must roll back.
+// holdBudgets reserves all holds of a job, or none, in the transaction that accepts it. If too
+// little remains, it first ends the allocations of dead processes. After fault.Exhausted the
+// caller must roll back.
 func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []budget.Claim) ([]budget.Hold, error) {
 	var holds []budget.Hold
 	for _, c := range claims {
-		room, err := b.room(ctx, tx, c.Counter, c.Limit, c.Amount)
+		remaining, err := b.remaining(ctx, tx, c.Counter, c.Limit, c.Amount)
 		if err != nil {
 			return nil, err
 		}
-		if room < c.Amount {
+		if remaining < c.Amount {
 			return nil, budget.UsedUp(c.Counter, b.db.now())
 		}
 		if err := count(ctx, tx, c.Counter, c.Amount, b.db.now()); err != nil {
@@ -162,8 +163,9 @@ func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settle
 	return nil
 }
 
-// room returns the rest of the limit on a counter. If it is too small, room first ends expired leases.
-func (b *Budgets) room(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
+// remaining returns the remaining amount under the limit on a counter. If it is too small,
+// remaining first ends expired allocations.
+func (b *Budgets) remaining(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {
 		return limit - used, err

@@ -11,16 +11,16 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-func TestBudgets(t *testing.T) {
+func TestBudgetsConform(t *testing.T) {
 	budgettest.Run(t, func(t *testing.T) budgettest.Harness {
 		clock := &machine{boot: "first"}
 		return budgettest.Harness{Store: open(t).Budgets(clock), Pass: clock.pass}
 	})
 }
 
-// All holds of a job are taken or none, together with the leases of processes, and they are settled in
-// the windows of their start.
-func TestHoldsOfBudgets(t *testing.T) {
+// All holds of a job are reserved or none, together with the allocations of processes. They are
+// settled in the windows of their start.
+func TestHoldsAreReservedAndSettledTogether(t *testing.T) {
 	clock, ctx := &machine{boot: "first"}, t.Context()
 	budgets := open(t).Budgets(clock)
 	daily := budget.Counter{
@@ -32,7 +32,7 @@ func TestHoldsOfBudgets(t *testing.T) {
 	used := func(want ...int64) {
 		t.Helper()
 		if got, err := budgets.Used(ctx, []budget.Counter{daily, monthly}); err != nil || !slices.Equal(got, want) {
-			t.Fatalf("%d, %v are used, want %d", got, err, want)
+			t.Fatalf("%d are used (%v), want %d", got, err, want)
 		}
 	}
 	lease := budget.Allocation{Counter: daily, ID: "lease-1"}
@@ -57,9 +57,9 @@ func TestHoldsOfBudgets(t *testing.T) {
 	used(100, 100)
 }
 
-// After a machine's restart its processes with leases are gone. Their reported use and calls in flight
-// stay.
-func TestLeasesOfBudgetsEndWithTheMachine(t *testing.T) {
+// After a restart of the machine its processes with allocations no longer exist. Their reported
+// use and calls in flight stay used.
+func TestAllocationsEndWithMachine(t *testing.T) {
 	path, ctx := t.TempDir()+"/cutroom.db", t.Context()
 	before := &machine{boot: "first"}
 	before.pass(time.Hour)
@@ -72,6 +72,6 @@ func TestLeasesOfBudgetsEndWithTheMachine(t *testing.T) {
 	}
 	after := openAt(t, path).Budgets(&machine{boot: "second"})
 	if used, err := after.Used(ctx, []budget.Counter{counter}); err != nil || used[0] != 7 {
-		t.Errorf("%d, %v are used, want 7", used, err)
+		t.Errorf("%d are used (%v), want 7", used, err)
 	}
 }

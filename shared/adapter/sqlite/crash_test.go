@@ -21,7 +21,7 @@ func start(t *testing.T, db *sqlite.DB, id, nonce string) job.Job {
 	return j
 }
 
-// crash simulates the state that the next start of the server finds after a crash.
+// crash simulates the state that the server finds at startup after a crash.
 func crash(t *testing.T, db *sqlite.DB) {
 	t.Helper()
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
@@ -48,9 +48,9 @@ func tryReceive(t *testing.T, db *sqlite.DB) worker.Delivery {
 	return d
 }
 
-// A crash of the server does not count against the runs of its leased jobs, but
-// makes their current runs invalid.
-func TestACrashCostsNoRun(t *testing.T) {
+// A crash of the server does not count against the runs of its leased jobs, but it invalidates
+// their current runs.
+func TestCrashCostsNoRun(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
 	receive(t, db, "job_1", time.Hour)
@@ -62,13 +62,13 @@ func TestACrashCostsNoRun(t *testing.T) {
 	}
 	crash(t, db)
 	if got := runs(t, db, "job_1"); got != 0 {
-		t.Errorf("the job in hand has %d runs, want none", got)
+		t.Errorf("the running job has %d runs, want none", got)
 	}
 	if got := runs(t, db, "job_2"); got != 1 {
 		t.Errorf("the job whose engine had failed has %d runs, want 1", got)
 	}
 	if err := db.Jobs().Complete(t.Context(), "job_1", "n1", job.Result{Blob: "a"}, time.Now()); err == nil {
-		t.Error("a run of before the crash could still end the job")
+		t.Error("a run from before the crash could still end the job")
 	}
 	for range 2 {
 		d, err := db.Queue().Receive(t.Context(), job.VideoLane, time.Hour)
@@ -85,15 +85,15 @@ func TestACrashCostsNoRun(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// A job that crashes the server every time ends, without costing the jobs that were
-// leased with it any of their runs.
-func TestAJobThatCrashesTheServerEnds(t *testing.T) {
+// A job that crashes the server every time ends, without costing the jobs that were leased with
+// it any runs.
+func TestJobThatCrashesServerEnds(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_bad", "job_1", "job_2")
 	crashes := 0
 	for attempt := 0; ; attempt++ {
 		if attempt > 20 {
-			t.Fatal("the server crashes for ever")
+			t.Fatal("the server crashes endlessly")
 		}
 		bad := false
 		for _, free := range []int{1, 2, 3} { // workers
@@ -136,9 +136,9 @@ func TestAJobThatCrashesTheServerEnds(t *testing.T) {
 	}
 }
 
-// Jobs that were leased at a crash are handed out one at a time, whatever their
-// lane; they do not hold up others.
-func TestSuspectedJobsAreHandedOutAlone(t *testing.T) {
+// Jobs that were leased during a crash are handed out one at a time, even across lanes. They do
+// not delay others.
+func TestSuspectedJobsRunAlone(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2")
 	image := newJob("job_3", "globex")

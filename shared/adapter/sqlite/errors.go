@@ -32,13 +32,13 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
 
-// fullError reports that the disk is too full for a write. The cause may be nil.
+// fullError reports that the disk is too full for a write. cause may be nil.
 func fullError(cause error) *fault.Error {
-	return fault.Wrap(cause, fault.StorageFull, "There is no space left to store the record.")
+	return fault.Wrap(cause, fault.StorageFull, "The disk is full, so the record cannot be stored.")
 }
 
-// isFull reports whether a write failed for lack of space. SQLite says "full" only for ENOSPC; a quota, and
-// the growth of its shared-memory file, cause write errors.
+// isFull reports whether a write failed for lack of space. SQLite reports "full" only for ENOSPC.
+// A quota, and the growth of its shared-memory file, cause write errors.
 func isFull(err error) bool {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return true

@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// expectedPage is how many rows one read returns. The caller may be slow, and an open read keeps
+// expectedPage limits the rows of one read. The caller may be slow, and an open read prevents
 // SQLite from resetting its write-ahead log.
 const expectedPage = 1000
 
-// Each query returns a row's place, its blob, and whether the blob must exist.
+// Each query returns a row's key, its blob, and whether the blob must exist.
 const (
 	expectedFiles = `select rowid, blob, ` + current + ` from file where rowid > ?3 order by rowid limit ?4`
 
@@ -18,8 +18,9 @@ const (
 		from job where id > ?3 order by id limit ?4`
 )
 
-// Expected returns the names of blobs that must exist: blobs of files visible at now, and results of jobs
-// that ended after endedAfter. It reads page by page and may miss blobs that are stored while it runs.
+// Expected returns the names of blobs that must exist: blobs of files visible at now, and results
+// of jobs that ended after endedAfter. It reads page by page, and may miss blobs that are stored
+// in the meantime.
 func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, part := range []struct {

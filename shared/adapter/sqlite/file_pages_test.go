@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// day is when the files of these tests are created.
+// day is the creation time of the files in these tests.
 var day = time.Date(2026, 2, 3, 0, 0, 0, 0, time.UTC)
 
 // newFile returns the record of a file of one byte. Ids sort by their number.
@@ -22,8 +22,8 @@ func newFile(number int, expiresAt time.Time) file.File {
 	}
 }
 
-// fillExpired creates files with the numbers from first to last that expire an hour
-// after their creation.
+// fillExpired creates files with the numbers from first to last. They expire an hour after their
+// creation.
 func fillExpired(t *testing.T, db *DB, first, last int) {
 	t.Helper()
 	if _, err := db.writer.ExecContext(t.Context(), `with recursive number (n) as
@@ -35,7 +35,7 @@ func fillExpired(t *testing.T, db *DB, first, last int) {
 	}
 }
 
-func TestListPassesOverVeryManyExpiredFiles(t *testing.T) {
+func TestListSkipsVeryManyExpiredFiles(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for _, f := range []file.File{newFile(1, time.Time{}), newFile(4*walk, time.Time{})} {
 		if err := db.Files().Create(t.Context(), f, 0); err != nil {
@@ -70,11 +70,11 @@ func TestListPassesOverVeryManyExpiredFiles(t *testing.T) {
 		t.Errorf("listed %s, want %s", got, want)
 	}
 	if reads < 3 || empty == 0 {
-		t.Errorf("%d reads, %d of them without a file; want that none walks over all that has expired", reads+1, empty)
+		t.Errorf("%d reads, %d of them without a file; no read may scan all expired files", reads+1, empty)
 	}
 }
 
-func TestSweepEndsAllFilesHoweverFewItGives(t *testing.T) {
+func TestSweepEndsAllFilesWithSmallLimit(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	fillExpired(t, db, 1, 2*endBatch+1)
 	stored := func() (bytes int64) {
@@ -92,12 +92,12 @@ func TestSweepEndsAllFilesHoweverFewItGives(t *testing.T) {
 			t.Fatalf("%d files, %v; want %d", len(files), err, c.given)
 		}
 		if got := stored(); got != int64(c.left) {
-			t.Fatalf("%d bytes count, want %d", got, c.left)
+			t.Fatalf("%d bytes are counted, want %d", got, c.left)
 		}
 	}
 }
 
-func TestUploadEndsAsManyFilesAsItNeeds(t *testing.T) {
+func TestUploadEndsEnoughExpiredFiles(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	fillExpired(t, db, 1, 3*endBatch)
 	f := newFile(4*endBatch, time.Time{})

@@ -7,7 +7,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch is how many files one statement marks as ended. More would block other writers on a slow disk.
+// endBatch limits the files that one statement marks as ended. More would block other writers on
+// a slow disk.
 const endBatch = 500
 
 const (
@@ -32,8 +33,8 @@ func endFiles(ctx context.Context, tx *transaction, which string, now time.Time,
 	return changed.RowsAffected()
 }
 
-// Ended marks all expired files before it returns the first, so that requests stop seeing them
-// before their bytes are deleted.
+// Ended marks all expired files before it returns the first, so that requests no longer see them
+// when their bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {
@@ -57,5 +58,5 @@ func (s *Files) Forget(ctx context.Context, id string) error {
 
 func (s *Files) KnownBlob(ctx context.Context, blob string) (known bool, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, "select exists (select 1 from file where blob = ?)", blob).Scan(&known)
-	return known, storeError("look for a blob", err)
+	return known, storeError("look up a blob", err)
 }

@@ -11,8 +11,8 @@ import (
 
 // Files implements file.Store and file.Retention.
 //
-// An expired file counts towards its account's storage until it is marked as ended. A sweep marks
-// it. So does an upload that needs the space.
+// An expired file counts towards its account's storage until a sweep, or an upload that needs the
+// space, marks it as ended.
 type Files struct{ db *DB }
 
 var (
@@ -51,7 +51,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 		if _, err := release(ctx, tx, f.Reserved); err != nil {
 			return err
 		}
-		if _, err := s.makeRoom(ctx, tx, f.Account, f.Counts(), limit, f.CreatedAt); err != nil {
+		if _, err := s.makeSpace(ctx, tx, f.Account, f.Counts(), limit, f.CreatedAt); err != nil {
 			return err
 		}
 		_, err := tx.ExecContext(ctx, `insert into file
@@ -90,7 +90,7 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 }
 
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
-	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *transaction) error {
+	return s.db.write(ctx, "finalize a file", func(ctx context.Context, tx *transaction) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, pendingByID, f.ID))
 		if err != nil {
 			return err
@@ -100,10 +100,10 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 			return err // another upload of the same bytes was first
 		}
 		need := promise.Size - promise.Counts() - held
-		if _, err := s.makeRoom(ctx, tx, promise.Account, need, promise.Upload.Limit, now); err != nil {
+		if _, err := s.makeSpace(ctx, tx, promise.Account, need, promise.Upload.Limit, now); err != nil {
 			return err
 		}
-		// makeRoom may have ended this file.
+		// makeSpace may have ended this file.
 		changed, err := tx.ExecContext(ctx,
 			"update file set state = 'stored', mime = ?, expires_at = ? where id = ? and state = 'promised'", f.MIME,
 			optionalMillis(f.ExpiresAt), f.ID)

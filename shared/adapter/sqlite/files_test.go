@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/file/filetest"
 )
 
-func TestFiles(t *testing.T) {
+func TestFilesConform(t *testing.T) {
 	filetest.Run(t, func(t *testing.T) filetest.Harness {
 		files := open(t).Files()
 		return filetest.Harness{Store: files, Retention: files}

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// fill uses up the free space, and returns the file that holds it.
+// fill uses up the free space, and returns the path of the file that occupies it.
 func fill(t *testing.T, disk string) string {
 	t.Helper()
 	file, err := os.OpenFile(filepath.Join(disk, "filler"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
@@ -33,10 +33,10 @@ func fill(t *testing.T, disk string) string {
 	}
 }
 
-// TestFullDiskFailsTheWriteAndNothingElse fills the disk under an open database, repeatedly: a write
-// that does not fit is refused as a whole, stored data stays, and the open database works again once
-// space is free.
-func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
+// A full disk makes only the write fail. The test fills the disk under an open database,
+// repeatedly. A write that does not fit is rejected completely, stored data stays, and the open
+// database works again after space is freed.
+func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 	disk := disktest.Small(t, "size=3m")
 	db := openAt(t, filepath.Join(disk, "cutroom.db"))
 	jobs := db.Jobs()
@@ -59,30 +59,30 @@ func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 			j.Request.Prompt = strings.Repeat("p", 100_000)
 			err := jobs.Accept(t.Context(), j, 0)
 			if err == nil {
-				accepted = append(accepted, j) // in space that earlier writes freed
+				accepted = append(accepted, j) // in space freed by earlier writes
 				continue
 			}
 			if !fault.Is(err, fault.StorageFull) {
-				t.Fatalf("accept: error %v, want one of a full store", err)
+				t.Fatalf("accept: error %v, want StorageFull", err)
 			}
 			refused = j
 			break
 		}
 		if _, err := jobs.Get(t.Context(), refused.ID); !fault.Is(err, fault.NotFound) {
-			t.Errorf("the refused job: error %v, want not found", err)
+			t.Errorf("the rejected job: error %v, want not found", err)
 		}
 		if j, err := jobs.Get(t.Context(), kept.ID); err != nil || j.Request.Prompt != kept.Request.Prompt {
-			t.Errorf("the job from before: %v", err)
+			t.Errorf("the earlier job: %v", err)
 		}
 		if err := os.Remove(filler); err != nil {
 			t.Fatal(err)
 		}
 		if err := jobs.Accept(t.Context(), refused, 0); err != nil {
-			t.Fatalf("accept once there is room: %v", err)
+			t.Fatalf("accept after space was freed: %v", err)
 		}
 		accepted = append(accepted, refused)
 		if err := jobs.Progress(t.Context(), kept.ID, "n1", float64(round+1)/4); err != nil {
-			t.Fatalf("progress once there is room: %v", err)
+			t.Fatalf("progress after space was freed: %v", err)
 		}
 		// End accepted jobs, so that the next round has the same space.
 		for _, j := range accepted {
@@ -100,11 +100,11 @@ func TestFullDiskFailsTheWriteAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsToldAtTheStart(t *testing.T) {
+func TestFullDiskIsReportedAtOpen(t *testing.T) {
 	disk := disktest.Small(t, "size=1m")
 	fill(t, disk)
 	_, err := sqlite.Open(t.Context(), filepath.Join(disk, "cutroom.db"), sqlite.Options{Now: time.Now})
 	if !fault.Is(err, fault.StorageFull) {
-		t.Errorf("error %v, want one of a full store", err)
+		t.Errorf("error %v, want StorageFull", err)
 	}
 }

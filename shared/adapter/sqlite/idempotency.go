@@ -14,8 +14,8 @@ var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
-// answerBytes is how many bytes the answer of a claim counts; most have fewer.
-const answerBytes = 1 << 10
+// responseBytes is the size that counts for the response of a claim. Most responses are smaller.
+const responseBytes = 1 << 10
 
 const (
 	// Each claim deletes several old ones, so no sweep is needed.
@@ -31,7 +31,7 @@ const (
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
 	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
-	// The index by age keeps this cheap: older claims are already abandoned.
+	// The index by age keeps this cheap, because older claims are already abandoned.
 	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
 
@@ -40,7 +40,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 	var record idempotency.Record
 	known, err := k.Known(ctx, c.Account, c.Key, now)
 	if err == nil && !known {
-		err = k.db.admit(ctx, c.Account, len(c.Key)+answerBytes)
+		err = k.db.admit(ctx, c.Account, len(c.Key)+responseBytes)
 	}
 	if err != nil {
 		return record, err
@@ -82,11 +82,11 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	var known bool
 	err := k.db.lookup.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
-	return known, storeError("look for an idempotency key", err)
+	return known, storeError("look up an idempotency key", err)
 }
 
-// Abandon marks every unsettled claim as abandoned. Call it when a process that owns the database
-// starts: the requests of all claims have ended.
+// Abandon marks every unsettled claim as abandoned. Call it when the process that owns the
+// database starts, because the requests of all claims have ended.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
 	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))

@@ -9,13 +9,13 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-func TestIdempotencyKeys(t *testing.T) {
+func TestIdempotencyKeysConform(t *testing.T) {
 	idempotencytest.Run(t, func(t *testing.T) idempotency.Store { return open(t).IdempotencyKeys() })
 }
 
-// Claims of a process that crashed are resolved at once, whatever its clock said;
-// settled ones stay.
-func TestAbandonedClaims(t *testing.T) {
+// Claims of a crashed process are resolved immediately, whatever its clock showed. Settled claims
+// stay.
+func TestAbandonResolvesUnsettledClaims(t *testing.T) {
 	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
 	keys := open(t).IdempotencyKeys()
 	claim := func(key string, at time.Time) idempotency.Record {
@@ -35,7 +35,7 @@ func TestAbandonedClaims(t *testing.T) {
 		"ahead": now.Add(-idempotency.Abandoned), "fresh": now.Add(-idempotency.Abandoned), "old": old, "settled": now,
 	} {
 		if got := claim(key, now).ClaimedAt; !got.Equal(want) {
-			t.Errorf("the claim %q is of %v, want %v", key, got, want)
+			t.Errorf("the claim %q was made at %v, want %v", key, got, want)
 		}
 	}
 }

@@ -18,10 +18,10 @@ import (
 )
 
 // Inspect examines a closed database without changing it. It checks the file's length and returns
-// its mark. For at most the duration within, it also checks all pages; otherwise its time does not
-// grow with the database.
+// its mark. For at most the duration within, it also checks all pages. Without that check, its
+// time does not grow with the database.
 //
-// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; others of the file system.
+// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; errors of the file system.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
 	if err := Present(path); err != nil {
 		return integrity.Inspection{}, err
@@ -38,7 +38,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 		return integrity.Inspection{}, damage("read the mark", err)
 	}
 	if found.Bytes, err = checkLength(ctx, pool, path); err != nil {
-		return integrity.Inspection{}, damage("check the database's length", err)
+		return integrity.Inspection{}, damage("check the length of the database", err)
 	}
 	if within <= 0 {
 		return found, nil
@@ -50,7 +50,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 		err = checkReferences(bounded, pool)
 	}
 	if err != nil && bounded.Err() != nil && ctx.Err() == nil {
-		return found, nil // the rest was not checked
+		return found, nil // the remaining pages were not checked
 	}
 	found.Complete = err == nil
 	return found, damage("check the database", err)
@@ -119,7 +119,7 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 	// A free page may never have been written. Each frame of the log has a header.
 	const frameHeader = 24
 	if have := size/page + log/(page+frameHeader); have+free < pages {
-		return 0, fmt.Errorf("%w: of its %d pages only %d are there", integrity.ErrDamaged, pages, have)
+		return 0, fmt.Errorf("%w: the files contain only %[3]d of %[2]d pages", integrity.ErrDamaged, pages, have)
 	}
 	return page * pages, nil
 }
@@ -149,12 +149,12 @@ func checkReferences(ctx context.Context, pool *sql.DB) error {
 		if err := rows.Scan(&table, &rowid, &parent, &key); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: a row of %s refers to one of %s that is not there", integrity.ErrDamaged, table, parent)
+		return fmt.Errorf("%w: a row of %s refers to a missing row of %s", integrity.ErrDamaged, table, parent)
 	}
 	return rows.Err()
 }
 
-// damage marks SQLite's errors for damaged files.
+// damage converts SQLite's errors for damaged files to integrity.ErrDamaged.
 func damage(what string, err error) error {
 	if err == nil || errors.Is(err, integrity.ErrDamaged) {
 		return err
@@ -170,7 +170,7 @@ func damage(what string, err error) error {
 		}
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return fmt.Errorf("%w: it has lost its mark", integrity.ErrDamaged)
+		return fmt.Errorf("%w: its mark is missing", integrity.ErrDamaged)
 	}
 	return storeError(what, err)
 }

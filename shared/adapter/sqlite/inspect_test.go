@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// keyed creates a database with many keys, and returns a copy of its open files: the database and its
-// write-ahead log.
+// keyed creates a database with many keys, and returns a copy of its open files: the database and
+// its write-ahead log.
 func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	t.Helper()
 	original := filepath.Join(t.TempDir(), "cutroom.db")
@@ -46,21 +46,21 @@ func keyed(t *testing.T) (path string, mark integrity.Mark) {
 	return path, mark
 }
 
-func TestInspect(t *testing.T) {
+func TestInspectFindsDamage(t *testing.T) {
 	inspect := func(path string) (integrity.Inspection, error) {
 		return sqlite.Inspect(t.Context(), path, time.Minute)
 	}
 	path, mark := keyed(t)
 	if found, err := inspect(path); err != nil || found.Mark != mark || !found.Complete {
-		t.Errorf("a database in order: %+v, %v; its mark is %+v", found, err, mark)
+		t.Errorf("an intact database: %+v, %v; its mark is %+v", found, err, mark)
 	}
 	t.Chdir(filepath.Dir(filepath.Dir(path)))
 	relative := filepath.Join(filepath.Base(filepath.Dir(path)), filepath.Base(path))
 	if found, err := inspect(relative); err != nil || found.Mark != mark || !found.Complete {
-		t.Errorf("a database by its relative path: %+v, %v; its mark is %+v", found, err, mark)
+		t.Errorf("a relative path: %+v, %v; its mark is %+v", found, err, mark)
 	}
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() == 0 {
-		t.Errorf("the look at it took its log: %v", err)
+		t.Errorf("Inspect removed the log: %v", err)
 	}
 	if _, err := inspect(filepath.Join(t.TempDir(), "none.db")); !errors.Is(err, integrity.ErrNone) {
 		t.Errorf("no database: %v", err)
@@ -70,18 +70,18 @@ func TestInspect(t *testing.T) {
 		damage func(path string) error
 		want   error
 	}{
-		"emptied beside its log": {func(path string) error { return os.Truncate(path, 0) }, integrity.ErrLostMain},
-		"gone beside its log":    {os.Remove, integrity.ErrLostMain},
+		"emptied next to its log": {func(path string) error { return os.Truncate(path, 0) }, integrity.ErrLostMain},
+		"missing next to its log": {os.Remove, integrity.ErrLostMain},
 		"emptied": {func(path string) error {
 			return errors.Join(os.Remove(path+"-wal"), os.Truncate(path, 0))
 		}, integrity.ErrNone},
 		"no database": {func(path string) error {
 			return errors.Join(os.Remove(path+"-wal"), os.WriteFile(path, make([]byte, 1<<20), 0o600))
 		}, integrity.ErrDamaged},
-		"cut off": {func(path string) error {
+		"truncated": {func(path string) error {
 			db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
 			if err == nil {
-				err = db.Close() // everything is in one file
+				err = db.Close() // all data is in one file
 			}
 			if err != nil {
 				return err
@@ -100,7 +100,7 @@ func TestInspect(t *testing.T) {
 		})
 	}
 
-	// The log holds the latest writes: without it the mark is an earlier one.
+	// The log contains the latest writes, so without it the mark is older.
 	path, mark = keyed(t)
 	if err := os.Remove(path + "-wal"); err != nil {
 		t.Fatal(err)
@@ -110,9 +110,9 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// Some damage is found without reading the whole database: files that are too short, with and without
-// the log. A database whose newest pages are only in the log is not damaged.
-func TestInspectLength(t *testing.T) {
+// Some damage is found without reading the entire database: files that are too short, with and
+// without the log. A database whose newest pages are only in the log is not damaged.
+func TestInspectChecksLength(t *testing.T) {
 	path, mark := keyed(t)
 	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Complete || found.Bytes == 0 {
 		t.Errorf("pages in the log: %+v, %v; the mark is %+v", found, err, mark)
@@ -134,7 +134,7 @@ func TestInspectLength(t *testing.T) {
 			t.Fatal(err)
 		}
 		if log {
-			// A write since, which is in the log of a process that was killed.
+			// A later write is in the log of a killed process.
 			killed := openAt(t, path)
 			key := credential.Key{ID: "key_more", Account: "acme", Tier: "dev", Label: "more", CreatedAt: time.Now()}
 			if err := killed.Keys().CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
@@ -142,18 +142,18 @@ func TestInspectLength(t *testing.T) {
 			}
 		}
 		if _, err := sqlite.Inspect(t.Context(), path, 0); err != nil {
-			t.Errorf("a whole one, its log %t: %v", log, err)
+			t.Errorf("a complete file, with a log: %t: %v", log, err)
 		}
 		if err := os.Truncate(path, int64(len(whole)/2)); err != nil {
 			t.Fatal(err)
 		}
 		if found, err := sqlite.Inspect(t.Context(), path, 0); !errors.Is(err, integrity.ErrDamaged) {
-			t.Errorf("half of one, its log %t: %+v, %v", log, found, err)
+			t.Errorf("half a file, with a log: %t: %+v, %v", log, found, err)
 		}
 	}
 }
 
-// A snapshot of a database with a row that refers to a missing one is not made.
+// A database with a reference to a missing row gets no snapshot.
 func TestSnapshotChecksReferences(t *testing.T) {
 	path, _ := keyed(t)
 	raw, err := sql.Open("sqlite", path)

@@ -29,8 +29,8 @@ const (
 	// searchWalk is how many requests one List reads for a search, because no index helps.
 	searchWalk = 500
 
-	// pageBytes and searchBytes limit the bytes of requests that one List reads. Reads of other
-	// accounts wait while it runs.
+	// pageBytes and searchBytes limit the bytes of requests that one List reads, because reads of
+	// other accounts wait in the meantime.
 	pageBytes   = 1 << 20
 	searchBytes = 4 << 20
 )
@@ -54,7 +54,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	entries, rows, most := max(walk, limit), limit, pageBytes
 	if filter.Search != "" {
 		most = searchBytes
-		// The search runs here because SQLite folds the case of ASCII only.
+		// Search in Go, because SQLite folds only the case of ASCII.
 		entries = max(searchWalk, limit)
 		rows = entries
 	}
@@ -76,8 +76,8 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns the first jobs of jobPage that match the filter, at most limit. If it has read more than
-// most bytes of requests, it stops early: next is then the id of the last job that it read.
+// jobsOf returns the first jobs of jobPage that match the filter, at most limit. It stops early
+// after more than most bytes of requests. next is then the id of the last job that it read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// A page of jobs with long prompts is cut short, with or without a search, and the next pages
-// have the rest, each job once.
+// A page of jobs with long prompts is short, with or without a search. The next pages contain the
+// rest, each job once.
 func TestPagesOfLongPromptsAreShort(t *testing.T) {
 	const count, prompt = 400, 16_000
 	db := openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))
@@ -34,7 +34,7 @@ func TestPagesOfLongPromptsAreShort(t *testing.T) {
 			}
 			for _, j := range jobs {
 				if j.ID >= last {
-					t.Fatalf("search %q: %s comes after %s", search, j.ID, last)
+					t.Fatalf("search %q: %s follows %s", search, j.ID, last)
 				}
 				last = j.ID
 			}

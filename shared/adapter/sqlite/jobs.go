@@ -14,11 +14,11 @@ import (
 
 // Jobs implements job.Store, job.Runs and job.Retention.
 //
-// A job has a queue message until it ends: accepting the job sends it, and ending the job deletes
-// it, each in one transaction.
+// A job has a queue message until it ends. The transaction that accepts the job sends the
+// message, and the transaction that ends it deletes the message.
 type Jobs struct {
 	db *DB
-	// budgets is nil if jobs take no holds.
+	// budgets is nil if jobs reserve no amounts.
 	budgets *Budgets
 }
 
@@ -42,11 +42,11 @@ const (
 		(select avg(took) from ran), (select json_group_array(account) from ran where completed_at > ?4)`
 )
 
-// recentRuns is how many runs the mean run time is computed from: enough to average clips of
-// different lengths, few enough to follow a change of the engine within minutes.
+// recentRuns is the number of runs in the mean run time: enough to average clips of different
+// lengths, but few enough to follow a change of the engine within minutes.
 const recentRuns = 20
 
-// HoldIn makes Accept take holds in these budgets. It returns s.
+// HoldIn makes Accept reserve amounts in these budgets. It returns s.
 func (s *Jobs) HoldIn(budgets *Budgets) *Jobs {
 	s.budgets = budgets
 	return s
@@ -107,7 +107,7 @@ func (s *Jobs) hold(ctx context.Context, tx *transaction, claims []budget.Claim)
 		return stored, nil
 	}
 	if s.budgets == nil {
-		return stored, errors.New("jobs take from no budgets here")
+		return stored, errors.New("job has budget claims, but no budget store is configured")
 	}
 	holds, err := s.budgets.holdBudgets(ctx, tx, claims)
 	if err != nil {
@@ -133,8 +133,8 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, err
 }
 
-// Backlog uses the mean run time of the lane's recentRuns last completed jobs. Failed jobs do not
-// count, because their run times say nothing about the work.
+// Backlog uses the mean run time of the last recentRuns completed jobs of the lane. Failed jobs
+// do not count, because their run times say nothing about the work.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
@@ -181,6 +181,6 @@ func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	if err := queueWebhook(ctx, tx, j); err != nil {
 		return err
 	}
-	// Delete by id: the job may be in the queue of suspects.
+	// Delete by id, because the job may be in the queue of suspected jobs.
 	return db.deleteMessage(ctx, tx, message)
 }

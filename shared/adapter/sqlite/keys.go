@@ -26,7 +26,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	if err != nil {
 		return storeError("create a key", err)
 	}
-	// The audit entry of its revocation has the same size.
+	// The audit entry of its revocation has the same size, so it is counted too.
 	if err := k.db.admitBy(ctx, from, key.Account, 3*len(created.After)); err != nil {
 		return err
 	}

@@ -21,12 +21,12 @@ const (
 	runsOfLane = `select model, completed_at - started_at from job
 		where lane = ?1 and status = 'completed' order by completed_at desc limit ?2`
 
-	// ownOnLane counts an account's pending jobs before and after one.
+	// ownOnLane counts an account's pending jobs before and after a job.
 	ownOnLane = `select count(*) filter (where id < ?3), count(*) filter (where id > ?3) from job indexed by job_open_by_lane
 		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'`
 )
 
-// Queue counts each account's jobs in an index of the queue.
+// Queue counts each account's jobs with an index of the queue.
 func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 	state := job.Queue{ByAccount: map[string]int{}}
 	account := func(queue string) string {
@@ -76,5 +76,5 @@ func (s *Jobs) each(ctx context.Context, query string, args []any, row func(stri
 
 func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, ownOnLane, j.Lane, j.Account, j.ID).Scan(&own.Before, &own.After)
-	return own, storeError("read an account's place in the queue", err)
+	return own, storeError("read an account's position in the queue", err)
 }

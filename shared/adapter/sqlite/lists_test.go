@@ -14,8 +14,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// However many long lists an account reads, other accounts' lookups and short lists do not wait for them.
-func TestListsOfOneAccountLeaveOthersTheirTurn(t *testing.T) {
+// However many long lists an account reads, other accounts' lookups and short lists do not wait
+// for them.
+func TestLongListsDoNotDelayOtherAccounts(t *testing.T) {
 	db := open(t)
 	store := db.Usage()
 	var records []usage.Record
@@ -55,7 +56,7 @@ func TestListsOfOneAccountLeaveOthersTheirTurn(t *testing.T) {
 	}
 	patience.Receive(t, "the lists", begun)
 	for name, read := range map[string]func() error{
-		"the search of a key": func() error {
+		"the lookup of a key": func() error {
 			_, err := db.Keys().FindKey(ctx, key.Hash)
 			return err
 		},

@@ -46,15 +46,15 @@ func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context,
 	return err
 }
 
-// Probe does a durable write. It fails if the write fails, or if the file at the path is no longer
-// the open one.
+// Probe makes a durable write. It fails if the write fails, or if another file is now at the
+// path.
 func (db *DB) Probe(ctx context.Context) error {
 	now, err := os.Stat(db.path)
 	if err != nil {
 		return storeError("stat the database", err)
 	}
 	if !os.SameFile(now, db.file) {
-		return errors.New("sqlite: another file has taken the database's place")
+		return errors.New("sqlite: another file has replaced the database")
 	}
 	return db.write(ctx, "probe", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "update mark set writes = writes")

@@ -10,15 +10,15 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Each durable write is counted, and reported before its call returns; a
-// transaction that changes nothing is not counted.
+// Each durable write is counted, and reported before its call returns. A transaction that changes
+// nothing is not counted.
 func TestMarkCountsWrites(t *testing.T) {
 	ctx := t.Context()
-	var told int64
+	var reported int64
 	path := filepath.Join(t.TempDir(), "a.db")
 	open := func() *sqlite.DB {
 		t.Helper()
-		db, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now, Committed: func(n int64) { told = n }})
+		db, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now, Committed: func(n int64) { reported = n }})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -33,14 +33,14 @@ func TestMarkCountsWrites(t *testing.T) {
 	if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 		t.Fatal(err)
 	}
-	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 || told != after.Writes {
-		t.Errorf("after one write %+v and reported %d, %v; it started with %+v", after, told, err, first)
+	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 || reported != after.Writes {
+		t.Errorf("after one write: %+v, reported %d, %v; at first: %+v", after, reported, err, first)
 	}
 	if err := db.Jobs().Forget(ctx, "job_none"); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 {
-		t.Errorf("a write that changed nothing made it %+v, %v", after, err)
+		t.Errorf("after a write that changed nothing: %+v, %v", after, err)
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
@@ -48,6 +48,6 @@ func TestMarkCountsWrites(t *testing.T) {
 	db = open()
 	defer db.Close()
 	if again, err := db.Mark(ctx); err != nil || again.Database != first.Database || again.Writes != first.Writes+1 {
-		t.Errorf("opened again it is %+v, %v", again, err)
+		t.Errorf("after opening again: %+v, %v", again, err)
 	}
 }

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// message is a message of the queue. Its body is the id of a job. The table has goqite's layout; times come
-// from the database's clock, because a wall clock that is set back would hide every message.
+// message is a message of the queue. Its body is the id of a job. The table has goqite's layout.
+// Its times come from the database's clock, because setting back a wall clock would hide every
+// message.
 type message struct {
 	id    string
 	jobID string
-	// receipt counts how often it was received.
+	// receipt is the number of times that it was received.
 	receipt int
 }
 
 const (
 	insertMessage = "insert into goqite (created, queue, body, timeout) values (?1, ?2, ?3, ?1) returning id"
-	// Receive the oldest message first, even if others were returned since.
+	// Receive the oldest message first, even if others have been returned since then.
 	receiveMessage = `update goqite set timeout = ?3, received = received + 1 where id = (
 			select id from goqite where queue = ?1 and timeout <= ?2 order by priority desc, created limit 1)
 		returning id, body, received`
@@ -39,8 +40,8 @@ func (db *DB) sendMessage(ctx context.Context, tx *transaction, queue, jobID str
 	return id, err
 }
 
-// receiveMessage takes the oldest visible message of a queue and hides it until the lease ends. ok
-// is false if the queue is empty.
+// receiveMessage takes the oldest visible message of a queue and hides it until the lease ends.
+// ok is false if the queue is empty.
 func (db *DB) receiveMessage(ctx context.Context, tx *transaction, queue string,
 	lease time.Duration) (m message, ok bool, err error) {
 	var body []byte
@@ -65,7 +66,7 @@ func (db *DB) deleteMessage(ctx context.Context, tx *transaction, id string) err
 // ShiftTimes moves deadlines and waits when the clock is set, so that jobs, batches, leases and
 // webhook deliveries keep their remaining time.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
-	return db.writeAnyway(ctx, "move times", func(ctx context.Context, tx *transaction) error {
+	return db.writeAnyway(ctx, "shift times", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",
 			by.Milliseconds()); err != nil {
 			return err

@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// If the clock is set and the times are shifted with it, waits continue, no lease
-// ends early, and jobs keep the time they have left.
-func TestTimesMoveWithTheClock(t *testing.T) {
+// If the clock is set and the times are shifted with it, waits continue, no lease ends early, and
+// jobs keep their remaining time.
+func TestTimesShiftWithClock(t *testing.T) {
 	ctx := t.Context()
 	for _, step := range []time.Duration{-90 * time.Second, 5 * 24 * time.Hour} {
 		now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -36,16 +36,16 @@ func TestTimesMoveWithTheClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		if overdue, err := db.Jobs().Overdue(ctx, now.Add(job.MaxAge-time.Second), 10); err != nil || len(overdue) != 0 {
-			t.Errorf("%v: overdue are %v, %v", step, overdue, err)
+			t.Errorf("%v: overdue jobs: %v, %v", step, overdue, err)
 		}
 		if overdue, err := db.Jobs().Overdue(ctx, now.Add(job.MaxAge), 10); err != nil || len(overdue) != 2 {
-			t.Errorf("%v: at the deadline overdue are %v, %v", step, overdue, err)
+			t.Errorf("%v: overdue jobs at the deadline: %v, %v", step, overdue, err)
 		}
 		receive(t, db, "job_waiting", time.Minute)
 		if err := leased.Extend(ctx, time.Minute); err != nil {
 			t.Errorf("%v: the lease: %v", step, err)
 		}
-		// It ends when its time is over, and not before.
+		// The lease ends exactly at its time.
 		now = now.Add(time.Minute)
 		receive(t, db, "job_leased", time.Minute)
 	}

@@ -12,13 +12,13 @@ import (
 // baseline is the oldest schema version that this program opens: the schema of release 0.1.0.
 const baseline = 29
 
-// migrations are numbered from baseline without gaps. Never edit a released migration; add a new file.
+// migrations are numbered from baseline without gaps. Never edit a released migration. Add a new file instead.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migratePatiently retries migrate while other processes open the same new file: SQLite fails one
-// of two processes that initialize it together.
+// migratePatiently retries migrate while other processes open the same new file, because SQLite
+// fails one of two processes that initialize it concurrently.
 func (db *DB) migratePatiently(ctx context.Context) error {
 	const pause = 5 * time.Millisecond
 	for begun := time.Now(); ; {
@@ -34,14 +34,15 @@ func (db *DB) migratePatiently(ctx context.Context) error {
 	}
 }
 
-// migrate brings the schema to the newest version in one transaction, so that a new file waits for
-// the disk once. The version is the file's user_version, so two processes run each step once.
+// migrate updates the schema to the newest version in one transaction, so that a new file waits
+// for the disk only once. The version is the file's user_version, so concurrent processes run
+// each step once.
 func (db *DB) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}
-	// A read first: opening an up-to-date file then waits for no writer.
+	// Read first, so that opening an up-to-date file does not wait for writers.
 	current, err := versionOf(ctx, db.writer)
 	if err != nil {
 		return storeError("read the schema's version", err)
@@ -77,20 +78,20 @@ func newestVersion() (int, error) {
 	return baseline + len(steps) - 1, err
 }
 
-// checkVersion fails if this program cannot open the version. 0 is a new file.
+// checkVersion fails if this program cannot open the version. A new file has version 0.
 func checkVersion(version, newest int) error {
 	switch {
 	case version > newest:
-		return fmt.Errorf("sqlite: the database has version %d, which is newer than version %d of this program: use the "+
-			"program that wrote it, or a later one", version, newest)
+		return fmt.Errorf("sqlite: the database has version %d, but this program supports only versions up to %d: use the "+
+			"program that wrote it, or a later version", version, newest)
 	case version != 0 && version < baseline:
-		return fmt.Errorf("sqlite: the database has version %d, which is older than version %d of release 0.1.0: open it "+
+		return fmt.Errorf("sqlite: the database has version %d, but the oldest supported version is %d (release 0.1.0): open it "+
 			"with release 0.1.0 first", version, baseline)
 	}
 	return nil
 }
 
-// writeSchema is write for migrations, which may create the table that counts writes.
+// writeSchema is like write, for migrations, which may create the table that counts writes.
 func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {

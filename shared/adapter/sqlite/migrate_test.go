@@ -12,8 +12,7 @@ import (
 	"time"
 )
 
-// schemaOf returns the schema of a file, line by line, and checks that the file is
-// intact.
+// schemaOf returns the schema of a file line by line, and checks that the file is intact.
 func schemaOf(t *testing.T, db *DB) []string {
 	t.Helper()
 	rows, err := db.reader.QueryContext(t.Context(),
@@ -51,7 +50,7 @@ func openFile(t *testing.T, path string) *DB {
 	return db
 }
 
-func TestMigrationsAreNumberedFromTheBaseline(t *testing.T) {
+func TestMigrationsAreNumberedFromBaseline(t *testing.T) {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		t.Fatal(err)
@@ -67,26 +66,26 @@ func TestMigrationsAreNumberedFromTheBaseline(t *testing.T) {
 	}
 }
 
-func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
+func TestFailedMigrationKeepsOldVersion(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	before := schemaOf(t, db)
-	// The schema exists already, so that every step fails halfway or at once.
+	// The schema already exists, so every step fails immediately or halfway.
 	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 0; drop table job_request"); err != nil {
 		t.Fatal(err)
 	}
 	if err := db.migrate(t.Context()); err == nil {
-		t.Fatal("no error")
+		t.Fatal("migrate succeeded")
 	}
 	if version, err := versionOf(t.Context(), db.reader); err != nil || version != 0 {
 		t.Errorf("version %d, %v; want 0", version, err)
 	}
 	if after := schemaOf(t, db); len(after) != len(before)-1 {
-		t.Errorf("the schema has %d parts, want the %d from before", len(after), len(before)-1)
+		t.Errorf("the schema has %d entries, want the %d from before", len(after), len(before)-1)
 	}
 }
 
-func TestDatabaseOfAnUnknownVersionIsRefused(t *testing.T) {
-	for version, want := range map[int]string{1000: "newer than", baseline - 1: "older than version 29 of release 0.1.0"} {
+func TestUnknownVersionsAreRejected(t *testing.T) {
+	for version, want := range map[int]string{1000: "supports only versions up to", baseline - 1: "oldest supported version is 29 (release 0.1.0)"} {
 		path := filepath.Join(t.TempDir(), "a.db")
 		db := openFile(t, path)
 		if _, err := db.writer.ExecContext(t.Context(), fmt.Sprintf("pragma user_version = %d", version)); err != nil {
@@ -95,12 +94,12 @@ func TestDatabaseOfAnUnknownVersionIsRefused(t *testing.T) {
 		_, err := Open(t.Context(), path, Options{Now: time.Now})
 		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d", version)) ||
 			!strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want one with version %d and %q", err, version, want)
+			t.Errorf("error %v, want an error with version %d and %q", err, version, want)
 		}
 	}
 }
 
-func TestNewFileIsOpenedByManyAtOnce(t *testing.T) {
+func TestNewFileCanBeOpenedConcurrently(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	var all sync.WaitGroup
 	for range 8 {
@@ -118,9 +117,8 @@ func TestNewFileIsOpenedByManyAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-// TestSettings checks the settings that durability rests on, on the connections
-// themselves.
-func TestSettings(t *testing.T) {
+// Durability depends on these settings. The test reads them from the connections themselves.
+func TestConnectionsHaveDurableSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a name?with=%20 #signs.db"))
 	for _, c := range []struct {
 		pool                *sql.DB
@@ -143,7 +141,7 @@ func TestSettings(t *testing.T) {
 }
 
 // A panic in a write that may be lost does not affect the settings of durable writes.
-func TestSettingsAfterAPanic(t *testing.T) {
+func TestPanicKeepsDurableSettings(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	func() {
 		defer func() { _ = recover() }()
@@ -160,12 +158,12 @@ func TestSettingsAfterAPanic(t *testing.T) {
 	}
 	err := db.writer.QueryRowContext(t.Context(), "update mark set writes = writes returning writes").Scan(&writes)
 	if err != nil || writes >= 100 {
-		t.Errorf("%d writes, %v; want no undone write", writes, err)
+		t.Errorf("%d writes, %v; the undone write must not count", writes, err)
 	}
 }
 
-// TestQueriesUseTheirIndexes checks that the queries of every request or second
-// read no more than they need, however many ended jobs, files and tokens there are.
+// The queries of every request or second read no more than they need, even with many ended jobs,
+// files and tokens.
 func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{

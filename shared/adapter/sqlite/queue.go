@@ -11,19 +11,20 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is how often a waiting Receive checks for events without a bell: expired leases and
-// delays, and jobs sent by other processes.
+// pollInterval is the interval at which a waiting Receive checks for events without a bell:
+// expired leases and delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
-// Queue implements worker.Queue with one queue per lane and account. Its times use the database's clock.
+// Queue implements worker.Queue with one queue per lane and account. Its times use the database's
+// clock.
 //
 // Receive serves the account with the fewest leased messages, and among equals the one served
-// longest ago. An account with one job therefore waits for at most one receive per other account.
-// Within an account the oldest job goes first. If Options.AccountLeases or more jobs of a lane are
-// leased, only accounts without a lease there are served.
+// longest ago. So an account with one job waits for at most one receive per other account. Within
+// an account the oldest job is first. If Options.AccountLeases or more jobs of a lane are leased,
+// only accounts without a lease on that lane are served.
 //
-// Jobs that were leased at a crash run one at a time, over all lanes and accounts. If one of them
-// causes the crashes, it does not take others with it.
+// Jobs that were leased during a crash run one at a time, over all lanes and accounts. If one of
+// them causes the crashes, it does not affect other jobs.
 type Queue struct{ db *DB }
 
 var _ worker.Queue = (*Queue)(nil)
@@ -31,12 +32,12 @@ var _ worker.Queue = (*Queue)(nil)
 // queueName returns the queue of an account on a lane. Neither contains a slash.
 func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
 
-// suspected is the suffix of queues for jobs that were leased at a crash.
+// suspected is the suffix of queues for jobs that were leased during a crash.
 const suspected = "/suspected"
 
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	if lease <= 0 {
-		return nil, fmt.Errorf("sqlite: receive: a lease of %v", lease)
+		return nil, fmt.Errorf("sqlite: receive: invalid lease %v", lease)
 	}
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
@@ -74,7 +75,7 @@ const (
 	allLeases = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2)`
 
-	// nextQueue selects the queue to serve, as Queue describes. Parameters: lane, time,
+	// nextQueue selects the queue to serve (see Queue). Its parameters are the lane, the time and
 	// Options.AccountLeases.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
@@ -97,7 +98,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 		return nil, nil
 	}
 	if err != nil {
-		return nil, storeError("look for a message", err)
+		return nil, storeError("look up a message", err)
 	}
 	var received *delivery
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *transaction) error {
@@ -130,21 +131,21 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 const (
 	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns counts a crash for jobs that were running. Within job.FreeCrashes it also takes
-	// the run back.
+	// forgiveRuns counts a crash for jobs that were running. Up to job.FreeCrashes it also
+	// subtracts the run.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end
 		where id in ` + leasedJobs + ` and completed_at is null and nonce <> ''`
 
-	// suspect moves jobs that were leased at a crash to a separate queue.
+	// suspect moves jobs that were leased during a crash to a separate queue.
 	suspect = "update goqite set queue = queue || '" + suspected + `'
 		where id in (select message from lease) and queue not like '%` + suspected + `'
 			and cast(body as text) in (select id from job where id in ` + leasedJobs + " and crashes > 0)"
 )
 
-// RecoverLeases makes every message visible. Call it when the only receiving process starts: the
-// holders of all leases are dead. Their runs are forgiven as job.FreeCrashes describes. A clean
-// shutdown leaves no leases.
+// RecoverLeases makes every message visible. Call it when the only receiving process starts,
+// because the holders of all leases are dead. Their runs are forgiven (see job.FreeCrashes). A
+// clean shutdown leaves no leases.
 func (q *Queue) RecoverLeases(ctx context.Context) error {
 	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {

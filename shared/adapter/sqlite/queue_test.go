@@ -33,7 +33,7 @@ func accept(t *testing.T, db *sqlite.DB, ids ...string) {
 	}
 }
 
-// receive receives a video job, and checks that it is the given one.
+// receive receives a video job, and checks its id.
 func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker.Delivery {
 	t.Helper()
 	ctx := patience.Context(t)
@@ -59,7 +59,7 @@ func receiveNone(t *testing.T, db *sqlite.DB) {
 	}
 }
 
-func TestLeasesOfTheDeadAreRecovered(t *testing.T) {
+func TestLeasesOfDeadProcessesAreRecovered(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1", "job_2", "job_3")
 	receive(t, db, "job_1", time.Hour)
@@ -75,7 +75,7 @@ func TestLeasesOfTheDeadAreRecovered(t *testing.T) {
 	receiveNone(t, db)
 }
 
-func TestRecoveryWakesWhoWaits(t *testing.T) {
+func TestRecoveryWakesWaitingReceivers(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1")
 	receive(t, db, "job_1", time.Hour)
@@ -92,9 +92,8 @@ func TestRecoveryWakesWhoWaits(t *testing.T) {
 	}
 }
 
-// TestLeaseThatWasLost checks that a worker that held a job before cannot touch the
-// lease of the worker that holds it now.
-func TestLeaseThatWasLost(t *testing.T) {
+// A worker that held a job before cannot change the lease of the worker that holds it now.
+func TestLostLeaseCannotBeUsed(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1")
 	lost := receive(t, db, "job_1", time.Millisecond)
@@ -118,7 +117,7 @@ func TestLeaseThatWasLost(t *testing.T) {
 	receive(t, db, "job_1", time.Hour)
 }
 
-func TestLeaseThatRanOutCanBeExtendedWhileNobodyTookTheJob(t *testing.T) {
+func TestExpiredLeaseCanBeExtendedUntilJobIsTaken(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1")
 	d := receive(t, db, "job_1", time.Nanosecond)
@@ -128,8 +127,8 @@ func TestLeaseThatRanOutCanBeExtendedWhileNobodyTookTheJob(t *testing.T) {
 	receiveNone(t, db)
 }
 
-// TestEndOfAJobTakesItsMessage checks the ends that are not caused by a delivery.
-func TestEndOfAJobTakesItsMessage(t *testing.T) {
+// The ends in this test are not caused by a delivery.
+func TestEndOfJobDeletesItsMessage(t *testing.T) {
 	for name, end := range map[string]func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error{
 		"expired": func(ctx context.Context, jobs *sqlite.Jobs, j job.Job) error {
 			_, err := jobs.Expire(ctx, j.ID, j.Deadline)
@@ -176,16 +175,15 @@ func TestEndOfAJobTakesItsMessage(t *testing.T) {
 	}
 }
 
-func TestLeaseIsATime(t *testing.T) {
+func TestReceiveNeedsPositiveLease(t *testing.T) {
 	db := open(t)
 	accept(t, db, "job_1")
 	if _, err := db.Queue().Receive(t.Context(), job.VideoLane, 0); err == nil {
-		t.Error("received with no lease")
+		t.Error("received without a lease")
 	}
 }
 
-// TestRunTimeFollowsTheLatestRuns checks which jobs a backlog's run time is
-// computed from: the last 20 completed ones, however others ended.
+// A backlog's run time is computed from the last 20 completed jobs. Failed jobs do not count.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)
 	jobs := db.Jobs()
@@ -245,8 +243,8 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	}
 }
 
-// TestSecondLeasesLeaveSparePlaces checks that an account gets no second lease while as many jobs as
-// there are workers run, so that two accounts cannot take the spare places too.
+// An account gets no second lease while as many jobs run as there are workers. So two accounts
+// cannot take the spare places as well.
 func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 2})
 	if err != nil {
@@ -269,9 +267,9 @@ func TestSecondLeasesLeaveSparePlaces(t *testing.T) {
 	receive(t, db, "job_6", time.Hour)
 }
 
-// TestNoAccountHasAllLeases checks that a job of another account is received at once while the account
-// with the most jobs is at its limit of leases, also with suspected jobs.
-func TestNoAccountHasAllLeases(t *testing.T) {
+// A job of another account is received immediately while the account with the most jobs is at its
+// limit of leases, even with suspected jobs.
+func TestOneAccountCannotHaveAllLeases(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +305,7 @@ func TestNoAccountHasAllLeases(t *testing.T) {
 		received[d.JobID()] = true
 	}
 	if !received["job_4"] {
-		t.Errorf("received %v, want job_4 and one of acme's", received)
+		t.Errorf("received %v, want job_4 and a job of acme", received)
 	}
 	receiveNone(t, db)
 }

@@ -16,8 +16,8 @@ const (
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve is not synced to disk: an upload does not outlive the process, and a batch's record,
-// written next, syncs it.
+// Reserve is not synced to disk: an upload does not outlive the process, and for a batch the next
+// write, its record, syncs it.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -27,17 +27,17 @@ func (s *Files) Reserve(
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		switch room, err := int64(0), error(nil); {
+		switch space, err := int64(0), error(nil); {
 		case limit == 0:
 			r.Bytes = max(held, most)
 		case least <= held:
-			r.Bytes = held // a renewal, which succeeds even in a full account
+			r.Bytes = held // a renewal succeeds even in a full account
 		default:
-			if room, err = s.makeRoom(ctx, tx, r.Account, least-held, limit, now); err != nil {
+			if space, err = s.makeSpace(ctx, tx, r.Account, least-held, limit, now); err != nil {
 				return err
 			}
 			r.Bytes = least
-			if room-(most-held) >= file.Ample*(most-least) {
+			if space-(most-held) >= file.Ample*(most-least) {
 				r.Bytes = most
 			}
 		}
@@ -68,7 +68,7 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll ends all reservations except for batches with blobs.
+// ReleaseAll releases all reservations except those of batches with blobs.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch)
@@ -76,8 +76,8 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
-// RecountStorage recounts the bytes of all accounts from their files and reservations. Use it after
-// restoring part of a database.
+// RecountStorage recounts the bytes of all accounts from their files and reservations. Use it
+// after restoring part of a database.
 func (s *Files) RecountStorage(ctx context.Context) error {
 	return s.db.write(ctx, "count storage", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from storage"); err != nil {
@@ -89,13 +89,13 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 	})
 }
 
-// makeRoom returns how many bytes the account may still store. If that is too few, it first ends
-// expired files. It returns 0 if the account is unlimited or need is 0.
+// makeSpace returns the number of bytes that the account may still store. If these are too few,
+// it first ends expired files. It returns 0 if the account is unlimited or need is 0.
 //
 // Errors: fault.Limited if fewer than need bytes remain.
-func (s *Files) makeRoom(
+func (s *Files) makeSpace(
 	ctx context.Context, tx *transaction, account string, need, limit int64, now time.Time,
-) (room int64, err error) {
+) (space int64, err error) {
 	if limit == 0 || need <= 0 {
 		return 0, nil
 	}
@@ -114,12 +114,12 @@ func (s *Files) makeRoom(
 		}
 		if ended == 0 {
 			left := max(0, limit-used)
-			return 0, fault.New(fault.Limited, "The account may store %d bytes, and has %d left.", limit, left)
+			return 0, fault.New(fault.Limited, "The account has only %[2]d of %[1]d bytes of storage left.", limit, left)
 		}
 	}
 }
 
-// endBatchOf ends a batch of an account's expired files and reservations and returns their number.
+// endBatchOf ends a batch of an account's expired files and reservations, and returns their number.
 func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string, now time.Time) (int64, error) {
 	// Ending a file is final, so the clock must be trusted.
 	if s.db.settled == nil || s.db.settled() {
@@ -135,8 +135,8 @@ func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string,
 	return changed.RowsAffected()
 }
 
-// checkPendingLimit returns file.ErrTooManyPending at the account's limit. Expired pending files do
-// not count.
+// checkPendingLimit returns file.ErrTooManyPending if the account has reached its limit. Expired
+// pending files do not count.
 func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error {
 	if !f.Pending || f.Upload.Most == 0 {
 		return nil

@@ -55,5 +55,5 @@ func (s *Jobs) Forget(ctx context.Context, id string) error {
 
 func (s *Jobs) Known(ctx context.Context, id string) (bool, error) {
 	known, err := known(ctx, s.db.reader, id)
-	return known, storeError("look for a job", err)
+	return known, storeError("look up a job", err)
 }

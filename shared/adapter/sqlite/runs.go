@@ -45,7 +45,7 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 
 func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64) error {
 	if math.IsNaN(fraction) {
-		fraction = 0 // a fraction of nothing; SQLite would store null
+		fraction = 0 // NaN, which SQLite would store as null
 	}
 	return s.change(ctx, "record progress", id, func(ctx context.Context, tx *transaction) error {
 		return expectRow(tx.ExecContext(ctx, `update job set progress = max(progress, min(?, 1.0))
@@ -100,7 +100,8 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 		case nonce != "" && j.Nonce != nonce:
 			return job.ErrNotOwn
 		}
-		// Keep the nonce that ended the job, so that a run does not mistake the reaper's end for its own.
+		// Keep the nonce that ended the job, so that a run does not mistake the reaper's end for
+		// its own.
 		j.Status, j.Nonce, j.CompletedAt, j.Failure = job.Failed, nonce, now, &failure
 		return s.db.end(ctx, tx, j)
 	})

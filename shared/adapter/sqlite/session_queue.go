@@ -6,10 +6,10 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// queueOf reads the text of an account's queue. A queue of an earlier boot is over.
+// queueOf reads the text of an account's queue. A queue of an earlier boot has ended.
 const queueOf = "select coalesce((select tickets from session_queue where account = ?3 and boot = ?1), '')"
 
-// RenewTickets renews the tickets of a holder by one read, and a write every session.RenewTicketsEvery.
+// RenewTickets renews the tickets of a holder with one read, and a write every session.RenewTicketsEvery.
 func (s *Sessions) RenewTickets(
 	ctx context.Context, account, holder string, own []session.Ticket,
 ) (tickets []session.Ticket, taken int, err error) {

@@ -9,17 +9,18 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// Machine is the clock that times leases. All processes on the file share it, and nothing sets it
-// (see package boottime).
+// Machine is the clock for leases. All processes on the file share it, and it cannot be set (see
+// package boottime).
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
-	// Boot identifies the machine's start. Leases of another boot are over.
+	// Boot identifies the machine's start. Leases of another boot have ended.
 	Boot() string
 }
 
-// Sessions implements session.Store for the processes of one machine. Counting an account's sessions takes
-// one read. Nothing survives a restart of the machine, so no connect or close waits for the disk.
+// Sessions implements session.Store for the processes of one machine. Counting an account's
+// sessions takes one read. No record survives a restart of the machine, so connects and closes do
+// not wait for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine
@@ -29,10 +30,10 @@ var _ session.Store = (*Sessions)(nil)
 
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is how long a dead epoch is kept: longer than any call about it takes.
+// deadLeaseAge is the time for which a dead epoch is kept. It is longer than any call about it takes.
 const deadLeaseAge = time.Hour
 
-// staleLease is the condition that a lease is over, whether marked or not.
+// staleLease is the condition that a lease has ended, even if it is not marked as dead.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
 
 // moment returns the boot, the current time, and the renewal time of a lease that has just become
@@ -96,7 +97,7 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 }
 
 type slotState struct {
-	// alive means that the lease of the slot is alive, own that the slot is taken already.
+	// alive means that the lease of the slot is alive, own that the slot is already taken by this session.
 	alive, own bool
 	taken      int
 	queue      session.Queue
@@ -123,14 +124,15 @@ func (st slotState) admits(id string, limit int) bool {
 	return limit <= 0 || st.own || session.Admits(st.queue.Tickets(st.now), id, limit-st.taken)
 }
 
-// Take takes a slot. A refusal is one read, so refused callers do not delay clients that leave.
+// Take takes a slot. A rejection is one read, so rejected callers do not delay clients that
+// leave.
 //
-// Errors: fault.Limited if no slot is free, or it is another's turn; fault.Conflict if
-// the slot's own epoch is dead or unknown.
+// Errors: fault.Limited if no slot is free or another ticket is next; fault.Conflict if the
+// slot's own epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	st, err := s.slotState(ctx, s.db.lookup, slot)
 	if err != nil {
-		return storeError("look for a slot", err)
+		return storeError("look up a slot", err)
 	}
 	if st.alive && !st.admits(slot.ID, limit) {
 		return session.ErrNoSlot
@@ -161,7 +163,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 	})
 }
 
-// bury marks leases that are over as dead and frees their slots.
+// bury marks stale leases as dead and frees their slots.
 func (s *Sessions) bury(ctx context.Context, tx *transaction) error {
 	boot, _, stale := s.moment()
 	buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)

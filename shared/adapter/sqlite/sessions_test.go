@@ -21,15 +21,16 @@ func (m *machine) Boot() string         { return m.boot }
 func (m *machine) Now() time.Duration   { return time.Duration(m.now.Load()) }
 func (m *machine) pass(d time.Duration) { m.now.Add(int64(d)) }
 
-func TestSessions(t *testing.T) {
+func TestSessionsConform(t *testing.T) {
 	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
 		clock := &machine{boot: "first"}
 		return sessiontest.Harness{Store: open(t).Sessions(clock), Pass: clock.pass}
 	})
 }
 
-// After a machine's restart its processes with leases are gone, whatever its clock says.
-func TestLeasesEndWithTheMachine(t *testing.T) {
+// After a restart of the machine its processes with leases no longer exist, whatever its clock
+// shows.
+func TestLeasesEndWithMachine(t *testing.T) {
 	path, ctx := filepath.Join(t.TempDir(), "cutroom.db"), t.Context()
 	before := &machine{boot: "first"}
 	before.pass(time.Hour)
@@ -43,10 +44,10 @@ func TestLeasesEndWithTheMachine(t *testing.T) {
 	}
 	after := openAt(t, path).Sessions(&machine{boot: "second"})
 	if n, err := after.Active(ctx, "acme"); err != nil || n != 0 {
-		t.Errorf("%d sessions, %v, after the start", n, err)
+		t.Errorf("%d sessions after the restart, %v", n, err)
 	}
 	if err := after.Renew(ctx, slot.Epoch); !fault.Is(err, fault.Conflict) {
-		t.Errorf("the lease is renewed: %v", err)
+		t.Errorf("renewing the old lease: %v", err)
 	}
 	if err := after.Begin(ctx, "epoch-2", ""); err != nil {
 		t.Fatal(err)

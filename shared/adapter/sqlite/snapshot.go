@@ -14,11 +14,11 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// Snapshot copies the database at path, as of one moment, to the new file into, and checks the
-// copy. The database may be in use; its writers do not wait.
+// Snapshot makes a consistent copy of the database at path in the new file into, and checks the
+// copy. The database may be in use, and its writers do not wait.
 //
-// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; the schema of a newer version; others of the
-// file system.
+// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; the schema of a newer version; errors of
+// the file system.
 func Snapshot(ctx context.Context, path, into string) error {
 	if err := Present(path); err != nil {
 		return err
@@ -52,16 +52,17 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-// placeCheck limits the check of a placed database.
+// placeCheck limits the time to check a placed database.
 const placeCheck = time.Minute
 
-// Place writes a snapshot to the path, which must not exist. The database appears whole or not at all.
+// Place writes a snapshot to the path, which must not exist. The complete database appears, or
+// nothing.
 //
-// Errors: reader errors; integrity.ErrDamaged; an existing database; the schema of a newer version;
-// others of the file system.
+// Errors: errors of the reader; integrity.ErrDamaged; an existing database; the schema of a newer
+// version; errors of the file system.
 func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	if err := Present(path); !errors.Is(err, integrity.ErrNone) {
-		return errors.Join(fmt.Errorf("sqlite: %s is there already", path), err)
+		return errors.Join(fmt.Errorf("sqlite: %s already exists", path), err)
 	}
 	err := durable.Write(path, snapshot, func(part string) error {
 		if _, err := Inspect(ctx, part, placeCheck); err != nil {
@@ -79,7 +80,7 @@ func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	return nil
 }
 
-// checkKnown fails unless this version of the program or an earlier one wrote the database.
+// checkKnown fails unless this version of the program or an earlier version wrote the database.
 func checkKnown(ctx context.Context, pool *sql.DB) error {
 	steps, err := newestVersion()
 	if err != nil {

@@ -17,13 +17,13 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// A copy of a database during writes is whole, and has everything written before the copy started.
-func TestSnapshot(t *testing.T) {
+// A copy made during writes is intact, and has everything written before the copy started.
+func TestSnapshotIsConsistent(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "cutroom.db")
 	if err := sqlite.Snapshot(ctx, path, filepath.Join(folder, "none")); !errors.Is(err, integrity.ErrNone) {
-		t.Errorf("of no database: %v", err)
+		t.Errorf("without a database: %v", err)
 	}
 	db, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -72,7 +72,7 @@ func TestSnapshot(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(keys) < before {
-			t.Errorf("the copy has %d keys of the %d that were there", len(keys), before)
+			t.Errorf("the copy has %d keys, fewer than the %d before it started", len(keys), before)
 		}
 		if err := sqlite.Snapshot(ctx, path, into); err == nil {
 			t.Error("a copy replaced a file")
@@ -83,8 +83,8 @@ func TestSnapshot(t *testing.T) {
 	}
 }
 
-// Only files that Snapshot has written become the database.
-func TestPlace(t *testing.T) {
+// Only files written by Snapshot become the database.
+func TestPlaceRejectsOtherFiles(t *testing.T) {
 	ctx := t.Context()
 	folder := t.TempDir()
 	path := filepath.Join(folder, "cutroom.db")
@@ -102,7 +102,7 @@ func TestPlace(t *testing.T) {
 	}
 	for name, content := range map[string][]byte{
 		"nothing": nil, "garbage": []byte(strings.Repeat("garbage ", 500)), "another program's": other,
-		"cut off": other[:len(other)/2],
+		"truncated": other[:len(other)/2],
 	} {
 		if err := sqlite.Place(ctx, path, bytes.NewReader(content)); err == nil {
 			t.Errorf("%s was placed", name)
@@ -110,6 +110,6 @@ func TestPlace(t *testing.T) {
 	}
 	left, err := filepath.Glob(path + "*")
 	if err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("remaining files: %v, %v", left, err)
 	}
 }

@@ -1,15 +1,15 @@
-// Package sqlite keeps the records of one machine in one SQLite file: jobs and their queue, files,
-// keys and client tokens, usage and realtime sessions. When a call returns nil, its write is on
-// disk, except for sessions.
+// Package sqlite keeps the records of one machine in one SQLite file: jobs and their queue,
+// files, keys and client tokens, usage and realtime sessions. When a call returns nil, its write
+// is on disk, except for sessions.
 //
 // Writes run one after another on one connection. Their transactions begin immediately, so that
-// none fails halfway for a lock. Reads have their own connections and never wait for a writer. An
-// account's lists have other connections than lookups, and accounts take turns on them.
+// none fails halfway because of a lock. Reads have their own connections and never wait for a
+// writer. Lists of accounts use other connections than lookups, and accounts take turns on them.
 // Other processes may open the file at the same time: a write waits for them up to busyTimeout,
-// then fails with fault.Unavailable.
+// and then fails with fault.Unavailable.
 //
-// A write that meets a full disk fails with fault.StorageFull and changes nothing. It succeeds
-// again once there is space.
+// A write on a full disk fails with fault.StorageFull and changes nothing. Writes succeed again
+// once there is space.
 package sqlite
 
 import (
@@ -32,35 +32,36 @@ import (
 )
 
 const (
-	// busyTimeout is how long a write waits for another process's.
+	// busyTimeout limits the wait of a write for another process.
 	busyTimeout = 10 * time.Second
-	// readers is how many reads run concurrently, in addition to lists.
+	// readers is the number of concurrent reads, in addition to lists.
 	readers = 4
-	// listers is how many lists run concurrently, one for each account.
+	// listers is the number of concurrent lists, one per account.
 	listers = 4
 )
 
 type Options struct {
 	// Now is the clock for the end of a job.
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted for expiry. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. If it is nil, the clock is always trusted.
 	Settled func() bool
-	// Reserve holds disk space for writes that must succeed on a full disk; it may be nil.
+	// Reserve holds disk space for writes that must succeed on a full disk. It may be nil.
 	Reserve Reserve
-	// AccountLeases is how many leased jobs a lane may have before an account gets its second one. So
-	// the lane's places beyond it stay free for other accounts. 0 means no limit.
+	// AccountLeases is the number of leased jobs on a lane from which an account gets no second
+	// lease. So the remaining places of the lane stay free for other accounts. 0 means no limit.
 	AccountLeases int
-	// Free returns how many more bytes of records calls may create. nil means no limit.
+	// Free returns the bytes of records that calls may still create. nil means no limit.
 	Free func() (int64, error)
-	// Committed is called with the database's number of durable transactions after each transaction
-	// of this process, before its call returns. It may be nil. It must not call the database.
+	// Committed is called after each durable transaction of this process, before its call
+	// returns, with the database's number of durable transactions. It may be nil. It must not
+	// call the database.
 	Committed func(writes int64)
 }
 
-// Reserve is disk space that is held until it is needed.
+// Reserve is disk space that is held until a write needs it.
 type Reserve interface {
 	Held() bool
-	// Release frees the space and reports whether any was held.
+	// Release frees the space and reports whether it was held.
 	Release() bool
 	// Restore tries to hold the space again and reports whether it is held.
 	Restore() bool
@@ -82,14 +83,14 @@ type DB struct {
 	bell            *bell
 	watches         watches
 	committed       func(writes int64)
-	// file identifies the file that was opened at path.
+	// file identifies the file opened at path.
 	path string
 	file os.FileInfo
 }
 
 // Open opens or creates the file and migrates its schema. The folder must exist.
 //
-// Errors: integrity.ErrLostMain; fault.StorageFull; an error that names both versions if a newer
+// Errors: integrity.ErrLostMain; fault.StorageFull; an error with both versions if a newer
 // version of the program wrote the file.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
@@ -116,7 +117,7 @@ func connect(path string, options Options) (*DB, error) {
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file holds prompts, so only its owner may read it. SQLite gives its other files the same mode.
+	// The file contains prompts, so only its owner may read it. SQLite gives its other files the same mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)
@@ -131,7 +132,7 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
-		// Rollback data stays in memory: the folder of temporary files may be on the full disk.
+		// Keep rollback data in memory, because the folder of temporary files may be on the full disk.
 		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
@@ -162,9 +163,9 @@ func connect(path string, options Options) (*DB, error) {
 	}, nil
 }
 
-// openPool returns a pool of at most size connections, none of which is open yet.
+// openPool returns a pool of at most size connections. It opens none yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
-	// In a relative path the first element would be read as the URI's host.
+	// The first element of a relative path would be parsed as the URI's host.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
@@ -180,7 +181,7 @@ func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
 	return pool, nil
 }
 
-// Close waits for the running reads and writes, refuses new ones and closes the file.
+// Close waits for the running reads and writes, rejects new ones and closes the file.
 func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.lister.Close(), db.writer.Close())
 }
@@ -200,10 +201,11 @@ func (db *DB) Queue() *Queue { return &Queue{db} }
 
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-// write runs a durable transaction. The context limits only the wait for the writer: a transaction
-// that has started runs to its end, so that its result is never lost.
+// write runs a durable transaction. The context limits only the wait for the writer: a
+// transaction that has started runs to its end, so that its result is never lost.
 //
-// While the reserve is released, it fails with fault.StorageFull: the remaining space is for writeAnyway.
+// While the reserve is released, write fails with fault.StorageFull, because the remaining space
+// is for writeAnyway.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fullError(nil)
@@ -211,8 +213,8 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 	return db.writeNow(ctx, what, do)
 }
 
-// writeAnyway is write for changes that free space or must not fail for lack of it. On a full disk
-// it releases the reserve. It may then run the transaction twice.
+// writeAnyway is like write, for changes that free space or must not fail for lack of it. On a
+// full disk it releases the reserve. It may then run the transaction twice.
 func (db *DB) writeAnyway(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	err := db.writeNow(ctx, what, do)
@@ -227,17 +229,17 @@ func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Con
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error { return t.transactCounted(ctx, do) })
 }
 
-// writeVolatile is write for records that mean nothing after a restart of the machine. It survives
-// the process, but is not synced to disk.
+// writeVolatile is like write, for records without meaning after a restart of the machine. They
+// survive the process, but are not synced to disk.
 func (db *DB) writeVolatile(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error {
 		if _, err := t.conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
 			return err
 		}
-		defer func() { // also after a panic
+		defer func() { // even after a panic
 			if _, err := t.conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
-				// Its settings could not be restored, so no other write may use the connection.
+				// The setting could not be restored, so no other write may use the connection.
 				_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 			}
 		}()
@@ -257,7 +259,7 @@ func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, 
 	return tx.Commit()
 }
 
-// querier runs a query of one row, in a transaction or outside.
+// querier runs a query for one row, inside or outside a transaction.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }
@@ -265,7 +267,7 @@ type querier interface {
 // millis converts a time to its stored form.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
-// timeOf converts a stored time; null is the zero time.
+// timeOf converts a stored time. Null becomes the zero time.
 func timeOf(stored sql.NullInt64) time.Time {
 	if !stored.Valid {
 		return time.Time{}

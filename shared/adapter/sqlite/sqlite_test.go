@@ -32,7 +32,7 @@ func openAt(t *testing.T, path string) *sqlite.DB {
 	return db
 }
 
-func TestJobs(t *testing.T) {
+func TestJobsConform(t *testing.T) {
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		db := open(t)
 		budgets := db.Budgets(&machine{boot: "first"})
@@ -43,14 +43,14 @@ func TestJobs(t *testing.T) {
 	})
 }
 
-func TestQueue(t *testing.T) {
+func TestQueueConforms(t *testing.T) {
 	workertest.Run(t, func(t *testing.T) workertest.Harness {
 		db := open(t)
 		return workertest.Harness{Queue: db.Queue(), Store: db.Jobs(), Runs: db.Jobs(), Fair: true}
 	})
 }
 
-func TestKeys(t *testing.T) {
+func TestKeysConform(t *testing.T) {
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
 		db := open(t)
 		return credentialtest.Harness{Store: db.Keys(), Log: db.Audit(), Retention: db.Keys()}

@@ -7,7 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Open's cost depends on the number of open jobs only.
+// Open counts open jobs. Its cost depends only on their number.
 func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	rows, err := s.db.reader.QueryContext(ctx,
 		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
@@ -30,10 +30,10 @@ func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	return all, storeError("count open jobs", rows.Err())
 }
 
-// StoredBytes adds the counts that are kept per account.
+// StoredBytes adds up the counts of all accounts.
 func (f *Files) StoredBytes(ctx context.Context) (bytes int64, err error) {
 	err = f.db.reader.QueryRowContext(ctx, "select coalesce(sum(bytes), 0) from storage").Scan(&bytes)
-	return bytes, storeError("sum up the stored bytes", err)
+	return bytes, storeError("add up the stored bytes", err)
 }
 
 func (s *Sessions) Open(ctx context.Context) (count int, err error) {

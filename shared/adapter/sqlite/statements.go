@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// statements prepares frequent queries once per connection: parsing one takes longer than finding a
-// row by its key.
+// statements prepares frequent queries once per connection, because parsing a query takes longer
+// than finding a row by its key.
 type statements struct {
 	pool *sql.DB
 

@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// Statements that are kept serve all writes, also after some have failed and after another
-// process has changed the schema.
-func TestStatementsThatAreKept(t *testing.T) {
+// Prepared statements serve all writes, even after some have failed and after another process has
+// changed the schema.
+func TestPreparedStatementsSurviveFailures(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	files := openAt(t, path).Files()
@@ -42,7 +42,7 @@ func TestStatementsThatAreKept(t *testing.T) {
 			t.Errorf("round %d: beyond the limit: %v", round, err)
 		}
 		if err := create(1, 0); err == nil {
-			t.Errorf("round %d: there are two files of one id", round)
+			t.Errorf("round %d: two files have the same id", round)
 		}
 		if _, err := other.ExecContext(t.Context(), fmt.Sprintf("create table other%d (x)", round)); err != nil {
 			t.Fatal(err)
@@ -50,7 +50,7 @@ func TestStatementsThatAreKept(t *testing.T) {
 	}
 	page, _, err := files.List(t.Context(), "me", "", 100, now)
 	if err != nil || len(page) != want {
-		t.Errorf("%d of %d files, %v", len(page), want, err)
+		t.Errorf("got %d of %d files, %v", len(page), want, err)
 	}
 	if problems, err := sqlite.Inspect(t.Context(), path, time.Minute); err != nil || !problems.Complete {
 		t.Errorf("the database: %v, %v", problems, err)

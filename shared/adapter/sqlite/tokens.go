@@ -54,7 +54,7 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 		return credential.Token{}, storeError("find a token", err)
 	}
 	if err := json.Unmarshal([]byte(scope), &token.Scope); err != nil {
-		return credential.Token{}, storeError("find a token", errors.Join(errors.New("its scope cannot be read"), err))
+		return credential.Token{}, storeError("find a token", errors.Join(errors.New("its scope is invalid"), err))
 	}
 	if metadata != "" {
 		token.Metadata = json.RawMessage(metadata)
@@ -64,8 +64,8 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 	return token, nil
 }
 
-// deleteBatch is how many tokens one transaction deletes, so that a large sweep
-// does not delay other writers.
+// deleteBatch limits the tokens that one transaction deletes, so that a large sweep does not
+// delay other writers.
 const deleteBatch = 500
 
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
@@ -86,7 +86,7 @@ func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	}
 }
 
-// prefixed scans the first columns of a row and leaves the rest to its caller.
+// prefixed scans the first columns of a row and leaves the others to its caller.
 type prefixed struct {
 	row
 	first []any

@@ -5,12 +5,13 @@ import (
 	"database/sql"
 )
 
-// transaction is a write transaction. It prepares each statement once, and reuses statements of earlier
-// transactions: parsing a statement with the triggers of its table takes longer than running it.
+// transaction is a write transaction. It prepares each statement once and reuses statements of
+// earlier transactions, because parsing a statement with the triggers of its table takes longer
+// than running it.
 type transaction struct {
 	tx    *sql.Tx
 	known *statements
-	// prepared has the statements that were run. missed has the ones that were not known before.
+	// prepared holds the statements of this transaction. missed lists those that were not prepared before.
 	prepared map[string]*sql.Stmt
 	missed   []string
 }
@@ -25,16 +26,16 @@ func (t *transaction) ExecContext(ctx context.Context, statement string, args ..
 	return prepared.ExecContext(ctx, args...)
 }
 
-// The row must be scanned before the same query runs again.
+// QueryRowContext returns a row that must be scanned before the same query runs again.
 func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	prepared, err := t.prepare(ctx, query)
 	if err != nil {
-		return t.tx.QueryRowContext(ctx, query, args...) // only it can return a row that holds an error
+		return t.tx.QueryRowContext(ctx, query, args...) // only the sql.Tx can return a row with an error
 	}
 	return prepared.QueryRowContext(ctx, args...)
 }
 
-// turn is a write's exclusive use of the writing connection.
+// turn is a write's exclusive use of the writer connection.
 type turn struct {
 	db     *DB
 	conn   *sql.Conn

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/usage/usagetest"
 )
 
-func TestUsage(t *testing.T) {
+func TestUsageConforms(t *testing.T) {
 	usagetest.Run(t, func(t *testing.T) usage.Store { return open(t).Usage() })
 }
 
@@ -26,7 +26,7 @@ func oneCall(id string) usage.Record {
 	}
 }
 
-// calls returns how many calls the store has counted.
+// calls returns the number of calls that the store has counted.
 func calls(t *testing.T, store usage.Store) int64 {
 	t.Helper()
 	totals, err := store.Totals(t.Context(), "acme", usageDay, usageDay)
@@ -37,13 +37,13 @@ func calls(t *testing.T, store usage.Store) int64 {
 		return 0
 	}
 	if len(totals) > 1 || totals[0].CompletionTokens != totals[0].Requests {
-		t.Fatalf("the totals are torn: %+v", totals)
+		t.Fatalf("the totals are inconsistent: %+v", totals)
 	}
 	return totals[0].Requests
 }
 
-// The ids of records are remembered for at least ten minutes, but not for ever.
-func TestUsageForgetsRecordsInTheEnd(t *testing.T) {
+// The ids of records are remembered for at least ten minutes, but not forever.
+func TestUsageForgetsOldRecords(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	now := time.Date(2026, 2, 3, 12, 0, 0, 0, time.UTC)
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: func() time.Time { return now }})
@@ -83,7 +83,7 @@ func TestUsageForgetsRecordsInTheEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	if kept != adds {
-		t.Errorf("%d records are known, want the last %d", kept, adds)
+		t.Errorf("%d records are known, want the latest %d", kept, adds)
 	}
 	if got := calls(t, db.Usage()); got != 1001+adds {
 		t.Errorf("%d calls are counted, want %d", got, 1001+adds)

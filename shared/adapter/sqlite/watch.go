@@ -15,7 +15,7 @@ type watches struct {
 	byJob map[string]map[chan struct{}]bool
 }
 
-// Watch reports only changes that this process makes.
+// Watch reports only changes made by this process.
 func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
 	w := &s.db.watches
 	// One buffered value represents all changes since the last read.
@@ -59,7 +59,7 @@ func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.
 	return err
 }
 
-// changeAnyway is change by writeAnyway.
+// changeAnyway is like change, with writeAnyway.
 func (s *Jobs) changeAnyway(ctx context.Context, what, id string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	err := s.db.writeAnyway(ctx, what, do)

@@ -14,7 +14,7 @@ import (
 // Webhooks implements webhook.Store and webhook.Queue.
 //
 // The transaction that ends a job, or records a budget warning, also adds the webhook's row, so
-// that a crash loses neither.
+// that a crash cannot lose it.
 type Webhooks struct{ db *DB }
 
 var (
@@ -37,7 +37,7 @@ func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 const (
 	attemptsOf = "select number, at, duration, status, error, next from webhook_attempt where id = ? order by number"
 
-	// Accounts take turns: all first attempts go before all second attempts.
+	// Accounts take turns: the first attempts of all accounts precede their second attempts.
 	dueWebhooks = `select id, account, made + 1, due from (
 			select id, account, due, row_number() over (partition by account order by due, id) as turn,
 				(select count(*) from webhook_attempt where webhook_attempt.id = webhook.id) as made
@@ -75,7 +75,7 @@ func scanAttempt(r row) (webhook.Attempt, error) {
 
 func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	next := sql.NullInt64{Int64: millis(a.Next), Valid: !a.Next.IsZero()}
-	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *transaction) error {
+	return s.db.write(ctx, "record a webhook attempt", func(ctx context.Context, tx *transaction) error {
 		var made int
 		err := tx.QueryRowContext(ctx, `select (select count(*) from webhook_attempt where id = webhook.id)
 			from webhook where id = ?`, e.ID).Scan(&made)
@@ -99,8 +99,7 @@ func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	})
 }
 
-// recordedBefore reports whether the attempt was already recorded, unlike another attempt with the
-// same number.
+// recordedBefore returns an error unless this very attempt was already recorded with its number.
 func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.Attempt) error {
 	var at int64
 	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where id = ? and number = ?", id,
@@ -114,7 +113,7 @@ func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.A
 func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.ScheduledAttempt, error) {
 	rows, err := s.db.lookup.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
 	if err != nil {
-		return nil, storeError("find webhooks that are due", err)
+		return nil, storeError("find due webhooks", err)
 	}
 	defer rows.Close()
 	var turns []webhook.ScheduledAttempt
@@ -124,10 +123,10 @@ func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int)
 			due  int64
 		)
 		if err := rows.Scan(&turn.Event, &turn.Account, &turn.Number, &due); err != nil {
-			return nil, storeError("find webhooks that are due", err)
+			return nil, storeError("find due webhooks", err)
 		}
 		turn.At = time.UnixMilli(due).UTC()
 		turns = append(turns, turn)
 	}
-	return turns, storeError("find webhooks that are due", rows.Err())
+	return turns, storeError("find due webhooks", rows.Err())
 }

@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/webhook/webhooktest"
 )
 
-func TestWebhooks(t *testing.T) {
+func TestWebhooksConform(t *testing.T) {
 	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
 		db := open(t)
 		return webhooktest.Harness{

@@ -8,21 +8,21 @@ import (
 	"cutroom/shared/testkit/disktest"
 )
 
-// The reserve is not available, whatever is on the disk.
-func TestRoom(t *testing.T) {
+// The reserve is never available, whatever is on the disk.
+func TestReserveIsNotAvailable(t *testing.T) {
 	store, err := diskblob.Open(filepath.Join(disktest.Small(t, "size=10m"), "blobs"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for reserve, want := range map[int64]int64{1: 10<<20 - 1, 4 << 20: 6 << 20, 0: 9 << 20, 20 << 20: -10 << 20} {
-		got, err := store.Room(reserve)
+		got, err := store.Available(reserve)
 		if err != nil || got > want || got < want-64<<10 {
-			t.Errorf("with %d kept free the space is %d, %v, want %d less a little", reserve, got, err, want)
+			t.Errorf("with a reserve of %d, %d bytes are available (%v), want slightly less than %d", reserve, got, err, want)
 		}
 	}
 	for size, want := range map[int64]int64{10 << 20: 1 << 20, 20 << 30: 1 << 30, 1 << 40: 1 << 40 / 50} {
 		if got := diskblob.DefaultReserve(size); got != want {
-			t.Errorf("of %d bytes %d are kept free, want %d", size, got, want)
+			t.Errorf("the reserve of a disk of %d bytes is %d, want %d", size, got, want)
 		}
 	}
 }

@@ -9,29 +9,29 @@ import (
 )
 
 const (
-	tellLease = `update budget_lease set share = share + ?, spent = ?, flight = ?, boot = ?, renewed_at = ?
+	renewAllocation = `update budget_lease set share = share + ?, spent = ?, flight = ?, boot = ?, renewed_at = ?
 		where id = ? returning share`
 	beginLease = `insert into budget_lease
 		(id, account, key, period, unit, term, share, spent, flight, boot, renewed_at)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	deadLeases = "(boot <> ? or renewed_at <= ?)"
+	expiredAllocations = "(boot <> ? or renewed_at <= ?)"
 )
 
 func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, most int64) (taken budget.Taken, err error) {
-	err = b.db.writeVolatile(ctx, "take a share", func(ctx context.Context, tx *transaction) error {
-		room, err := b.room(ctx, tx, l.Counter, limit, least)
+	err = b.db.writeVolatile(ctx, "take an allocation", func(ctx context.Context, tx *transaction) error {
+		remaining, err := b.remaining(ctx, tx, l.Counter, limit, least)
 		if err != nil {
 			return err
 		}
-		more := min(room, max(least, most))
-		if taken = (budget.Taken{Amount: l.Amount, Remaining: room}); more < least {
+		more := min(remaining, max(least, most))
+		if taken = (budget.Taken{Amount: l.Amount, Remaining: remaining}); more < least {
 			return nil
 		}
-		taken.Remaining = room - more
+		taken.Remaining = remaining - more
 		if err := count(ctx, tx, l.Counter, more, b.db.now()); err != nil {
 			return err
 		}
-		taken.Amount, err = b.tell(ctx, tx, l, more)
+		taken.Amount, err = b.renew(ctx, tx, l, more)
 		if l.Amount > 0 || !errors.Is(err, budget.ErrAllocationEnded) {
 			return err
 		}
@@ -44,37 +44,37 @@ func (b *Budgets) Take(ctx context.Context, l budget.Allocation, limit, least, m
 }
 
 func (b *Budgets) Report(ctx context.Context, l budget.Allocation) error {
-	return b.db.writeVolatile(ctx, "report a share", func(ctx context.Context, tx *transaction) error {
-		_, err := b.tell(ctx, tx, l, 0)
+	return b.db.writeVolatile(ctx, "report an allocation", func(ctx context.Context, tx *transaction) error {
+		_, err := b.renew(ctx, tx, l, 0)
 		return err
 	})
 }
 
-// tell renews a lease, enlarges its allocation and returns the new allocation.
-func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Allocation, more int64) (share int64, err error) {
-	err = tx.QueryRowContext(ctx, tellLease, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
-		l.ID).Scan(&share)
+// renew renews an allocation, enlarges it and returns its new amount.
+func (b *Budgets) renew(ctx context.Context, tx *transaction, l budget.Allocation, more int64) (held int64, err error) {
+	err = tx.QueryRowContext(ctx, renewAllocation, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
+		l.ID).Scan(&held)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, budget.ErrAllocationEnded
 	}
-	return share, err
+	return held, err
 }
 
-func (b *Budgets) Return(ctx context.Context, l budget.Allocation, amount int64) (share int64, err error) {
+func (b *Budgets) Return(ctx context.Context, l budget.Allocation, amount int64) (held int64, err error) {
 	amount = max(min(amount, l.Amount-l.Spent), 0)
-	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *transaction) error {
+	err = b.db.writeVolatile(ctx, "return an allocation", func(ctx context.Context, tx *transaction) error {
 		var err error
-		if share, err = b.tell(ctx, tx, l, -amount); err != nil {
+		if held, err = b.renew(ctx, tx, l, -amount); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, addToUsed, append([]any{-amount}, counterKey(l.Counter)...)...)
 		return err
 	})
-	return share, err
+	return held, err
 }
 
 func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
-	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *transaction) error {
+	return b.db.writeVolatile(ctx, "end an allocation", func(ctx context.Context, tx *transaction) error {
 		err := tx.QueryRowContext(ctx, "delete from budget_lease where id = ? returning share", l.ID).Scan(&l.Amount)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -86,17 +86,17 @@ func (b *Budgets) End(ctx context.Context, l budget.Allocation) error {
 	})
 }
 
-// endDead ends the leases on a counter that were not renewed for budget.EndAfter or belong to an
-// earlier boot. Amounts that they reported as spent or in flight stay used.
+// endDead ends the allocations on a counter that were not renewed for budget.EndAfter or belong
+// to an earlier boot. Amounts that were reported as spent or in flight stay used.
 func (b *Budgets) endDead(ctx context.Context, tx *transaction, c budget.Counter) error {
 	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
 	var leases, unused int64
 	err := tx.QueryRowContext(ctx, "select count(*), coalesce(sum(max(share - spent - flight, 0)), 0) from budget_lease where "+
-		isCounter+" and "+deadLeases, append(counterKey(c), boot, dead)...).Scan(&leases, &unused)
+		isCounter+" and "+expiredAllocations, append(counterKey(c), boot, dead)...).Scan(&leases, &unused)
 	if err != nil || leases == 0 {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, "delete from budget_lease where "+isCounter+" and "+deadLeases,
+	if _, err := tx.ExecContext(ctx, "delete from budget_lease where "+isCounter+" and "+expiredAllocations,
 		append(counterKey(c), boot, dead)...); err != nil {
 		return err
 	}

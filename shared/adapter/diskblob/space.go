@@ -1,0 +1,24 @@
+package diskblob
+
+import (
+	"golang.org/x/sys/unix"
+)
+
+// Available returns the number of bytes that may still be stored on the disk if reserve bytes
+// must stay free (0 means DefaultReserve). It is negative if less is free.
+func (s *Store) Available(reserve int64) (int64, error) {
+	var disk unix.Statfs_t
+	if err := unix.Statfs(s.root, &disk); err != nil {
+		return 0, fileError("read the free space", err)
+	}
+	block := int64(disk.Bsize)
+	if reserve == 0 {
+		reserve = DefaultReserve(int64(disk.Blocks) * block)
+	}
+	return int64(disk.Bavail)*block - reserve, nil
+}
+
+// DefaultReserve returns the number of bytes of a disk that uploads must leave free by default: a
+// fiftieth or 1 GiB, whichever is more, but at most a tenth. Records and the results of accepted
+// jobs need them.
+func DefaultReserve(size int64) int64 { return min(max(size/50, 1<<30), size/10) }
