@@ -1,6 +1,6 @@
-// Package cloudwatch writes metrics of the inference gateway and the worker in the
-// embedded metric format: lines of JSON in the log, which CloudWatch turns into metrics
-// without a call to its API. It is for functions and tasks that nothing can scrape.
+// Package cloudwatch writes metrics of the inference gateway and the worker in the embedded
+// metric format: lines of JSON in the log, which CloudWatch converts to metrics without a call to
+// its API. It is for functions and tasks that cannot be scraped.
 package cloudwatch
 
 import (
@@ -17,7 +17,8 @@ import (
 const namespace = "Cutroom"
 
 // Metrics is a gateway.Observer. The dimensions are only route, model and upstream, because every
-// combination is billed as a separate metric. Status and code are in the line, for log queries.
+// combination is billed as a separate metric. Status and code are also in the line, for log
+// queries.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -41,7 +42,7 @@ type metric struct {
 func (m *Metrics) Completed(c gateway.Completion) {
 	failed := 0.0
 	if c.Status >= 500 || c.Code != "" && c.Status < 400 {
-		failed = 1 // the service's failure, even after the head of a stream
+		failed = 1 // a failure of the service, even after the header of a stream
 	}
 	metrics := []metric{
 		{"Requests", "Count", 1}, {"Failures", "Count", failed}, {"Duration", "Milliseconds", milliseconds(c.Duration)},
@@ -72,7 +73,7 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	})
 }
 
-// Attempted writes only failed calls; Completed counts the others.
+// Attempted writes only failed calls, because Completed counts the others.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	switch a.Outcome {
 	case gateway.Overloaded, gateway.Failed, gateway.TimedOut:
@@ -82,7 +83,7 @@ func (m *Metrics) Attempted(a gateway.Attempt) {
 	}
 }
 
-// write writes one line. dimensions name the properties that are dimensions.
+// write writes one line. dimensions names the properties that are dimensions.
 func (m *Metrics) write(dimensions []string, metrics []metric, line map[string]any) {
 	var definitions []map[string]string
 	for _, each := range metrics {

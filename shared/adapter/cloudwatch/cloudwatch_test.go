@@ -12,9 +12,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// The lines have the form that the specification of CloudWatch's embedded metric format
-// requires.
-func TestLines(t *testing.T) {
+// The specification of CloudWatch's embedded metric format defines the form of the lines.
+func TestLinesFollowEmbeddedMetricFormat(t *testing.T) {
 	var out bytes.Buffer
 	m := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) }, slog.New(slog.DiscardHandler))
 	for _, test := range []struct {
@@ -38,7 +37,7 @@ func TestLines(t *testing.T) {
 			`{"Name":"PromptTokens","Unit":"Count"},{"Name":"CachedTokens","Unit":"Count"},{"Name":"CompletionTokens",` +
 			`"Unit":"Count"},{"Name":"ReasoningTokens","Unit":"Count"},` +
 			`{"Name":"Estimated","Unit":"Count"}],"Namespace":"Cutroom"}],"Timestamp":1770000000123}}`},
-		{"a refusal", func() {
+		{"a rejection", func() {
 			m.Completed(gateway.Completion{Route: "chat", Status: 401, Code: "invalid_api_key", Duration: time.Millisecond})
 		}, `{"Code":"invalid_api_key","Duration":1,"Failures":0,"Model":"none","Requests":1,"Route":"chat","Status":401,` +
 			`"Stream":false,"_aws":{"CloudWatchMetrics":[` +
@@ -50,7 +49,7 @@ func TestLines(t *testing.T) {
 		}, `{"Model":"m","Outcome":"failed","Upstream":"u","UpstreamFailures":1,` +
 			`"_aws":{"CloudWatchMetrics":[{"Dimensions":[["Model","Upstream"]],"Metrics":[` +
 			`{"Name":"UpstreamFailures","Unit":"Count"}],"Namespace":"Cutroom"}],"Timestamp":1770000000123}}`},
-		{"an upstream that did not", func() {
+		{"an upstream that did not fail", func() {
 			m.Attempted(gateway.Attempt{Model: "m", Upstream: "u", Outcome: gateway.Succeeded})
 		}, ""},
 	} {
@@ -62,7 +61,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-func TestFailures(t *testing.T) {
+func TestOnlyServiceFailuresCount(t *testing.T) {
 	for _, test := range []struct {
 		status int
 		code   string
@@ -74,7 +73,7 @@ func TestFailures(t *testing.T) {
 			slog.New(slog.DiscardHandler)).Completed(
 			gateway.Completion{Route: "chat", Model: "m", Status: test.status, Code: test.code})
 		if got := strings.Contains(out.String(), `"Failures":1`); got != test.failed {
-			t.Errorf("%d %q: failed is %v, want %v", test.status, test.code, got, test.failed)
+			t.Errorf("status %d %q: failed is %v, want %v", test.status, test.code, got, test.failed)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-func TestRuns(t *testing.T) {
+func TestRunsBecomeLines(t *testing.T) {
 	var out bytes.Buffer
 	w := cloudwatch.New(&out, func() time.Time { return time.UnixMilli(1_770_000_000_123) },
 		slog.New(slog.DiscardHandler)).Worker()
@@ -51,8 +51,7 @@ func TestRuns(t *testing.T) {
 	}
 }
 
-// ended is a writer that cancels the test's context once it has the lines that it waits
-// for.
+// ended is a writer that cancels the test's context after the expected number of lines.
 type ended struct {
 	bytes.Buffer
 	left int
@@ -66,8 +65,8 @@ func (e *ended) Write(p []byte) (int, error) {
 	return e.Buffer.Write(p)
 }
 
-// The busy share covers the time since the previous line.
-func TestBusyShare(t *testing.T) {
+// The busy fraction covers the time since the previous line.
+func TestBusyFractionCoversInterval(t *testing.T) {
 	ctx, end := context.WithCancel(t.Context())
 	out := &ended{left: 2, end: end}
 	var mu sync.Mutex
@@ -75,7 +74,7 @@ func TestBusyShare(t *testing.T) {
 	w := cloudwatch.New(out, func() time.Time {
 		mu.Lock()
 		defer mu.Unlock()
-		now = now.Add(time.Second) // per reading: two seconds for the second line, with its own
+		now = now.Add(time.Second) // per call: the second line takes two calls
 		return now
 	}, slog.New(slog.DiscardHandler)).Worker()
 	w.Watch(ctx, time.Millisecond, func() []worker.Load {
@@ -94,6 +93,6 @@ func TestBusyShare(t *testing.T) {
 	}
 	// One of two slots in one second, then in two.
 	if len(shares) < 2 || shares[0] != 50 || shares[1] != 25 {
-		t.Errorf("the shares are %v", shares)
+		t.Errorf("the busy fractions are %v, want 50 and 25", shares)
 	}
 }

@@ -1,5 +1,5 @@
-// Package ec2 finds the public addresses of a task. It is separate from package ecs because linking
-// the SDK's ECS client costs a program 1 ms at its start.
+// Package ec2 finds the public addresses of a task. It is separate from package ecs because
+// linking the SDK's ECS client adds 1 ms to a program's startup.
 package ec2
 
 import (
@@ -24,27 +24,27 @@ import (
 )
 
 const (
-	// addressTime is how long Find waits for a task's public address, which AWS associates at about
-	// the time when the containers start.
+	// addressTime limits how long Find waits for a task's public address. AWS associates it at
+	// about the time when the containers start.
 	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
 	callTime     = 10 * time.Second
-	// longestMetadata and longestInterfaces limit the bytes read from the task's metadata and from
-	// EC2's answer.
+	// longestMetadata and longestInterfaces limit the bytes read from the task's metadata and
+	// from EC2's response.
 	longestMetadata   = 64 << 10
 	longestInterfaces = 1 << 20
 )
 
-// errNoPublic means that a task's interface has no public address, or not yet.
+// errNoPublic means that a task's interface has no public address, or has none yet.
 var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
-	"its subnet has to be public, and its service has to assign one")
+	"its subnet must be public, and its service must assign an address")
 
 // TaskAddress finds the public addresses of the task that runs this program. ECS reports only the
-// private address, so it asks EC2 for the network interface. The task's role needs
-// ec2:DescribeNetworkInterfaces, which AWS does not limit to some interfaces.
+// private address, so TaskAddress asks EC2 for the network interface. The task's role needs
+// ec2:DescribeNetworkInterfaces, which AWS cannot limit to some interfaces.
 //
-// It builds the one request itself: the SDK's EC2 client has 700 operations and takes longer to
-// compile than the programs that would link it.
+// It builds its only request itself, because the SDK's EC2 client has 700 operations and takes
+// longer to compile than the programs that would link it.
 type TaskAddress struct {
 	metadata string
 	config   aws.Config
@@ -54,8 +54,8 @@ type TaskAddress struct {
 	client   aws.HTTPClient
 }
 
-// NewTaskAddress needs the value of ECS_CONTAINER_METADATA_URI_V4 and fails if that URI is
-// malformed. now is the time of the signatures.
+// NewTaskAddress needs the value of ECS_CONTAINER_METADATA_URI_V4 and returns an error if that
+// URI is malformed. now is the clock for signatures.
 func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -67,7 +67,7 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}, nil
 }
 
-// Find returns the task's IPv4 address, and its IPv6 addresses if the subnet has some. It waits up
+// Find returns the task's IPv4 address, and its IPv6 addresses if the subnet has any. It waits up
 // to a minute for the IPv4 address.
 func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, addressTime)
@@ -90,8 +90,8 @@ func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	}
 }
 
-// network is a part of a container's metadata ("Amazon ECS task metadata endpoint version
-// 4 for tasks on Fargate" in the Developer Guide of ECS).
+// network is part of a container's metadata ("Amazon ECS task metadata endpoint version 4 for
+// tasks on Fargate" in the Developer Guide of ECS).
 type network struct {
 	IPv4Addresses, IPv6Addresses []string
 	MACAddress                   string
@@ -112,7 +112,7 @@ func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) 
 	for _, text := range own.IPv6Addresses {
 		address, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("ec2: the task's metadata has the address %q", text)
+			return nil, fmt.Errorf("ec2: the task's metadata has an invalid address %q", text)
 		}
 		if address.IsGlobalUnicast() && !address.IsPrivate() {
 			found = append(found, address)
@@ -141,7 +141,7 @@ func (a *TaskAddress) network(ctx context.Context) (network, error) {
 	return answer.Networks[0], nil
 }
 
-// interfaces is EC2's answer ("DescribeNetworkInterfaces" in the API reference of EC2).
+// interfaces is EC2's response ("DescribeNetworkInterfaces" in the API reference of EC2).
 type interfaces struct {
 	Found []struct {
 		MAC         string `xml:"macAddress"`
@@ -152,8 +152,8 @@ type interfaces struct {
 	} `xml:"networkInterfaceSet>item"`
 }
 
-// public asks EC2 for the address of an interface. It filters by private and hardware address,
-// because each may repeat in an account.
+// public asks EC2 for the public address of an interface. It filters by private and hardware
+// address, because each of them may occur more than once in an account.
 func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, error) {
 	text, err := a.ask(ctx, url.Values{
 		"Action": {"DescribeNetworkInterfaces"}, "Version": {"2016-11-15"},
@@ -212,7 +212,7 @@ func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, e
 		Code    string `xml:"Errors>Error>Code"`
 		Message string `xml:"Errors>Error>Message"`
 	}
-	_ = xml.Unmarshal(text, &failure) // without XML the status is enough
+	_ = xml.Unmarshal(text, &failure) // without XML, the status is enough
 	if status == http.StatusForbidden || status == http.StatusUnauthorized {
 		return nil, &refusedError{failure.Code, failure.Message}
 	}

@@ -24,8 +24,8 @@ import (
 const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
 	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
 
-// described is EC2's answer about interfaces, each with hardware address, private address and further
-// fields.
+// described returns EC2's response about interfaces, each with hardware address, private address
+// and other fields.
 func described(interfaces ...[3]string) string {
 	var items strings.Builder
 	for _, one := range interfaces {
@@ -40,30 +40,29 @@ func associated(address string) string {
 	return "<association><publicIp>" + address + "</publicIp><ipOwnerId>amazon</ipOwnerId></association>"
 }
 
-// answer is a status and a text, and what happens before it is sent.
+// answer is a status and a text, and a function to call before it is sent.
 type answer struct {
 	status int
 	text   string
 	before func()
 }
 
-// inTask returns a finder of the addresses of a task with the given metadata. EC2 gives the answers one
-// after another, and repeats the last.
-func inTask(t *testing.T, told string, answers ...answer) *ec2.TaskAddress {
+// inTask returns a finder of the addresses of a task with the given metadata. EC2 returns the
+// answers one after another, and repeats the last.
+func inTask(t *testing.T, metadata string, answers ...answer) *ec2.TaskAddress {
 	t.Helper()
-	return inTaskThat(t, told, func() {}, answers...)
+	return inTaskThat(t, metadata, func() {}, answers...)
 }
 
-// inTaskThat is inTask with a function that is called when the metadata is asked for the
-// second time.
-func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ec2.TaskAddress {
+// inTaskThat is like inTask, and calls again when the metadata is requested for the second time.
+func inTaskThat(t *testing.T, metadata string, again func(), answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	mux, asked := http.NewServeMux(), 0
 	mux.HandleFunc("GET /v4/5a1b", func(w http.ResponseWriter, _ *http.Request) {
 		if asked++; asked == 2 {
 			again()
 		}
-		_, _ = io.WriteString(w, told) // fails if the caller is gone
+		_, _ = io.WriteString(w, metadata) // fails if the caller has gone
 	})
 	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
 		if err := r.ParseForm(); err != nil {
@@ -71,7 +70,7 @@ func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ec2
 		}
 		asked := []string{r.Form.Get("Action"), r.Form.Get("Filter.1.Value.1"), r.Form.Get("Filter.2.Value.1")}
 		if !slices.Equal(asked, []string{"DescribeNetworkInterfaces", "0a:de:f6:10:51:e5", "10.0.0.61"}) {
-			t.Errorf("EC2 is asked for %v", asked)
+			t.Errorf("EC2 received %v", asked)
 		}
 		if !strings.Contains(r.Header.Get("Authorization"), "/eu-central-1/ec2/aws4_request") {
 			t.Errorf("the request is signed by %q", r.Header.Get("Authorization"))
@@ -84,7 +83,7 @@ func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ec2
 			now.before()
 		}
 		w.WriteHeader(now.status)
-		_, _ = io.WriteString(w, now.text) // as above
+		_, _ = io.WriteString(w, now.text) // fails if the caller has gone
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
@@ -96,7 +95,7 @@ func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ec2
 	return found
 }
 
-func TestATaskFindsItsPublicAddresses(t *testing.T) {
+func TestTaskFindsItsPublicAddresses(t *testing.T) {
 	const mac, private = "0A:de:f6:10:51:e5", "10.0.0.61"
 	ok := func(text string) answer { return answer{status: http.StatusOK, text: text} }
 	mine := ok(described([3]string{"0a:00:00:00:00:01", private, associated("198.51.100.9")},
@@ -109,10 +108,10 @@ func TestATaskFindsItsPublicAddresses(t *testing.T) {
 		answers []answer
 		want    string
 	}{
-		"at once":                 {"", []answer{mine}, "[203.0.113.7]"},
-		"once it is there":        {"", []answer{busy, none, bare, ok("<oops"), mine}, "[203.0.113.7]"},
-		"with an IPv6 address":    {`"IPv6Addresses": ["2001:db8::7"], `, []answer{mine}, "[203.0.113.7 2001:db8::7]"},
-		"with one of the network": {`"IPv6Addresses": ["fd00::7", "fe80::7"], `, []answer{mine}, "[203.0.113.7]"},
+		"immediately":               {"", []answer{mine}, "[203.0.113.7]"},
+		"after a while":             {"", []answer{busy, none, bare, ok("<oops"), mine}, "[203.0.113.7]"},
+		"with an IPv6 address":      {`"IPv6Addresses": ["2001:db8::7"], `, []answer{mine}, "[203.0.113.7 2001:db8::7]"},
+		"with local IPv6 addresses": {`"IPv6Addresses": ["fd00::7", "fe80::7"], `, []answer{mine}, "[203.0.113.7]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			found, err := inTask(t, fmt.Sprintf(metadata, c.more), c.answers...).Find(t.Context())
@@ -123,28 +122,28 @@ func TestATaskFindsItsPublicAddresses(t *testing.T) {
 	}
 }
 
-// A subnet with only IPv6 takes no call.
-func TestATaskWithoutIPv4(t *testing.T) {
-	told := `{"Networks": [{"IPv6Addresses": ["2001:db8::7"], "MACAddress": "0a:de:f6:10:51:e5"}]}`
-	found, err := inTask(t, told).Find(t.Context())
+// A subnet with only IPv6 needs no call.
+func TestTaskWithoutIPv4NeedsNoCall(t *testing.T) {
+	metadata := `{"Networks": [{"IPv6Addresses": ["2001:db8::7"], "MACAddress": "0a:de:f6:10:51:e5"}]}`
+	found, err := inTask(t, metadata).Find(t.Context())
 	if err != nil || !slices.Equal(found, []netip.Addr{netip.MustParseAddr("2001:db8::7")}) {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
-func TestATaskWithoutAPublicAddress(t *testing.T) {
+func TestTaskWithoutPublicAddressIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	bare := answer{status: http.StatusOK, text: described([3]string{"0a:de:f6:10:51:e5", "10.0.0.61", ""})}
 	last := bare
-	last.before = cancel // as if the time were over
+	last.before = cancel // simulates the timeout
 	found, err := inTask(t, fmt.Sprintf(metadata, ""), bare, last).Find(ctx)
 	if err == nil || !strings.Contains(err.Error(), "no public IPv4 address") {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
-func TestATaskThatMayNotAsk(t *testing.T) {
+func TestMissingPermissionIsReported(t *testing.T) {
 	refused := answer{status: http.StatusForbidden, text: "<Response><Errors><Error><Code>UnauthorizedOperation</Code>" +
 		"<Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>"}
 	found, err := inTask(t, fmt.Sprintf(metadata, ""), refused).Find(t.Context())
@@ -153,17 +152,17 @@ func TestATaskThatMayNotAsk(t *testing.T) {
 	}
 }
 
-func TestMetadataThatIsNone(t *testing.T) {
+func TestInvalidMetadataIsReported(t *testing.T) {
 	if _, err := ec2.NewTaskAddress("", aws.Config{}, time.Now); err == nil {
-		t.Error("a program outside of ECS finds an address")
+		t.Error("a program outside ECS found an address")
 	}
-	for _, told := range []string{"", "[]", `{"Networks": []}`, strings.Repeat("{", 1<<17)} {
-		// It asks again until the time is over, which is when it has been answered.
+	for _, metadata := range []string{"", "[]", `{"Networks": []}`, strings.Repeat("{", 1<<17)} {
+		// Find retries until the context ends, here after the first response.
 		ctx, cancel := context.WithCancel(t.Context())
-		found, err := inTaskThat(t, told, cancel).Find(ctx)
+		found, err := inTaskThat(t, metadata, cancel).Find(ctx)
 		cancel()
 		if err == nil || errors.Is(err, context.Canceled) {
-			t.Errorf("%.20q: %v, %v, want a description of the error", told, found, err)
+			t.Errorf("%.20q: %v, %v, want a description of the error", metadata, found, err)
 		}
 	}
 }

@@ -2,5 +2,5 @@ package ec2
 
 import "time"
 
-// LookAgainAfter makes a task look again sooner.
+// LookAgainAfter sets the interval of retries.
 func LookAgainAfter(a *TaskAddress, wait time.Duration) { a.again = wait }

@@ -1,5 +1,5 @@
-// Package ecs runs the workers as a container service, and single tasks. For the service a role
-// needs ecs:DescribeServices and ecs:UpdateService on it.
+// Package ecs runs the workers as a container service, and runs single tasks. For the service a
+// role needs ecs:DescribeServices and ecs:UpdateService on it.
 package ecs
 
 import (
@@ -28,8 +28,8 @@ func NewService(config aws.Config, cluster, name string) *Service {
 	})}
 }
 
-// Tasks returns the desired and the running number of tasks. It makes one call and fails if the
-// service does not exist.
+// Tasks returns the desired and the running number of tasks. It makes one call, and returns an
+// error if the service does not exist.
 func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// protectedTime is how long a busy task is protected, in whole minutes: the longest time of a
-	// job (docs/contract/jobs.md#deadline) plus the time to return it. A task that hangs is not
-	// protected for longer.
+	// protectedTime is the time for which a busy task is protected, in whole minutes: the longest
+	// time of a job (docs/contract/jobs.md#deadline) plus the time to return it. A task that
+	// hangs is not protected for longer.
 	protectedTime = 15 * time.Minute
 	// agentTime limits a call to the agent, which in turn calls ECS.
 	agentTime = 10 * time.Second
-	// longestAnswer limits the bytes read from an answer.
+	// longestAnswer limits the bytes read from a response.
 	longestAnswer = 64 << 10
 )
 
-// TaskProtection keeps scaling and deploys from stopping its task while the task is busy. It calls the ECS
-// agent's endpoint for task scale-in protection; the task's role needs ecs:GetTaskProtection and
-// ecs:UpdateTaskProtection on the task. A task outside a service cannot be protected.
+// TaskProtection prevents scaling and deploys from stopping its task while the task is busy. It
+// calls the ECS agent's endpoint for task scale-in protection. The task's role needs
+// ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task outside a service cannot
+// be protected.
 //
-// It does not protect a task from the end of its instance, such as a spot interruption.
+// It does not protect a task if its instance stops, for example because of a spot interruption.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client
 }
 
-// NewTaskProtection needs the value of ECS_AGENT_URI and fails if that URI is malformed. If the
-// client is nil, it makes one.
+// NewTaskProtection needs the value of ECS_AGENT_URI and returns an error if that URI is
+// malformed. client may be nil.
 func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, error) {
 	base, err := url.Parse(agentURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -45,7 +46,7 @@ func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, e
 	return &TaskProtection{endpoint: base.JoinPath("task-protection/v1/state").String(), client: client}, nil
 }
 
-// Busy protects the task for 15 minutes. Call it before work starts and repeat it while the work continues.
+// Busy protects the task for 15 minutes. Call it before work starts, and repeatedly while work continues.
 func (p *TaskProtection) Busy(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{ProtectionEnabled: true, ExpiresInMinutes: int(protectedTime / time.Minute)})
 }
@@ -59,8 +60,8 @@ type protectionRequest struct {
 	ExpiresInMinutes  int `json:",omitempty"`
 }
 
-// protectionAnswer has one of three parts: the new state, why ECS did not change it, or why the
-// agent could not ask.
+// protectionAnswer has one of three parts: the new state, the reason why ECS did not change it,
+// or an error of the agent.
 type protectionAnswer struct {
 	Protection *struct{ ProtectionEnabled bool } `json:"protection"`
 	Failure    *struct{ Reason, Detail string }  `json:"failure"`
@@ -96,11 +97,11 @@ func (p *TaskProtection) set(ctx context.Context, wanted protectionRequest) erro
 	case answer.Error != nil:
 		return fmt.Errorf("ecs: protect the task: %s: %s", answer.Error.Code, answer.Error.Message)
 	case response.StatusCode != http.StatusOK:
-		return fmt.Errorf("ecs: protect the task: the agent answered %s", response.Status)
+		return fmt.Errorf("ecs: protect the task: the agent returned %s", response.Status)
 	case err != nil:
-		return fmt.Errorf("ecs: protect the task: the agent's answer: %w", err)
+		return fmt.Errorf("ecs: protect the task: decode the agent's response: %w", err)
 	case answer.Protection == nil || answer.Protection.ProtectionEnabled != wanted.ProtectionEnabled:
-		return fmt.Errorf("ecs: protect the task: the agent set another state than it was asked for")
+		return fmt.Errorf("ecs: protect the task: the agent did not set the requested state")
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ import (
 
 const task = "arn:aws:ecs:us-west-2:111122223333:task/1234567890abcdef0"
 
-// agent answers like the documented ECS agent: 200 with the new state or with an error.
+// agent responds like the documented ECS agent, with the new state or with an error.
 func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]string) {
 	t.Helper()
 	var asked []string
@@ -38,7 +38,7 @@ func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]str
 		if request.ProtectionEnabled {
 			state["ExpirationDate"] = "2026-11-21T12:00:00Z"
 		}
-		_ = json.NewEncoder(w).Encode(map[string]any{"protection": state}) // as above
+		_ = json.NewEncoder(w).Encode(map[string]any{"protection": state}) // fails if the caller has gone
 	}))
 	t.Cleanup(server.Close)
 	protection, err := ecs.NewTaskProtection(server.URL+"/api/5a1b", server.Client())
@@ -48,7 +48,7 @@ func agent(t *testing.T, status int, answer string) (*ecs.TaskProtection, *[]str
 	return protection, &asked
 }
 
-func TestABusyTaskIsProtectedUntilItIsIdle(t *testing.T) {
+func TestBusyTaskIsProtectedUntilIdle(t *testing.T) {
 	protection, asked := agent(t, http.StatusOK, "")
 	for _, call := range []func(context.Context) error{protection.Busy, protection.Busy, protection.Idle} {
 		if err := call(t.Context()); err != nil {
@@ -61,46 +61,46 @@ func TestABusyTaskIsProtectedUntilItIsIdle(t *testing.T) {
 		to + `{"ProtectionEnabled":false}`,
 	}
 	if strings.Join(*asked, "\n") != strings.Join(want, "\n") {
-		t.Errorf("the agent was asked\n%s\nwant\n%s", strings.Join(*asked, "\n"), strings.Join(want, "\n"))
+		t.Errorf("the agent received\n%s\nwant\n%s", strings.Join(*asked, "\n"), strings.Join(want, "\n"))
 	}
 }
 
-func TestATaskThatIsNotProtectedIsAnError(t *testing.T) {
+func TestFailedProtectionIsReported(t *testing.T) {
 	for name, c := range map[string]struct {
 		status int
 		answer string
 		want   string
 	}{
-		"the task is in no service": {
+		"the task is outside a service": {
 			http.StatusOK, `{"failure":{"Arn":"` + task +
 				`","Detail":"The task is not part of a service.","Reason":"TASK_NOT_VALID"}}`,
 			"TASK_NOT_VALID: The task is not part of a service.",
 		},
-		"the role may not": {
+		"the role has no permission": {
 			http.StatusBadRequest, `{"requestID":"12345-abc-6789-0123-abc","error":{"Arn":"` + task +
 				`","Code":"AccessDeniedException","Message":"User is not authorized"}}`,
 			"AccessDeniedException: User is not authorized",
 		},
-		"a deploy ends it already": {
+		"a deploy already stops it": {
 			http.StatusOK, `{"failure":{"Arn":"` + task + `","Detail":"","Reason":"DEPLOYMENT_BLOCKED"}}`, "DEPLOYMENT_BLOCKED",
 		},
-		"the agent fails":       {http.StatusInternalServerError, `oops`, "the agent answered 500"},
-		"no JSON":               {http.StatusOK, `oops`, "the agent's answer"},
-		"an answer to nothing":  {http.StatusOK, `{}`, "set another state than it was asked for"},
-		"it stays as it was":    {http.StatusOK, `{"protection":{"ProtectionEnabled":false,"TaskArn":"` + task + `"}}`, "set another state than it was asked for"},
-		"an answer without end": {http.StatusOK, `{"protection":{"TaskArn":"` + strings.Repeat("x", 1<<20), "the agent's answer"},
+		"the agent fails":           {http.StatusInternalServerError, `oops`, "the agent returned 500"},
+		"no JSON":                   {http.StatusOK, `oops`, "the agent's response"},
+		"an empty response":         {http.StatusOK, `{}`, "did not set the requested state"},
+		"the state does not change": {http.StatusOK, `{"protection":{"ProtectionEnabled":false,"TaskArn":"` + task + `"}}`, "did not set the requested state"},
+		"an endless response":       {http.StatusOK, `{"protection":{"TaskArn":"` + strings.Repeat("x", 1<<20), "the agent's response"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			protection, _ := agent(t, c.status, c.answer)
 			if err := protection.Busy(t.Context()); err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("the error is %v, want one with %q", err, c.want)
+				t.Errorf("got error %v, want an error with %q", err, c.want)
 			}
 		})
 	}
 }
 
-// A worker that ends does not wait for the agent.
-func TestACallToAnAgentThatHangsEndsWithItsContext(t *testing.T) {
+// A worker that shuts down does not wait for the agent.
+func TestHangingAgentCallEndsWithContext(t *testing.T) {
 	hang := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-hang }))
 	defer server.Close()
@@ -114,14 +114,14 @@ func TestACallToAnAgentThatHangsEndsWithItsContext(t *testing.T) {
 	go func() { done <- protection.Idle(ctx) }()
 	cancel()
 	if err := <-done; err == nil {
-		t.Error("it has no error")
+		t.Error("the call returned no error")
 	}
 }
 
-func TestMalformedAgentURIs(t *testing.T) {
+func TestInvalidAgentURIsAreRejected(t *testing.T) {
 	for _, uri := range []string{"", "169.254.170.2", "/api", "ftp://169.254.170.2", "http://"} {
 		if _, err := ecs.NewTaskProtection(uri, nil); err == nil {
-			t.Errorf("%q is accepted as a URI", uri)
+			t.Errorf("the URI %q was accepted", uri)
 		}
 	}
 }

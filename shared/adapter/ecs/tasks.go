@@ -16,25 +16,25 @@ import (
 type Task struct {
 	// Cluster is a name or an ARN. Definition is the ARN of a task definition revision.
 	Cluster, Definition string
-	// Container is the container whose command is replaced. The task ends when it ends.
+	// Container is the container whose command is replaced. The task ends with this container.
 	Container               string
 	Command                 []string
 	Subnets, SecurityGroups []string
-	// PublicAddress gives the task a public IP address, which it needs in a subnet without a NAT gateway.
+	// PublicAddress gives the task a public IP address, which is required in a subnet without a NAT gateway.
 	PublicAddress bool
 }
 
 type TaskState struct {
 	Stopped bool
-	// ExitCode is the container's exit code. It is nil until the container has ended, and stays nil
-	// if the container never ran.
+	// ExitCode is the container's exit code. It is nil until the container has ended, and if the
+	// container never ran.
 	ExitCode *int
-	// Reason is ECS's text about why the task or the container stopped. It may be empty.
+	// Reason is the reason that ECS gives for a stop of the task or the container. It may be empty.
 	Reason string
 }
 
-// Tasks runs single tasks. A role needs ecs:RunTask on the task definition, iam:PassRole on
-// the roles in it, and ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
+// Tasks runs single tasks. A role needs ecs:RunTask on the task definition, iam:PassRole on the
+// roles in it, and ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
 type Tasks struct{ client *ecs.Client }
 
 func NewTasks(config aws.Config) *Tasks {
@@ -44,7 +44,7 @@ func NewTasks(config aws.Config) *Tasks {
 	})}
 }
 
-// Run starts a task and returns its ARN. A repeated call with the same token returns the same task.
+// Run starts a task and returns its ARN. A retry with the same token returns the same task.
 func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -74,8 +74,8 @@ func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, e
 	return *ran.Tasks[0].TaskArn, nil
 }
 
-// State returns the state of a task and its container. It fails if ECS does not know the task,
-// which is possible for some seconds after its start and from an hour after its end.
+// State returns the state of a task and its container. It returns an error if ECS does not know
+// the task, which is possible for some seconds after its start and from an hour after its end.
 func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -87,7 +87,7 @@ func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, er
 		return TaskState{}, fmt.Errorf("ecs: describe a task: %s", describe(found.Failures[0]))
 	}
 	if len(found.Tasks) != 1 {
-		return TaskState{}, fmt.Errorf("ecs: describe a task: there is no %s", arn)
+		return TaskState{}, fmt.Errorf("ecs: describe a task: %s does not exist", arn)
 	}
 	return stateOf(found.Tasks[0], task.Container), nil
 }
@@ -95,7 +95,7 @@ func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, er
 func stateOf(found types.Task, container string) TaskState {
 	state := TaskState{Stopped: aws.ToString(found.LastStatus) == "STOPPED", Reason: aws.ToString(found.StoppedReason)}
 	for _, c := range found.Containers {
-		// If another container could not start, its reason explains this one.
+		// If another container could not start, its reason explains the stop.
 		if reason := aws.ToString(c.Reason); reason != "" {
 			state.Reason += " " + aws.ToString(c.Name) + ": " + reason
 		}
@@ -106,7 +106,7 @@ func stateOf(found types.Task, container string) TaskState {
 	return state
 }
 
-// Stop ends a task. ECS shows the reason why.
+// Stop stops a task. ECS shows why as the reason.
 func (t *Tasks) Stop(ctx context.Context, task Task, arn, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// answering is an ECS that answers each operation with a text, and records the requests.
+// answering is an ECS that returns a text for each operation, and records the requests.
 func answering(t *testing.T, answers map[string]string) (*ecs.Tasks, *[]string) {
 	t.Helper()
 	var asked []string
@@ -37,7 +37,7 @@ var smokeTask = ecs.Task{
 	Subnets: []string{"subnet-1", "subnet-2"}, SecurityGroups: []string{"sg-1"},
 }
 
-func TestATaskIsRunOnce(t *testing.T) {
+func TestTaskIsRunOnce(t *testing.T) {
 	tasks, asked := answering(t, map[string]string{"RunTask": `{"tasks":[{"taskArn":"` + task + `"}],"failures":[]}`})
 	arn, err := tasks.Run(t.Context(), smokeTask, "token")
 	if err != nil || arn != task {
@@ -53,11 +53,11 @@ func TestATaskIsRunOnce(t *testing.T) {
 		"overrides:map[containerOverrides:[map[command:[-smoke] name:worker]]] " +
 		"taskDefinition:arn:aws:ecs:us-west-2:111122223333:task-definition/worker:7]"
 	if got := fmt.Sprint(sent); got != want {
-		t.Errorf("it sends %s, want %s", got, want)
+		t.Errorf("sent %s, want %s", got, want)
 	}
 }
 
-func TestATaskThatIsNotRunIsAnError(t *testing.T) {
+func TestFailedStartIsReported(t *testing.T) {
 	for answer, want := range map[string]string{
 		`{"tasks":[],"failures":[{"reason":"RESOURCE:FARGATE","detail":"no room"}]}`: "RESOURCE:FARGATE: no room",
 		`{"tasks":[],"failures":[]}`: "ECS started no task",
@@ -69,7 +69,7 @@ func TestATaskThatIsNotRunIsAnError(t *testing.T) {
 	}
 }
 
-func TestTaskStates(t *testing.T) {
+func TestTaskStatesAreDecoded(t *testing.T) {
 	for name, c := range map[string]struct{ answer, want string }{
 		"starting": {`{"tasks":[{"lastStatus":"PROVISIONING","containers":[{"name":"worker"}]}]}`, "false <nil> "},
 		"ended": {`{"tasks":[{"lastStatus":"STOPPED","stoppedReason":"Essential container in task exited","containers":` +
@@ -78,7 +78,7 @@ func TestTaskStates(t *testing.T) {
 			`"stoppedReason":"Task failed to start","containers":[{"name":"worker","reason":"CannotPullContainerError: not found"}]}]}`,
 			"true <nil> Task failed to start worker: CannotPullContainerError: not found"},
 		"unknown": {`{"tasks":[],"failures":[{"arn":"` + task + `","reason":"MISSING"}]}`, "ecs: describe a task: MISSING"},
-		"none":    {`{"tasks":[]}`, "ecs: describe a task: there is no " + task},
+		"none":    {`{"tasks":[]}`, "ecs: describe a task: " + task + " does not exist"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tasks, _ := answering(t, map[string]string{"DescribeTasks": c.answer})
@@ -91,19 +91,19 @@ func TestTaskStates(t *testing.T) {
 				got = err.Error()
 			}
 			if got != c.want {
-				t.Errorf("it is %q, want %q", got, c.want)
+				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestATaskIsStopped(t *testing.T) {
+func TestTaskIsStoppedWithReason(t *testing.T) {
 	tasks, asked := answering(t, map[string]string{"StopTask": `{"task":{}}`})
 	if err := tasks.Stop(t.Context(), smokeTask, task, "it took too long"); err != nil {
 		t.Fatal(err)
 	}
 	want := `StopTask {"cluster":"cutroom-dev","reason":"it took too long","task":"` + task + `"}`
 	if (*asked)[0] != want {
-		t.Errorf("asked was %s, want %s", (*asked)[0], want)
+		t.Errorf("sent %s, want %s", (*asked)[0], want)
 	}
 }

@@ -1,5 +1,5 @@
-// Package lambdainvoke starts functions. A role needs lambda:InvokeFunction on each
-// function that it starts.
+// Package lambdainvoke starts functions. A role needs lambda:InvokeFunction on each of these
+// functions.
 package lambdainvoke
 
 import (
@@ -18,8 +18,9 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Function is a function that other functions start. It builds the one request itself: the SDK's
-// Lambda client has a hundred operations and makes a function start a tenth slower.
+// Function is a function that other functions start. It builds its only request itself, because
+// the SDK's Lambda client has a hundred operations and makes the startup of a function a tenth
+// slower.
 type Function struct {
 	name    string
 	config  aws.Config
@@ -29,7 +30,7 @@ type Function struct {
 	client  aws.HTTPClient
 }
 
-// NewFunction returns the function with the name or ARN. now is the time of the signatures.
+// NewFunction returns the function with the name or ARN. now is the clock for signatures.
 func NewFunction(config aws.Config, name string, now func() time.Time) *Function {
 	return &Function{
 		name: name, config: config, now: now,
@@ -37,8 +38,8 @@ func NewFunction(config aws.Config, name string, now func() time.Time) *Function
 	}
 }
 
-// Start starts the function without an event and does not wait for it. Lambda retries if the
-// function fails. A repeated Start starts it twice.
+// Start starts the function without an event and does not wait for it. If the function fails,
+// Lambda retries it. A repeated Start starts it twice.
 func (f *Function) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -67,7 +68,7 @@ func (f *Function) Start(ctx context.Context) error {
 // ("Invoke" in the API reference of Lambda).
 const invocations = "/2015-03-31/functions/%s/invocations"
 
-// sumOfNothing is the SHA-256 of an empty body.
+// sumOfNothing is the SHA-256 of an empty body, in hex.
 const sumOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 func (f *Function) invoke(ctx context.Context) error {
@@ -96,7 +97,7 @@ func (f *Function) invoke(ctx context.Context) error {
 	if answer.StatusCode == http.StatusAccepted {
 		return nil
 	}
-	// Such as ResourceNotFoundException:http://… (API reference of Lambda, "Errors").
+	// For example ResourceNotFoundException:http://… (API reference of Lambda, "Errors").
 	code, _, _ := strings.Cut(answer.Header.Get("X-Amzn-Errortype"), ":")
 	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: answer},
 		Err: &smithy.GenericAPIError{Code: code}}

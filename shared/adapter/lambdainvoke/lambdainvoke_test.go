@@ -18,13 +18,13 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// answers is a Lambda that sends its answers in order, and keeps the requests.
+// answers is a Lambda that sends its responses in order, and records the requests.
 type answers struct {
-	codes []string // of an error, "" if the function is started
+	codes []string // an error code, or "" if the function is started
 	asked []string
 }
 
-// statuses are the statuses of the API's errors.
+// statuses maps the API's error codes to statuses.
 var statuses = map[string]int{
 	"": http.StatusAccepted, "TooManyRequestsException": http.StatusTooManyRequests,
 	"ServiceException":          http.StatusInternalServerError,
@@ -58,8 +58,8 @@ func config(t *testing.T, handler http.Handler) aws.Config {
 	}
 }
 
-// The request equals the SDK client's.
-func TestTheRequestIsThatOfTheSDK(t *testing.T) {
+// The request equals that of the SDK client.
+func TestRequestEqualsThatOfSDK(t *testing.T) {
 	for _, name := range []string{"cutroom-dev-wake", "arn:aws:lambda:eu-north-1:123456789012:function:cutroom-dev-wake"} {
 		got, want := &answers{}, &answers{}
 		if err := lambdainvoke.NewFunction(config(t, got), name, time.Now).Start(t.Context()); err != nil {
@@ -70,15 +70,15 @@ func TestTheRequestIsThatOfTheSDK(t *testing.T) {
 			t.Fatal(err)
 		}
 		if decoded(got.asked[0]) != decoded(want.asked[0]) {
-			t.Errorf("asked %s\nthe SDK %s", got.asked[0], want.asked[0])
+			t.Errorf("sent %s\nthe SDK sent %s", got.asked[0], want.asked[0])
 		}
 	}
 }
 
-// decoded returns a request without escapes that change nothing.
+// decoded returns a request without unnecessary escapes.
 func decoded(request string) string { return strings.ReplaceAll(request, "%3A", ":") }
 
-func TestAStartIsRetried(t *testing.T) {
+func TestStartIsRetried(t *testing.T) {
 	for _, c := range []struct {
 		codes string
 		asked int
@@ -102,13 +102,13 @@ func TestAStartIsRetried(t *testing.T) {
 	}
 }
 
-func TestAStartEndsWithItsContext(t *testing.T) {
+func TestStartEndsWithContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cloud := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		cancel()
 		w.WriteHeader(http.StatusInternalServerError)
 	})
 	if err := lambdainvoke.NewFunction(config(t, cloud), "wake", time.Now).Start(ctx); err == nil {
-		t.Error("it was started")
+		t.Error("the function was started")
 	}
 }

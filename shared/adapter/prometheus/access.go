@@ -10,9 +10,10 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// readable serves only callers who send the operator's key as "Authorization: Bearer"; an empty key admits
-// no caller. It ignores the caller's address, because a proxy on this machine calls for every client and
-// may forward neither address nor host. All others get a 404, as at an unknown path.
+// readable serves only callers that send the operator's key as "Authorization: Bearer". An empty
+// key admits no caller. It ignores the caller's address, because a proxy on this machine calls
+// for every client and may forward neither address nor host. All other callers get a 404, as for
+// an unknown path.
 //
 // failed is called for each wrong key and may delay the caller. It may be nil.
 func readable(key string, failed func(context.Context), next http.Handler) http.Handler {

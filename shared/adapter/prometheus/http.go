@@ -19,17 +19,17 @@ func newSurfaces() surfaces {
 	return surfaces{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_http_requests_total",
-			Help: "Requests, by route and how they were answered. An empty route is a path at which there is nothing.",
+			Help: "Requests, by route and status. An empty route means an unknown path.",
 		}, []string{"surface", "method", "route", "status"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_http_request_duration_seconds", Help: "From a request's arrival to the end of its answer.",
+			Name: "cutroom_http_request_duration_seconds", Help: "Time from a request's arrival to the end of its response.",
 			Buckets: durationBuckets,
 		}, []string{"surface", "route"}),
 		received: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_http_received_bytes_total", Help: "Bytes of requests' bodies.",
+			Name: "cutroom_http_received_bytes_total", Help: "Bytes of request bodies.",
 		}, []string{"surface", "route"}),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_http_sent_bytes_total", Help: "Bytes of answers' bodies.",
+			Name: "cutroom_http_sent_bytes_total", Help: "Bytes of response bodies.",
 		}, []string{"surface", "route"}),
 	}
 }

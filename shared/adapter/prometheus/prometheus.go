@@ -1,5 +1,5 @@
-// Package prometheus exposes the metrics of the service on one machine in the text format
-// of Prometheus. docs/logs.md describes each metric.
+// Package prometheus exposes the metrics of the service on one machine in the text format of
+// Prometheus. docs/logs.md describes each metric.
 package prometheus
 
 import (
@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// Metrics is a gateway.Observer. Its labels come only from the catalog and the routes, so callers
-// cannot add series.
+// Metrics is a gateway.Observer. Its labels come only from the catalog and the routes, so that
+// callers cannot add series.
 type Metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -41,47 +41,47 @@ var (
 	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 )
 
-// New returns metrics that include the process's own.
+// New returns metrics that include those of the process.
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_requests_total", Help: "Calls of the completions routes, by how they were answered.",
+			Name: "cutroom_gateway_requests_total", Help: "Calls of the completions routes, by status.",
 		}, []string{"route", "model", "status", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_request_duration_seconds", Help: "From a call's arrival to the end of its answer.",
+			Name: "cutroom_gateway_request_duration_seconds", Help: "Time from a call's arrival to the end of its response.",
 			Buckets: durationBuckets,
 		}, []string{"route", "model", "stream"}),
 		firstToken: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_first_token_seconds", Help: "From a call's arrival to the first chunk of its stream.",
+			Name: "cutroom_gateway_first_token_seconds", Help: "Time from a call's arrival to the first chunk of its stream.",
 			Buckets: firstTokenBuckets,
 		}, []string{"route", "model"}),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_gateway_queue_wait_seconds", Help: "How long calls that had to wait for an upstream waited.",
+			Name: "cutroom_gateway_queue_wait_seconds", Help: "Wait of the calls that had to wait for an upstream.",
 			Buckets: firstTokenBuckets,
 		}, []string{"model"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_tokens_total",
-			Help: "Metered tokens. Cached ones are prompt tokens too, reasoning ones completion tokens.",
+			Help: "Metered tokens. Cached tokens are also prompt tokens, and reasoning tokens are also completion tokens.",
 		}, []string{"model", "kind"}),
 		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_cost_total",
-			Help: "What calls cost by the prices of the catalog, in its currency.",
+			Help: "Cost of calls at the prices of the catalog, in its currency.",
 		}, []string{"model"}),
 		estimated: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, as the upstream did not say.",
+			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, because the upstream did not report them.",
 		}, []string{"model"}),
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by how they ended.",
+			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by outcome.",
 		}, []string{"model", "upstream", "outcome"}),
 		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_budget_warnings_total", Help: "Warnings of budgets, by the percentage that was reached, once for each day or month.",
+			Name: "cutroom_budget_warnings_total", Help: "Budget warnings, by the percentage reached, once per day or month.",
 		}, []string{"percent"}),
 		batchCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_batch_requests_total", Help: "Metered calls of batches.",
 		}, []string{"model"}),
 		batchCost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_batch_cost_total", Help: "What of cutroom_gateway_cost_total calls of batches cost.",
+			Name: "cutroom_gateway_batch_cost_total", Help: "Cost of calls of batches, which is part of cutroom_gateway_cost_total.",
 		}, []string{"model"}),
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.cost, m.estimated,
@@ -94,7 +94,7 @@ func New() *Metrics {
 func (m *Metrics) Completed(c gateway.Completion) {
 	m.requests.WithLabelValues(c.Route, c.Model, strconv.Itoa(c.Status), c.Code).Inc()
 	if c.Model == "" {
-		return // refused before any work
+		return // rejected before any work
 	}
 	m.duration.WithLabelValues(c.Route, c.Model, strconv.FormatBool(c.Stream)).Observe(c.Duration.Seconds())
 	if c.FirstToken > 0 {
@@ -136,8 +136,8 @@ func (m *Metrics) Watch(health func() []upstream.Health, queues func() []upstrea
 	m.registry.MustRegister(&upstreams{health, queues})
 }
 
-// Handler serves GET /metrics to callers who send the key as a Bearer token. An empty key admits no
-// caller. failed is called for every wrong key; it may be nil.
+// Handler serves GET /metrics to callers that send the key as a Bearer token. An empty key admits
+// no caller. failed is called for every wrong key. It may be nil.
 func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
 	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }
@@ -150,17 +150,17 @@ type upstreams struct {
 var (
 	upstreamLabels = []string{"model", "upstream"}
 	upstreamUp     = prometheus.NewDesc("cutroom_gateway_upstream_up",
-		"1 for an upstream that is given calls, 0 for one that has failed too often of late.", upstreamLabels, nil)
+		"1 for an upstream that gets calls, 0 for an upstream that has recently failed too often.", upstreamLabels, nil)
 	upstreamInFlight = prometheus.NewDesc("cutroom_gateway_upstream_in_flight",
-		"Calls that an upstream has.", upstreamLabels, nil)
+		"Calls in progress at an upstream.", upstreamLabels, nil)
 	upstreamLimit = prometheus.NewDesc("cutroom_gateway_upstream_in_flight_limit",
-		"Concurrent calls that an upstream may have; 0 means no limit.", upstreamLabels, nil)
+		"Limit of concurrent calls of an upstream. 0 means no limit.", upstreamLabels, nil)
 	upstreamReplicas = prometheus.NewDesc("cutroom_gateway_upstream_replicas",
-		"Servers that the name of an upstream stands for.", upstreamLabels, nil)
+		"Servers behind the name of an upstream.", upstreamLabels, nil)
 	queueWaiting = prometheus.NewDesc("cutroom_gateway_queue_waiting",
-		"Calls that wait for an upstream.", []string{"model"}, nil)
+		"Calls waiting for an upstream.", []string{"model"}, nil)
 	queuePlaces = prometheus.NewDesc("cutroom_gateway_queue_places",
-		"Calls that may wait for an upstream.", []string{"model"}, nil)
+		"Limit of calls waiting for an upstream.", []string{"model"}, nil)
 )
 
 func (u *upstreams) Describe(out chan<- *prometheus.Desc) {

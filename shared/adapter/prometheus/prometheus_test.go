@@ -14,12 +14,12 @@ import (
 	"cutroom/shared/testkit/alloctest"
 )
 
-// reading returns the text of the metrics.
-func reading(m *prometheus.Metrics) string {
+// metricsText returns the text of the metrics.
+func metricsText(m *prometheus.Metrics) string {
 	return read(m, "operator", "Authorization", "Bearer operator").Body.String()
 }
 
-// read returns the answer of /metrics to a caller on this machine, if a key is set.
+// read returns the response of /metrics to a caller on this machine.
 func read(m *prometheus.Metrics, key string, header ...string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, "/metrics", nil)
 	r.RemoteAddr, r.Host = "127.0.0.1:5000", "127.0.0.1:8081"
@@ -31,7 +31,7 @@ func read(m *prometheus.Metrics, key string, header ...string) *httptest.Respons
 	return w
 }
 
-func TestMetrics(t *testing.T) {
+func TestMetricsShowCallsAndUpstreams(t *testing.T) {
 	m := prometheus.New()
 	m.Watch(func() []upstream.Health {
 		return []upstream.Health{
@@ -49,7 +49,7 @@ func TestMetrics(t *testing.T) {
 	}
 	m.Completed(gateway.Completion{Route: "completions", Status: 401, Code: "invalid_api_key", Duration: time.Millisecond})
 	m.Attempted(gateway.Attempt{Model: "chat", Upstream: "two", Outcome: gateway.Failed})
-	text := reading(m)
+	text := metricsText(m)
 	for _, line := range []string{
 		`cutroom_gateway_requests_total{code="",model="chat",route="chat",status="200"} 2`,
 		`cutroom_gateway_requests_total{code="invalid_api_key",model="",route="completions",status="401"} 1`,
@@ -74,7 +74,7 @@ func TestMetrics(t *testing.T) {
 		`go_goroutines `,
 	} {
 		if !strings.Contains(text, "\n"+line) {
-			t.Errorf("there is no %s", line)
+			t.Errorf("missing: %s", line)
 		}
 	}
 	if t.Failed() {
@@ -82,7 +82,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-func TestWhoMayRead(t *testing.T) {
+func TestOnlyOperatorCanReadMetrics(t *testing.T) {
 	m := prometheus.New()
 	for _, test := range []struct {
 		name, key string
@@ -90,12 +90,12 @@ func TestWhoMayRead(t *testing.T) {
 		status    int
 	}{
 		{"this machine", "operator", nil, 404},
-		{"this machine where no key is set", "", nil, 404},
+		{"this machine without a configured key", "", nil, 404},
 		{"the key", "operator", []string{"Authorization", "Bearer operator"}, 200},
 		{"the key through a proxy", "operator", []string{"Authorization", "Bearer operator", "Via", "1.1 proxy"}, 200},
 		{"a wrong key", "operator", []string{"Authorization", "Bearer other"}, 404},
-		{"the key by another scheme", "operator", []string{"Authorization", "Basic operator"}, 404},
-		{"an empty key where none is set", "", []string{"Authorization", "Bearer "}, 404},
+		{"the key with another scheme", "operator", []string{"Authorization", "Basic operator"}, 404},
+		{"an empty key without a configured key", "", []string{"Authorization", "Bearer "}, 404},
 	} {
 		got := read(m, test.key, test.header...)
 		if got.Code != test.status {
@@ -107,9 +107,9 @@ func TestWhoMayRead(t *testing.T) {
 	}
 }
 
-// A request without the key takes at most 20 bytes of memory for each byte received, and
-// 128 KiB, and its body is not read.
-func TestMemoryOfAnonymousCalls(t *testing.T) {
+// A request without the key takes at most 20 bytes of memory per received byte plus 128 KiB, and
+// its body is not read.
+func TestAnonymousCallsNeedLittleMemory(t *testing.T) {
 	address := alloctest.Serve(t, prometheus.New().Handler("operator", nil))
 	alloctest.CheckAnonymous(t, address, "Authorization: Bearer ", true, "GET /metrics", "POST /metrics")
 	alloctest.CheckUnread(t, address, 404, "GET /metrics", "POST /metrics")

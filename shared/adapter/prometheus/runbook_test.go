@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// watched returns the metrics of a server, with all that it adds.
+// watched returns all metrics of a server.
 func watched() *prometheus.Metrics {
 	m := prometheus.New()
 	m.Worker().Watch(func() []worker.Load { return nil })
@@ -31,7 +31,7 @@ func watched() *prometheus.Metrics {
 	return m
 }
 
-// docs/logs.md describes every metric, and no other.
+// docs/logs.md describes every metric, and nothing else.
 func TestLogsPageHasEveryMetric(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "logs.md"))
 	if err != nil {
@@ -52,7 +52,7 @@ func TestLogsPageHasEveryMetric(t *testing.T) {
 		if strings.HasPrefix(name, "cutroom_") {
 			made = append(made, name)
 			if !slices.Contains(described, name) {
-				t.Errorf("docs/logs.md has no %s", name)
+				t.Errorf("docs/logs.md does not describe %s", name)
 			}
 		}
 	}
@@ -72,7 +72,7 @@ func TestRequestsAndStateAreShown(t *testing.T) {
 				Sent: 70})
 	}
 	media.Answered(httpserver.Answer{Method: "_OTHER", Status: 404})
-	text := reading(m)
+	text := metricsText(m)
 	for _, line := range []string{
 		`cutroom_http_requests_total{method="GET",route="/v1/jobs/{id}",status="200",surface="media"} 2`,
 		`cutroom_http_requests_total{method="_OTHER",route="",status="404",surface="media"} 1`,
@@ -87,7 +87,7 @@ func TestRequestsAndStateAreShown(t *testing.T) {
 		`cutroom_sessions_waiting 3`,
 	} {
 		if !strings.Contains(text, line+"\n") {
-			t.Errorf("there is no %s", line)
+			t.Errorf("missing: %s", line)
 		}
 	}
 }

@@ -9,15 +9,16 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// stateTime limits the reading of the records for one scrape.
+// stateTime limits the time to read the records for one scrape.
 const stateTime = 5 * time.Second
 
 // State is the current content of the records.
 type State struct {
-	// Jobs are the open jobs. A lane and status without jobs may be missing.
+	// Jobs holds the open jobs. A lane and status without jobs may be missing.
 	Jobs        []OpenJobs
 	StoredBytes int64
-	// Sessions is the number of open realtime sessions, Waiting the number of clients that wait for one.
+	// Sessions is the number of open realtime sessions. Waiting is the number of clients waiting
+	// for one.
 	Sessions int
 	Waiting  int
 }
@@ -39,14 +40,14 @@ type state struct {
 }
 
 var (
-	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Jobs that have not ended, by lane and status.",
+	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Open jobs, by lane and status.",
 		[]string{"lane", "status"}, nil)
 	jobsAge = prometheus.NewDesc("cutroom_jobs_oldest_age_seconds",
-		"Age of the oldest job that has not ended, by lane and status; 0 without such jobs. A job has 600 s.",
+		"Age of the oldest open job, by lane and status, or 0 without open jobs. A job has 600 s.",
 		[]string{"lane", "status"}, nil)
 	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of the stored files of all accounts.", nil, nil)
-	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Realtime sessions that are open.", nil, nil)
-	waitingOpen  = prometheus.NewDesc("cutroom_sessions_waiting", "Clients that wait for a realtime session.", nil, nil)
+	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Open realtime sessions.", nil, nil)
+	waitingOpen  = prometheus.NewDesc("cutroom_sessions_waiting", "Clients waiting for a realtime session.", nil, nil)
 )
 
 func (s *state) Describe(out chan<- *prometheus.Desc) {

@@ -6,12 +6,12 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// stageBuckets are the upper limits of the buckets for a run's stages, in seconds. A fetch takes parts
-// of a second, an engine up to the whole time of a job.
+// stageBuckets lists the upper limits of the buckets for a run's stages, in seconds. A fetch
+// takes fractions of a second, an engine up to the entire time of a job.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
-// Worker is a worker.Observer. Its labels are lanes, catalog models, and stages; an engine adds at
-// most a few stages.
+// Worker is a worker.Observer. Its labels are lanes, catalog models, and stages. An engine adds
+// only a few stages.
 type Worker struct {
 	registry *prometheus.Registry
 	runs     *prometheus.CounterVec
@@ -26,15 +26,15 @@ func (m *Metrics) Worker() *Worker {
 	w := &Worker{
 		registry: m.registry,
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_worker_runs_total", Help: "Runs of jobs, by how they ended.",
+			Name: "cutroom_worker_runs_total", Help: "Runs of jobs, by outcome.",
 		}, []string{"lane", "model", "outcome", "code"}),
 		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "cutroom_worker_queue_wait_seconds", Help: "From a job's creation to the start of its first run.",
+			Name: "cutroom_worker_queue_wait_seconds", Help: "Time from a job's creation to the start of its first run.",
 			Buckets: stageBuckets,
 		}, []string{"lane"}),
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cutroom_worker_stage_duration_seconds",
-			Help: "Times of the stages of runs: fetch, probe, enhance, engine, store, and as engine.* those that the engine " +
+			Help: "Times of the stages of runs: fetch, probe, enhance, engine, store, and engine.* for those that the engine " +
 				"tells.", Buckets: stageBuckets,
 		}, []string{"model", "stage"}),
 	}
@@ -61,12 +61,12 @@ type slots struct {
 
 var (
 	slotLabels = []string{"lane"}
-	slotCount  = prometheus.NewDesc("cutroom_worker_slots", "How many jobs may run at once.", slotLabels, nil)
-	slotBusy   = prometheus.NewDesc("cutroom_worker_busy_slots", "How many jobs are with an engine.", slotLabels, nil)
+	slotCount  = prometheus.NewDesc("cutroom_worker_slots", "Limit of concurrently running jobs.", slotLabels, nil)
+	slotBusy   = prometheus.NewDesc("cutroom_worker_busy_slots", "Jobs in progress in an engine.", slotLabels, nil)
 	slotTime   = prometheus.NewDesc("cutroom_worker_busy_seconds_total",
-		"Time that jobs were with an engine, added up over the slots. Its rate over the slots is the busy share.",
+		"Total time of jobs in an engine over all slots. Its rate divided by the slots is the busy fraction.",
 		slotLabels, nil)
-	slotAhead = prometheus.NewDesc("cutroom_worker_prefetched_jobs", "How many jobs are in hand for a slot to be free.",
+	slotAhead = prometheus.NewDesc("cutroom_worker_prefetched_jobs", "Jobs fetched in advance that wait for a free slot.",
 		slotLabels, nil)
 )
 

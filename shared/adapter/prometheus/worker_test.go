@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-func TestWorker(t *testing.T) {
+func TestWorkerMetricsShowRuns(t *testing.T) {
 	m := prometheus.New()
 	w := m.Worker()
 	w.Watch(func() []worker.Load {
@@ -27,7 +27,7 @@ func TestWorker(t *testing.T) {
 	w.Ran(
 		worker.Run{Lane: job.VideoLane, Model: "gen-2.5", Number: 2, Outcome: worker.Completed, Waited: time.Minute,
 			Stages: stages})
-	text := reading(m)
+	text := metricsText(m)
 	for _, line := range []string{
 		`cutroom_worker_runs_total{code="",lane="video",model="gen-2.5",outcome="handed_back"} 1`,
 		`cutroom_worker_runs_total{code="engine_error",lane="video",model="gen-2.5",outcome="repeated"} 1`,
@@ -43,7 +43,7 @@ func TestWorker(t *testing.T) {
 		`cutroom_worker_prefetched_jobs{lane="video"} 1`,
 	} {
 		if !strings.Contains(text, "\n"+line+"\n") {
-			t.Errorf("there is no %s", line)
+			t.Errorf("missing: %s", line)
 		}
 	}
 	if t.Failed() {

@@ -12,10 +12,10 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Unset is the text of a new secret that no program has filled yet.
+// Unset is the initial text of a secret until a program fills it.
 const Unset = "unset"
 
-// firstVersion is the version under which a secret is filled. Only one text can have it.
+// firstVersion is the version of the first text of a secret. Only one text can have it.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
 // Generated is a secret that is filled by the first program that needs it. A role needs
@@ -28,7 +28,7 @@ type Generated struct {
 func NewGenerated(config aws.Config, id string) *Generated { return &Generated{client: newClient(config), id: id} }
 
 // LoadOrMake returns the secret's text. If the text is Unset, it calls make and stores the result. If
-// several programs do so at once, one wins and all return its text.
+// several programs do so concurrently, one of them wins and all return its text.
 func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, err := read(ctx, k.client, k.id)
 	if err != nil || text != Unset {
@@ -49,7 +49,7 @@ func (k *Generated) LoadOrMake(ctx context.Context, make func() ([]byte, error))
 	}
 	// Another program may have written it, so read the current text.
 	if text, err = read(ctx, k.client, k.id); err == nil && text == Unset {
-		err = errors.New("secretsmanager: a secret that was filled is empty again")
+		err = errors.New("secretsmanager: a filled secret is unset again")
 	}
 	return []byte(text), err
 }

@@ -1,5 +1,5 @@
 // Package secrets reads secrets from AWS Secrets Manager. A role needs
-// secretsmanager:GetSecretValue on each secret that it reads.
+// secretsmanager:GetSecretValue on each secret.
 package secrets
 
 import (
@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Secret is one secret. It is read at the first use and kept for the life of the process. Only new
+// Secret is one secret. It is read at first use and cached for the life of the process. Only new
 // processes see a replaced secret.
 type Secret struct {
 	client *secretsmanager.Client
@@ -35,7 +35,7 @@ func newClient(config aws.Config) *secretsmanager.Client {
 	})
 }
 
-// Value returns the secret's text. It does not keep a failure; the next call tries again.
+// Value returns the secret's text. It does not cache errors, so the next call tries again.
 func (s *Secret) Value(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

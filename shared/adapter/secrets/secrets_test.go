@@ -23,7 +23,7 @@ func TestSecretIsReadOnce(t *testing.T) {
 	arn := cloud.MakeSecret(t, "cursors", "of the cursors")
 	secret := secrets.NewSecret(proxy.Config(), arn)
 	if calls := proxy.Calls(); len(calls) != 0 {
-		t.Errorf("before it was asked for: %v", calls)
+		t.Errorf("before the first use: %v", calls)
 	}
 	for range 3 {
 		if value, err := secret.Value(t.Context()); err != nil || string(value) != "of the cursors" {
@@ -34,11 +34,11 @@ func TestSecretIsReadOnce(t *testing.T) {
 		t.Errorf("calls: %v", calls)
 	}
 	if value, err := secrets.NewSecret(cloud.Config(), "none").Value(t.Context()); err == nil {
-		t.Errorf("a secret that is not there: %q", value)
+		t.Errorf("a missing secret: %q", value)
 	}
 }
 
-func TestUpstreamKeys(t *testing.T) {
+func TestUpstreamKeysAreResolved(t *testing.T) {
 	cloud := awstest.Start(t)
 	keys := cloud.MakeSecret(t, "keys", `{"first": "key one", "second": "key two", "empty": ""}`)
 	plain := cloud.MakeSecret(t, "plain", "key three")
@@ -66,28 +66,27 @@ func TestUpstreamKeys(t *testing.T) {
 	}
 }
 
-// A secret that is not filled is filled once and stays. Which of several that fill it at
-// once wins is for AWS to say, by the version that all of them name; the local AWS does
-// not.
-func TestAKeptSecret(t *testing.T) {
+// An unset secret is filled once and then stays. If several programs fill it concurrently, AWS
+// decides which one wins, by their common version. The local AWS does not support that.
+func TestSecretIsFilledOnce(t *testing.T) {
 	cloud := awstest.Start(t)
 	arn := cloud.MakeSecret(t, "identity", secrets.Unset)
 	for _, made := range []string{"an identity", "another"} {
 		secret := secrets.NewGenerated(cloud.Config(), arn)
 		text, err := secret.LoadOrMake(t.Context(), func() ([]byte, error) { return []byte(made), nil })
 		if err != nil || string(text) != "an identity" {
-			t.Errorf("it is %q, %v", text, err)
+			t.Errorf("got %q, %v", text, err)
 		}
 	}
 }
 
 // A program that fills a secret second gets the first program's text.
-func TestAKeptSecretThatAnotherFills(t *testing.T) {
+func TestSecondProgramGetsFirstText(t *testing.T) {
 	text, version := secrets.Unset, ""
 	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetSecretValue") {
-			_ = json.NewEncoder(w).Encode(map[string]string{"SecretString": text}) // fails if the client is gone
+			_ = json.NewEncoder(w).Encode(map[string]string{"SecretString": text}) // fails if the client has gone
 			return
 		}
 		var put struct{ ClientRequestToken string }
@@ -104,9 +103,9 @@ func TestAKeptSecretThatAnotherFills(t *testing.T) {
 	secret := secrets.NewGenerated(config, "identity")
 	got, err := secret.LoadOrMake(t.Context(), func() ([]byte, error) { return []byte("mine"), nil })
 	if err != nil || string(got) != "the first one's" {
-		t.Errorf("it is %q, %v", got, err)
+		t.Errorf("got %q, %v", got, err)
 	}
-	// AWS accepts from 32 to 64 characters.
+	// AWS accepts 32 to 64 characters.
 	if len(version) < 32 || len(version) > 64 {
 		t.Errorf("the version is %q", version)
 	}

@@ -19,8 +19,8 @@ type Others interface {
 }
 
 // Upstreams returns the keys of upstreams (see catalog.Upstream). The reference
-// "secretsmanager:ARN#FIELD" is a field of the JSON object in a secret, and
-// "secretsmanager:ARN" is the secret's whole text. Other references go to Others.
+// "secretsmanager:ARN#FIELD" is a field of the JSON object in a secret, and "secretsmanager:ARN"
+// is the complete text of the secret. Other references are resolved by Others.
 type Upstreams struct {
 	client *secretsmanager.Client
 	others Others
@@ -30,7 +30,7 @@ func NewUpstreams(config aws.Config, others Others) *Upstreams {
 	return &Upstreams{newClient(config), others}
 }
 
-// Secret reads the secret each time, because a key may be replaced.
+// Secret reads the secret at each call, because a key may be replaced.
 func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error) {
 	name, here := strings.CutPrefix(reference, kind)
 	if !here {
@@ -43,7 +43,7 @@ func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error
 	}
 	var fields map[string]string
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		// The decoder's error would show a part of the secret.
+		// The decoder's error would reveal part of the secret.
 		return "", errors.New("secretsmanager: the secret is not a JSON object of strings")
 	}
 	if fields[field] == "" {

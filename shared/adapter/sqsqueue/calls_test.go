@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Each operation makes the calls that calls.tsv of awstest lists, counted on the wire.
-func TestCallsAreAsDocumented(t *testing.T) {
+// Each operation makes the calls listed in calls.tsv of awstest, counted on the wire.
+func TestCallsMatchDocumentation(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
@@ -29,7 +29,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		}
 	}
 	ctx := t.Context()
-	// counted runs an operation and compares its calls with the page.
+	// counted runs an operation and compares its calls with calls.tsv.
 	counted := func(operation string, do func() error) {
 		t.Helper()
 		proxy.Calls()
@@ -37,7 +37,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 			t.Fatalf("%s: %v", operation, err)
 		}
 		if calls := awstest.CallList(proxy.Calls()); calls != want[operation] {
-			t.Errorf("%s: %s, and the page says %q", operation, calls, want[operation])
+			t.Errorf("%s makes the calls %s, but documented are %q", operation, calls, want[operation])
 		}
 		delete(want, operation)
 	}
@@ -55,7 +55,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 			CreatedAt: now, Deadline: now.Add(job.MaxAge),
 		}
 	}
-	// Each is the first call of a container, which has no cached record of the queue.
+	// Each call is the first of a container, without a cached record of the queue.
 	backlog := func() error {
 		jobs := dynamo.NewJobs(h.runs, nil, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
 		_, err := jobs.Backlog(ctx, job.VideoLane, "acme")
@@ -78,7 +78,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		_, err := h.jobs.Get(ctx, ids[1])
 		return err
 	})
-	d := h.receive(t, time.Minute) // so that the message is there for the next
+	d := h.receive(t, time.Minute) // so that the next call finds the message
 	if err := d.Nack(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	unreachable := dynamo.NewJobs(h.runs, stepfn.NewMachine(proxy.Config(), h.machine+"-gone", h.urls), nil, time.Now)
 	counted("Jobs.Accept, not handed over", func() error {
 		if err := unreachable.Accept(ctx, newJob(ids[5]), 10); err == nil {
-			return fmt.Errorf("a job was handed to a machine that does not exist")
+			return fmt.Errorf("a job was queued with a machine that does not exist")
 		}
 		return nil
 	})
@@ -150,6 +150,6 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		return err
 	})
 	for operation := range want {
-		t.Errorf("the page has %s, which the test does not count", operation)
+		t.Errorf("calls.tsv has %s, which the test does not count", operation)
 	}
 }

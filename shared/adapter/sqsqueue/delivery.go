@@ -17,18 +17,18 @@ import (
 
 // delivery is a leased message.
 //
-// Complete writes the result to the record before it reports to the execution. The execution then
+// Complete writes the result to the record before it reports to the execution. So the execution
 // has nothing to write, which saves a transition. If the worker dies in between, the execution
 // times out and finds that the job has ended.
 //
 // For a failure, the execution writes the record. Fail reads the record before it uses the token,
-// because the token works only once: a run that has lost the job must not use it. If the token was
-// already used, Fail writes the record itself, on the same conditions.
+// because the token works only once: a run that has lost the job must not use it. If the token
+// was already used, Fail writes the record itself, on the same conditions.
 type delivery struct {
 	Message
 	queue *Queue
 	url   string
-	// receipt belongs to this receive; each receive has another.
+	// receipt is unique for each receive of the message.
 	receipt string
 	body    string
 }
@@ -65,7 +65,7 @@ func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn tim
 	return nil
 }
 
-// Complete writes the result, reports to the execution and settles the delivery.
+// Complete writes the result, reports to the execution and deletes the message.
 func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
 	j, err := d.own(ctx, nonce)
 	switch {
@@ -84,14 +84,14 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 		return err
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j, d.queue.Now().Sub(j.StartedAt)); err != nil {
-		// The mean of the run times can miss one.
+		// The mean run time can do without this run.
 		d.queue.Logger.Warn("cannot record a run time", "job", d.Job, "error", err)
 	}
 	return d.conclude(ctx)
 }
 
-// conclude reports a result to the job's execution and settles. If the execution has already ended,
-// that is fine.
+// conclude reports a result to the job's execution and deletes the message. The execution may
+// already have ended.
 func (d *delivery) conclude(ctx context.Context) error {
 	if err := d.queue.Tasks.Succeed(ctx, d.Token); err != nil && !fault.Is(err, fault.Conflict) {
 		return err
@@ -122,8 +122,8 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return nil
 }
 
-// own returns the job if it has ended or the nonce belongs to its current run. A report on the
-// whole job has no nonce and fits any run.
+// own returns the job if it has ended or the nonce belongs to its current run. An empty nonce
+// matches any run.
 //
 // Errors: fault.NotFound if the job has no record, after dropping the message; fault.Conflict if
 // another run has the job.
@@ -142,17 +142,17 @@ func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	return j, nil
 }
 
-// settleEnded drops the message of a job that has already ended.
+// settleEnded deletes the message of a job that has already ended.
 func (d *delivery) settleEnded(ctx context.Context) error {
 	d.settle(ctx)
 	return job.ErrEnded
 }
 
-// settle drops the message. If that fails, the message is received again when its lease ends, and
-// dropped then.
+// settle deletes the message. If that fails, the message is received again when its lease ends,
+// and deleted then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
-		d.queue.Logger.Warn("cannot drop a message", "job", d.Job, "error", err)
+		d.queue.Logger.Warn("cannot delete a message", "job", d.Job, "error", err)
 	}
 }
 
@@ -161,7 +161,7 @@ func (d *delivery) Drop(ctx context.Context) error {
 	defer cancel()
 	_, err := d.queue.client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &d.url, ReceiptHandle: &d.receipt})
 	if err != nil && !isStale(err) {
-		return fmt.Errorf("sqs: drop a message: %w", err)
+		return fmt.Errorf("sqs: delete a message: %w", err)
 	}
 	return nil
 }
@@ -173,7 +173,7 @@ func isStale(err error) bool {
 		invalid   *types.ReceiptHandleIsInvalid
 		code      interface{ ErrorCode() string }
 	)
-	// SQS answers an expired receipt with a code for any invalid parameter.
+	// For an expired receipt, SQS returns the code for any invalid parameter.
 	return errors.As(err, &notLeased) || errors.As(err, &invalid) ||
 		errors.As(err, &code) && code.ErrorCode() == "InvalidParameterValue"
 }

@@ -68,12 +68,12 @@ func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 	}, func(status string) bool { return status != "RUNNING" })
 }
 
-func TestReports(t *testing.T) {
+func TestReportsEndJobs(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	config := cloud.Config()
 
-	t.Run("of a run that lost the job leave the token to the one that has it", func(t *testing.T) {
+	t.Run("of a run that lost the job leave the token to the current run", func(t *testing.T) {
 		h := newHome(t, cloud)
 		j := h.accept(t, "job_1")
 		lost := h.receive(t, time.Second)
@@ -111,7 +111,7 @@ func TestReports(t *testing.T) {
 			token := h.token(t, config)
 			d := h.receive(t, time.Hour)
 			h.start(t, j.ID, "n1")
-			// A report of another run takes the token, and its write is refused.
+			// A report of another run uses the token, but its write is rejected.
 			if err := h.tasks.Fail(t.Context(), token, "another run", job.TimeoutFailure()); err != nil {
 				t.Fatal(err)
 			}
@@ -138,14 +138,14 @@ func TestReports(t *testing.T) {
 		}
 		got := ended(t, t.Context(), h.runs, j.ID)
 		if *got.Failure != failure || got.Nonce != "n1" {
-			t.Errorf("the job failed by run %q with %+v, want %+v", got.Nonce, got.Failure, failure)
+			t.Errorf("run %q failed the job with %+v, want %+v", got.Nonce, got.Failure, failure)
 		}
 		if got.CompletedAt.Before(got.StartedAt) || time.Since(got.CompletedAt) > time.Hour {
-			t.Errorf("the job began at %v and ended at %v", got.StartedAt, got.CompletedAt)
+			t.Errorf("the job started at %v and ended at %v", got.StartedAt, got.CompletedAt)
 		}
 	})
 
-	t.Run("leave the job to its deadline once that has passed", func(t *testing.T) {
+	t.Run("leave the job to its deadline after that has passed", func(t *testing.T) {
 		h := newHome(t, cloud)
 		j := h.accept(t, "job_1")
 		d := h.receive(t, time.Hour)
@@ -157,8 +157,7 @@ func TestReports(t *testing.T) {
 	})
 }
 
-// token returns the task token of the next video job, which is received again after a
-// second.
+// token returns the task token of the next video job, which is received again after a second.
 func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()
 	client := awssqs.NewFromConfig(config)
@@ -180,9 +179,8 @@ func (h home) token(t *testing.T, config aws.Config) string {
 	return message.Token
 }
 
-// A job that no worker finishes in time fails as timed out, 15 s before its deadline.
-// The local AWS does not support TimeoutSecondsPath, so the definition says two
-// seconds instead.
+// A job that no worker finishes in time fails as timed out, 15 s before its deadline. The local
+// AWS does not support TimeoutSecondsPath, so the definition has two seconds instead.
 func TestExecutionTimesOut(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -190,17 +188,17 @@ func TestExecutionTimesOut(t *testing.T) {
 	waiting := h.accept(t, "job_1")
 	failure := job.TimeoutFailure()
 	if got := ended(t, t.Context(), h.runs, waiting.ID); *got.Failure != failure {
-		t.Errorf("the job that waited failed with %+v", got.Failure)
+		t.Errorf("the waiting job failed with %+v", got.Failure)
 	}
 	if d := h.receive(t, time.Hour); d.JobID() == waiting.ID {
 		if _, err := h.runs.Start(t.Context(), waiting.ID, "n1", time.Now()); !fault.Is(err, fault.Conflict) {
-			t.Errorf("a run of it started: %v", err)
+			t.Errorf("starting a run of the job: %v", err)
 		}
 	}
 }
 
-// A message that is not a job's goes to the dead-letter queue and delays no job.
-func TestMessagesThatAreNotAJobs(t *testing.T) {
+// A message that is not about a job goes to the dead-letter queue and delays no job.
+func TestForeignMessagesGoToDeadLetterQueue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	h := newHome(t, cloud)
@@ -216,12 +214,12 @@ func TestMessagesThatAreNotAJobs(t *testing.T) {
 	if d := h.receive(t, time.Hour); d.JobID() != j.ID {
 		t.Fatalf("received %s", d.JobID())
 	}
-	// They are received repeatedly until the queue moves them to its dead-letter queue.
+	// The queue delivers them repeatedly, and then moves them to its dead-letter queue.
 	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
 		if _, err := h.queue.Receive(ctx, job.VideoLane, time.Hour); err == nil {
-			t.Error("received a message that is not a job's")
+			t.Error("received a message that is not about a job")
 		}
 	})
 	defer receiving.Wait()
@@ -245,7 +243,7 @@ func TestMessagesThatAreNotAJobs(t *testing.T) {
 	}
 }
 
-func TestLengths(t *testing.T) {
+func TestLengthsCountAllMessages(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	queue := cloud.MakeQueue(t, 10)
@@ -262,7 +260,7 @@ func TestLengths(t *testing.T) {
 	}
 	lengths := sqsqueue.NewLengths(cloud.Config(), map[job.Lane]string{job.VideoLane: queue.URL})
 	if n, err := lengths.Length(t.Context(), job.VideoLane); err != nil || n != 3 {
-		t.Errorf("with a message waiting, one leased and one delayed the length is %d (%v)", n, err)
+		t.Errorf("with one waiting, one leased and one delayed message the length is %d (%v), want 3", n, err)
 	}
 	if _, err := lengths.Length(t.Context(), job.ImageLane); err == nil {
 		t.Error("a lane without a queue has a length")

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// The state machine writes an end under the same conditions as others: late reports, and reports of a
-// run that lost the job, change nothing.
+// The state machine writes an end under the same conditions as other writers. Late reports, and
+// reports of a run that lost the job, change nothing.
 func TestExecutionWritesOnCondition(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -27,17 +27,17 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		age    time.Duration // of the job when its run has started
-		ended  bool          // ended by another before the report
+		ended  bool          // ended before the report
 		report func(ctx context.Context, h home, token string) error
 		status job.Status
 		writes bool
 	}{
 		{"a run fails its job", 0, false, fail("n1"), job.Failed, true},
-		{"a job is failed whatever the run", 0, false, fail(""), job.Failed, true},
+		{"a job is failed during any run", 0, false, fail(""), job.Failed, true},
 		{"a run fails its job past the deadline", job.MaxAge, false, fail("n1"), job.Failed, true},
 		{"another run fails the job", 0, false, fail("n2"), job.Processing, false},
 		{"a run fails a job that has ended", 0, true, fail("n1"), job.Failed, false},
-		{"a job that has ended is failed whatever the run", 0, true, fail(""), job.Failed, false},
+		{"an ended job is failed during any run", 0, true, fail(""), job.Failed, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -62,7 +62,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A conflict is an accepted report whose answer was lost; its effect is checked below.
+			// A conflict is an accepted report whose response was lost. Its effect is checked below.
 			if err := c.report(t.Context(), h, token); err != nil && !fault.Is(err, fault.Conflict) {
 				t.Fatal(err)
 			}
@@ -75,16 +75,16 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 				t.Errorf("the job is %s, want %s", after.Status, c.status)
 			}
 			if wrote := after.CompletedAt != before.CompletedAt; wrote != c.writes || (status == "SUCCEEDED") != c.writes {
-				t.Errorf("the execution %s, and it wrote: %v, want %v", status, wrote, c.writes)
+				t.Errorf("the execution %s, wrote: %v, want %v", status, wrote, c.writes)
 			}
 			if err := c.report(t.Context(), h, token); !fault.Is(err, fault.Conflict) {
-				t.Errorf("the token was taken twice: %v", err)
+				t.Errorf("the token was accepted twice: %v", err)
 			}
 			states := 2
 			if c.writes {
 				states = 3
 			}
-			conformance.Same(t, "states that the execution passed", h.statesOf(t, cloud), states)
+			conformance.Same(t, "states of the execution", h.statesOf(t, cloud), states)
 			backlog, err := h.jobs.Backlog(t.Context(), job.VideoLane, "acme")
 			conformance.OK(t, err)
 			open := 0
@@ -96,7 +96,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	}
 }
 
-// statesOf counts the states that the execution of the job "job_1" has passed.
+// statesOf counts the states that the execution of the job "job_1" has entered.
 func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	t.Helper()
 	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":job_1"
@@ -114,14 +114,14 @@ func (h home) statesOf(t *testing.T, cloud *awstest.Cloud) int {
 	return states
 }
 
-// A queue that is not there refuses at once, and does not wait for a job.
-func TestLaneWithoutQueue(t *testing.T) {
+// A missing queue returns an error immediately, without waiting for a job.
+func TestLaneWithoutQueueIsAnError(t *testing.T) {
 	queue := sqsqueue.New(sqsqueue.Config{AWS: awstest.ConfigFor("http://127.0.0.1:9"), URLs: map[job.Lane]string{}})
 	defer queue.Close()
 	if _, err := queue.Receive(t.Context(), job.VideoLane, time.Minute); err == nil {
-		t.Error("received from a lane that has no queue")
+		t.Error("received from a lane without a queue")
 	}
 	if _, err := queue.Receive(t.Context(), job.VideoLane, 0); err == nil {
-		t.Error("received with no lease")
+		t.Error("received without a lease")
 	}
 }

@@ -18,7 +18,7 @@ func ReadMessage(body string) (Message, error) {
 		return Message{}, fmt.Errorf("sqs: read a message: %w", err)
 	}
 	if m.Job == "" || m.Token == "" {
-		return Message{}, errors.New("sqs: a message has no job or no token")
+		return Message{}, errors.New("sqs: a message lacks a job or a token")
 	}
 	return m, nil
 }

@@ -1,9 +1,10 @@
-// Package sqsqueue hands out jobs to workers from SQS queues, one for each lane. The visibility
-// timeout is the lease of a message. A message carries the task token for reports to the job's
+// Package sqsqueue delivers jobs to workers from SQS queues, one per lane. The visibility timeout
+// is the lease of a message. A message contains the task token for reports to the job's
 // execution, which then writes the job's end.
 //
-// The queues are standard queues with the account as message group; SQS is fair between groups. They may
-// deliver a message twice. The current run in the record then decides which worker has the job.
+// The queues are standard queues with the account as message group, and SQS is fair between
+// groups. They may deliver a message twice. The current run in the record then decides which
+// worker has the job.
 package sqsqueue
 
 import (
@@ -27,7 +28,7 @@ import (
 
 type Jobs interface {
 	Get(ctx context.Context, id string) (job.Job, error)
-	// Complete and Fail are as in job.Runs. Fail is for a failure whose token was already used.
+	// Complete and Fail are as in job.Runs. Fail is used if the token was already used.
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
 	RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error
@@ -46,12 +47,12 @@ type Tasks interface {
 
 type Config struct {
 	AWS aws.Config
-	// URLs has the queue of each lane.
+	// URLs maps lanes to their queues.
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is how long SQS waits for a message before it answers, in whole seconds up to 20; 0
-	// means DefaultPollTime. Close waits as long.
+	// PollTime is the time that SQS waits for a message before it responds, in whole seconds up
+	// to 20. 0 means DefaultPollTime. Close waits for as long.
 	PollTime time.Duration
 	Now      func() time.Time
 	Logger   *slog.Logger
@@ -81,7 +82,7 @@ func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	})
 }
 
-// Close waits for calls that could still lease a message, at most a little longer than PollTime.
+// Close waits for calls that could still lease a message, for slightly longer than PollTime at most.
 func (q *Queue) Close() { q.polls.Wait() }
 
 // Receive rounds the time up to seconds.
@@ -91,7 +92,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 		return nil, fmt.Errorf("sqs: receive: no queue for the lane %q", lane)
 	}
 	if lease <= 0 {
-		return nil, fmt.Errorf("sqs: receive: a lease of %v", lease)
+		return nil, fmt.Errorf("sqs: receive: invalid lease %v", lease)
 	}
 	for {
 		if err := ctx.Err(); err != nil {
@@ -107,10 +108,10 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			continue
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
-			// It is released at once, so it soon reaches the dead-letter queue, where an operator finds it.
-			q.Logger.Error("receive a message that is not about a job", "queue", url, "error", err)
+			// Release it immediately, so that it soon reaches the dead-letter queue, where an operator finds it.
+			q.Logger.Error("received a message that is not about a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
-				q.Logger.Error("return a message", "queue", url, "error", err)
+				q.Logger.Error("cannot return a message", "queue", url, "error", err)
 			}
 			continue
 		}
@@ -118,10 +119,11 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 	}
 }
 
-// poll asks once for a message and returns nil if the queue is empty.
+// poll requests one message and returns nil if the queue is empty.
 //
-// The call continues when the context ends and releases a message that it still receives. SQS may
-// lease a message to a caller that has hung up, and no worker would receive it for the whole lease.
+// The call continues when the context ends, and releases a message that it still receives. SQS
+// may lease a message to a caller that has disconnected, and no worker would receive it during
+// the entire lease.
 func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*delivery, error) {
 	type answer struct {
 		delivery *delivery
@@ -149,7 +151,7 @@ func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*del
 			return
 		}
 		if err := late.delivery.Nack(context.WithoutCancel(ctx), 0); err != nil {
-			q.Logger.Error("return a message", "queue", url, "error", err)
+			q.Logger.Error("cannot return a message", "queue", url, "error", err)
 		}
 	})
 	return nil, ctx.Err()
@@ -172,7 +174,7 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 const noReceipt = "none"
 
 // Reach checks that the lane's queue exists and that the caller may delete from it. It changes
-// nothing: it passes an invalid receipt and expects SQS to refuse it.
+// nothing: it passes an invalid receipt, which SQS must reject.
 func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -193,7 +195,7 @@ func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	return fmt.Errorf("sqs: reach: %w", err)
 }
 
-// wholeSeconds rounds up, because SQS counts in seconds and no lease may end early.
+// wholeSeconds rounds up, because SQS counts seconds and no lease may end early.
 func wholeSeconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
 type Lengths struct {
@@ -205,7 +207,7 @@ func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
 	return &Lengths{newClient(config, 0), urls}
 }
 
-// Length's count may lag by up to a minute.
+// Length returns a count that may lag by up to a minute.
 func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
 	waiting, leased, err := l.Depth(ctx, lane)
 	return waiting + leased, err

@@ -16,9 +16,9 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// home is the AWS of one test: records, queues and state machine.
+// home holds the AWS resources of one test: records, queues and state machine.
 type home struct {
-	// runs is a worker's view of the records, jobs the service's.
+	// runs is the worker's view of the records, and jobs the service's view.
 	runs  *dynamo.Runs
 	jobs  *dynamo.Jobs
 	queue *sqsqueue.Queue
@@ -30,14 +30,14 @@ type home struct {
 	table   string
 }
 
-// newHome returns a home. In the state machine's definition, the first text of each pair
-// is replaced by the second.
+// newHome returns a home. replace has pairs of texts: in the state machine's definition, the
+// second replaces the first.
 func newHome(t *testing.T, cloud *awstest.Cloud, replace ...string) home {
 	t.Helper()
 	return newHomeBehind(t, cloud, cloud.Config(), replace...)
 }
 
-// newHomeBehind is newHome with clients that use the config.
+// newHomeBehind is like newHome, with clients that use config.
 func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replace ...string) home {
 	t.Helper()
 	table := cloud.MakeTable(t, "jobs")
@@ -61,8 +61,8 @@ func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replac
 	return h
 }
 
-func TestQueue(t *testing.T) {
-	t.Parallel() // it waits more than it works
+func TestQueueConforms(t *testing.T) {
+	t.Parallel() // it mostly waits
 	cloud := local.Cloud(t)
 	workertest.Run(t, func(t *testing.T) workertest.Harness {
 		h := newHome(t, cloud)
@@ -70,8 +70,8 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-// A reachability check does not change the queue; a missing queue fails it.
-func TestReach(t *testing.T) {
+// A reachability check does not change the queue, and fails if the queue is missing.
+func TestReachChecksQueue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
 	h := newHome(t, cloud)
@@ -83,7 +83,7 @@ func TestReach(t *testing.T) {
 	t.Cleanup(missing.Close)
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		if err := missing.Reach(t.Context(), lane); err == nil {
-			t.Errorf("a queue that is not there was reached, in the lane %s", lane)
+			t.Errorf("a missing queue was reached on the lane %s", lane)
 		}
 	}
 }

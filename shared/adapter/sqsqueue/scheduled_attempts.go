@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is SQS's longest delay. An attempt that is due later is received earlier and sent again.
+// longestDelay is the longest delay of SQS. An attempt that is due later is received early and sent again.
 const longestDelay = 15 * time.Minute
 
 type ScheduledAttempts struct {
@@ -26,7 +26,7 @@ func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
 	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
-// Send queues an attempt for when it is due, or after longestDelay. A repeated call may queue it twice.
+// Send queues an attempt for when it is due, or after longestDelay. A retry may queue it twice.
 func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {
@@ -52,7 +52,7 @@ func ReadScheduledAttempt(body string) (webhook.ScheduledAttempt, error) {
 		return webhook.ScheduledAttempt{}, fmt.Errorf("sqs: read an attempt: %w", err)
 	}
 	if turn.Event == "" || turn.Number < 1 || turn.Number > webhook.MaxAttempts {
-		return webhook.ScheduledAttempt{}, errors.New("sqs: an attempt has no event or no number")
+		return webhook.ScheduledAttempt{}, errors.New("sqs: an attempt lacks an event or a number")
 	}
 	return turn, nil
 }

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// An attempt is received unchanged, when it is due or after SQS's longest delay.
+// An attempt is received unchanged when it is due, or after the longest delay of SQS.
 func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)
@@ -26,7 +26,7 @@ func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if calls, documented := awstest.CallList(proxy.Calls()), awstest.Documented(t, "Turns")["Send"]; calls != documented {
-		t.Errorf("sending asks for %q, documented is %q", calls, documented)
+		t.Errorf("sending makes the calls %q, but documented are %q", calls, documented)
 	}
 	for _, wait := range []time.Duration{time.Minute, 6 * time.Hour} {
 		if err := turns.Send(t.Context(),
@@ -41,21 +41,21 @@ func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 		t.Fatalf("received %+v, %v", received, err)
 	}
 	if got, err := sqsqueue.ReadScheduledAttempt(*received.Messages[0].Body); err != nil || got != due {
-		t.Errorf("%+v came as %+v, %v", due, got, err)
+		t.Errorf("%+v was received as %+v, %v", due, got, err)
 	}
 	name := types.QueueAttributeNameApproximateNumberOfMessagesDelayed
 	found, err := client.GetQueueAttributes(t.Context(),
 		&awssqs.GetQueueAttributesInput{QueueUrl: aws.String(queue.URL), AttributeNames: []types.QueueAttributeName{name}})
 	if err != nil || found.Attributes[string(name)] != "2" {
-		t.Errorf("delayed are %v, %v", found.Attributes, err)
+		t.Errorf("delayed messages: %v, %v", found.Attributes, err)
 	}
 }
 
-func TestMessagesThatAreNotAttempts(t *testing.T) {
+func TestForeignMessagesAreNotAttempts(t *testing.T) {
 	for _, body := range []string{"", "{}", `{"job":"job_1"}`, `{"attempt":1}`, `{"job":"job_1","attempt":0}`,
 		`{"job":"job_1","attempt":1,"at":"soon"}`} {
 		if turn, err := sqsqueue.ReadScheduledAttempt(body); err == nil {
-			t.Errorf("%q is %+v", body, turn)
+			t.Errorf("%q was decoded as %+v", body, turn)
 		}
 	}
 }

@@ -31,8 +31,8 @@ func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) 
 	return engine.Outcome{}, os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
 }
 
-// Whatever faults the service, its workers and AWS meet, an accepted job ends once, and
-// with its own result.
+// An accepted job ends once, with its own result, even if calls of the service, its workers and
+// AWS fail.
 func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	t.Parallel()
 	const (
@@ -83,7 +83,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// A refusal loses nothing: the client has received it.
+				// A rejection loses nothing, because the client has received it.
 				if _, err := service.Submit(ctx, job.Job{
 					ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-pro-t2v", Lane: job.VideoLane,
 					Request: job.Request{Prompt: "a heron", Options: map[string]any{"resolution": "720p"}},
@@ -97,7 +97,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	}
 	all.Wait()
 
-	// From here on calls meet no faults, so that the records can be checked.
+	// From now on calls do not fail, so that the records can be checked.
 	clean := dynamo.NewRuns(dynamo.NewClient(cloud.Config()), h.table)
 	completed := 0
 	for _, id := range accepted {
@@ -110,7 +110,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 			t.Errorf("job %s failed: %+v", id, j.Failure)
 		}
 	}
-	t.Logf("of %d jobs %d were accepted and %d completed, through %v", limit, len(accepted), completed, proxy.Met())
+	t.Logf("of %d jobs %d were accepted and %d completed; faults: %v", limit, len(accepted), completed, proxy.Met())
 	if len(accepted) < limit/2 || completed < len(accepted)*9/10 {
 		t.Errorf("of %d jobs only %d were accepted and %d completed", limit, len(accepted), completed)
 	}
@@ -122,13 +122,13 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Jobs that were recorded and never handed over stay open until their deadline.
+	// Jobs that were recorded but never queued stay open until their deadline.
 	if open := limit - len(accepted); backlog.AccountJobs > open {
 		t.Errorf("%d jobs are counted as open, at most %d can be", backlog.AccountJobs, open)
 	}
 }
 
-// ended returns a job once it has ended.
+// ended waits until a job has ended, and returns it.
 func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.Job {
 	t.Helper()
 	return patience.Await(t, "job "+id+" ends", func() job.Job {
@@ -140,7 +140,7 @@ func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.
 	}, func(j job.Job) bool { return j.Status.Terminal() })
 }
 
-// checkResult checks that the result of a job exists and is its own.
+// checkResult checks that the job has its own result.
 func checkResult(t *testing.T, ctx context.Context, blobs *diskblob.Store, j job.Job) {
 	t.Helper()
 	stored, err := blobs.Open(ctx, j.Result.Blob, 0, -1)

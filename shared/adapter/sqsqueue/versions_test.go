@@ -20,32 +20,31 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// keepVersion names a version whose executions are kept as a fixture. CONTRIBUTING.md says
-// when.
+// keepVersion names a version whose executions are stored as a fixture (see CONTRIBUTING.md).
 var keepVersion = flag.String("keep-version", "", "keep the executions of this version")
 
-// executionsFolder has the executions of each version.
+// executionsFolder contains the executions of each version.
 var executionsFolder = filepath.Join("testdata", "versions")
 
-// keptExecution is a version's way to run jobs: the state machine, and the input of an execution. They
-// contain TABLE, QUEUE and JOB in place of a deploy's names.
+// keptExecution is how a version runs jobs: the state machine, and the input of an execution.
+// TABLE, QUEUE and JOB replace the names of a deployment.
 type keptExecution struct {
 	Definition string          `json:"definition"`
 	Input      json.RawMessage `json:"input"`
 }
 
-// handedOver hands no job over.
+// handedOver queues no job.
 type handedOver struct{}
 
 func (handedOver) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
 
-// Jobs that an earlier version began, in every state, end once when a deploy replaces its
-// state machine and its workers by today's.
-func TestExecutionsOfEarlierVersions(t *testing.T) {
+// Jobs that an earlier version started, in every state, end once when a deploy replaces its state
+// machine and its workers with the current ones.
+func TestExecutionsOfEarlierVersionsEndOnce(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(executionsFolder, "*.json"))
 	if err != nil || len(names) == 0 {
-		t.Fatalf("the fixtures are %v, %v", names, err)
+		t.Fatalf("fixtures: %v, %v", names, err)
 	}
 	cloud := local.Cloud(t)
 	for _, name := range names {
@@ -91,8 +90,8 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 			t.Fatal(err)
 		}
 	}
-	// One is with a worker of the earlier version, whose lease ends with it, one waits in the
-	// queue, and one has failed a run, which its next worker reports.
+	// One job is with a worker of the earlier version and loses its lease. One waits in the
+	// queue. One has failed a run, which its next worker reports.
 	begin("job_begun")
 	if d := h.receive(t, time.Second); d.JobID() != "job_begun" {
 		t.Fatalf("%s was received", d.JobID())
@@ -122,7 +121,7 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 		want, ends := job.Completed, "SUCCEEDED"
 		if id == "job_failing" {
 			// The input of an earlier version does not name the set of open jobs. The execution
-			// fails after its job has ended, and job.Reaper finds nothing to do.
+			// fails after its job has ended, and job.Reaper has nothing to do.
 			want, ends = job.Failed, "FAILED"
 		}
 		if status := h.stopped(t, cloud.Config(), id); status != ends {
@@ -132,17 +131,17 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 		if err != nil || got.Status != want || got.Nonce != "new" {
 			t.Errorf("%s is %+v, %v", id, got, err)
 		}
-		// A late report of the old worker changes nothing.
+		// A late report from the old worker changes nothing.
 		if err := h.runs.Complete(t.Context(), id, "old", result, time.Now()); err == nil {
-			t.Errorf("%s ends twice", id)
+			t.Errorf("%s ended twice", id)
 		}
 	}
 }
 
-// It keeps the executions of this version.
+// TestKeepExecution stores the executions of this version.
 func TestKeepExecution(t *testing.T) {
 	if *keepVersion == "" {
-		t.Skip("no version is named by -keep-version")
+		t.Skip("no version is given with -keep-version")
 	}
 	cloud := local.Cloud(t)
 	h := newHome(t, cloud)

@@ -1,6 +1,6 @@
-// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job to
-// the queue of its lane with a task token and waits for a worker to report. The worker writes a
-// result to the job's record; the execution writes any other end.
+// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job
+// to the queue of its lane with a task token and waits for a worker's report. The worker writes a
+// result to the job's record. The execution writes any other end.
 package stepfn
 
 import (
@@ -21,9 +21,9 @@ const (
 	freeOpenState = "FreeOpen"
 )
 
-// wholeJob is the error of a report that ends a job in any run. The error of any other failure is
-// the nonce of the run, because a definition can compare an error but not parse it. The cause is
-// the failure in JSON.
+// wholeJob is the error of a report that ends a job during any run. The error of any other
+// failure is the nonce of the run, because a definition can compare an error but not parse it.
+// The cause is the failure in JSON.
 const wholeJob = "job"
 
 type input struct {
@@ -43,21 +43,21 @@ type open struct {
 type object = map[string]any
 
 // Definition returns the state machine of jobs in the Amazon States Language. partition is an AWS
-// partition such as "aws"; table holds the records. Both may be placeholders that are filled in
-// later. Package dynamo defines the writes that end jobs.
+// partition such as "aws". table holds the records. Both may be placeholders. Package dynamo
+// defines the writes that end jobs.
 //
-// The execution of a completed job passes one state, because the worker has written the result
-// before it reports. AWS bills three transitions for it, including start and end. The execution of
-// any other job passes two more: one writes the failure, the other removes the job from its
-// account's open jobs. A refused write fails the execution: the job has already ended, or another
-// run has it. Then job.Reaper checks the job.
+// The execution of a completed job enters one state, because the worker has written the result
+// before it reports. AWS bills three transitions for it, including start and end. The execution
+// of any other job enters two more states: one writes the failure, the other removes the job from
+// its account's open jobs. A rejected write fails the execution: the job has already ended, or
+// another run has it. Then job.Reaper checks the job.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
-		return "", fmt.Errorf("stepfn: the timeout's failure: %w", err)
+		return "", fmt.Errorf("stepfn: encode the timeout failure: %w", err)
 	}
 	definition, err := json.MarshalIndent(object{
-		"Comment": "Sends a job to its workers and writes its end, unless that is a result, which they write.",
+		"Comment": "Sends a job to its workers and writes its end. The workers write results.",
 		"StartAt": dispatchState,
 		"States": object{
 			dispatchState: object{
@@ -69,10 +69,10 @@ func Definition(partition, table string) (string, error) {
 					// On a standard queue the group only affects fairness.
 					"MessageGroupId.$": "$.account",
 				},
-				// A heartbeat is not possible: it would start while the message waits for a worker. The
-				// queue's visibility timeout detects a worker that died.
+				// A heartbeat is impossible, because it would start while the message waits for a
+				// worker. The queue's visibility timeout detects dead workers.
 				"TimeoutSecondsPath": "$.timeout",
-				// Retry only errors of SQS: a failed run must not send the message again.
+				// Retry only errors of SQS, because a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
 				"Catch": []object{
 					{"ErrorEquals": []string{"States.Timeout"}, "Next": timeOutState},
@@ -93,13 +93,13 @@ func Definition(partition, table string) (string, error) {
 		},
 	}, "", "  ")
 	if err != nil {
-		return "", fmt.Errorf("stepfn: the definition: %w", err)
+		return "", fmt.Errorf("stepfn: encode the definition: %w", err)
 	}
 	return string(definition), nil
 }
 
-// fail returns a state that ends a job. values are added to the values of end and the time at which
-// the state is entered.
+// fail returns a state that ends a job. It adds values, and the time at which the state is
+// entered, to the values of end.
 func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	key := object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}}
@@ -137,7 +137,7 @@ func with(state object, name string, value any) object {
 	return state
 }
 
-// retry retries within 7 s, because the dispatch ends only 15 s before a job's deadline.
+// retry retries within 7 s, because the dispatch times out only 15 s before a job's deadline.
 func retry(errors ...string) object {
 	return object{"ErrorEquals": errors, "IntervalSeconds": 1, "BackoffRate": 2, "MaxAttempts": 3}
 }

@@ -29,9 +29,9 @@ type write struct {
 	ExpressionAttributeValues map[string]map[string]any
 }
 
-// The state machine ends a job by the writes that the store makes by its calls: on
-// the same conditions, with the same values, wherever they come from.
-func TestTheMachineWritesAsTheStoreDoes(t *testing.T) {
+// The state machine ends a job with the same writes as the store: on the same conditions, with
+// the same values.
+func TestMachineAndStoreMakeTheSameWrites(t *testing.T) {
 	text, err := stepfn.Definition("aws", "jobs")
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestTheMachineWritesAsTheStoreDoes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			call, ok := calls[name]
 			if !ok {
-				t.Fatal("no call of the store is known that makes this write")
+				t.Fatal("no known call of the store makes this write")
 			}
 			delete(calls, name)
 			sent, described := sentBy(t, call), state.Parameters
@@ -90,13 +90,13 @@ func sentBy(t *testing.T, call func(*dynamo.Runs) error) (sent write) {
 		if err != nil {
 			t.Error(err)
 		}
-		_, _ = io.WriteString(w, "{}") // a client that is gone has failed the test
+		_, _ = io.WriteString(w, "{}") // the client may have gone after a failed test
 	}))
 	defer database.Close()
 	runs := dynamo.NewRuns(dynamo.NewClient(aws.Config{
 		Region: "us-east-1", BaseEndpoint: &database.URL, Credentials: credentials.NewStaticCredentialsProvider("id", "secret", ""),
 	}), "jobs")
-	// A failure reads the job after its write, and the answers here are empty.
+	// Fail reads the job after its write, but the responses here are empty.
 	if err := call(runs); err != nil && !fault.Is(err, fault.NotFound) {
 		t.Fatal(err)
 	}
@@ -111,20 +111,20 @@ func asValues(names map[string]string) map[string]map[string]any {
 	return values
 }
 
-// same compares a message with its description. If the description has a path, such as {"S.$":
-// "$.nonce"}, any value of that type matches.
+// same compares a message with its description. If the description contains a path, such as
+// {"S.$": "$.nonce"}, any value of that type matches.
 func same(t *testing.T, what string, sent, described map[string]map[string]any) {
 	t.Helper()
 	for name := range described {
 		if sent[name] == nil {
-			t.Errorf("%s: the store sends no %s", what, name)
+			t.Errorf("%s: the store does not send %s", what, name)
 		}
 	}
 	for name := range sent {
 		for kind, value := range sent[name] {
 			constant, fixed := described[name][kind]
 			if _, path := described[name][kind+".$"]; !path && (!fixed || fmt.Sprint(constant) != fmt.Sprint(value)) {
-				t.Errorf("%s: %s is %v in the definition, and the store sends %v", what, name, described[name], sent[name])
+				t.Errorf("%s: %s is %v in the definition, but the store sends %v", what, name, described[name], sent[name])
 			}
 		}
 	}

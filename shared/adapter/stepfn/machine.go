@@ -20,12 +20,12 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd is how long before a job's deadline its dispatch times out. It leaves time to record
-// the timeout.
+// timeToEnd is the time from the timeout of a job's dispatch to the job's deadline. It is for
+// recording the timeout.
 const timeToEnd = 15 * time.Second
 
-// Machine starts an execution for each job, and stops it if the job ends another way, such as a
-// cancellation.
+// Machine starts an execution for each job, and stops it if the job ends in another way, such as
+// a cancellation.
 type Machine struct {
 	client *sfn.Client
 	arn    string
@@ -43,8 +43,8 @@ func newClient(config aws.Config) *sfn.Client {
 	})
 }
 
-// Dispatch starts the execution of a job. The execution has the job's id as its name, and its input
-// depends only on the job's record, so Step Functions recognizes a repeated start. Dispatch
+// Dispatch starts the execution of a job. The execution is named after the job's id, and its
+// input depends only on the job's record, so Step Functions recognizes a repeated start. Dispatch
 // succeeds if the execution exists or has ended.
 func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) error {
 	queue, ok := m.queues[j.Lane]
@@ -57,7 +57,7 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) 
 		Open:    open{Set: at.Set, Elements: []string{at.Element}},
 	})
 	if err != nil {
-		return fault.Wrap(err, fault.Internal, "The job cannot be handed over.")
+		return fault.Wrap(err, fault.Internal, "The job cannot be queued.")
 	}
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -69,17 +69,17 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) 
 	case err == nil, errors.As(err, &exists):
 		return nil
 	case isThrottled(err):
-		busy := fault.Wrap(err, fault.Limited, "Too many jobs arrive at once. Try again.")
+		busy := fault.Wrap(err, fault.Limited, "Too many jobs are arriving. Try again later.")
 		busy.RetryAfter = time.Second
 		return busy
 	case isRefused(err):
-		return fault.Wrap(err, fault.Internal, "The job cannot be handed over.")
+		return fault.Wrap(err, fault.Internal, "The job cannot be queued.")
 	}
 	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
 }
 
-// Stop stops the execution of a job that has ended, so that it does not wait for its timeout. It
-// ignores a missing or ended execution.
+// Stop stops the execution of an ended job, so that it does not wait for its timeout. It ignores
+// a missing or ended execution.
 func (m *Machine) Stop(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -30,7 +30,7 @@ func newJob() job.Job {
 
 var entry = dynamo.OpenEntry{Set: "account#acme#3", Element: "video/job_1"}
 
-// newMachine makes a state machine with a queue for videos only.
+// newMachine creates a state machine with a queue for videos only.
 func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Queue) {
 	t.Helper()
 	definition, err := stepfn.Definition("aws", cloud.MakeTable(t, "jobs"))
@@ -40,7 +40,7 @@ func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Q
 	return cloud.MakeStateMachine(t, definition), cloud.MakeQueue(t, 10)
 }
 
-func TestDispatch(t *testing.T) {
+func TestDispatchStartsOneExecution(t *testing.T) {
 	cloud := local.Cloud(t)
 	t.Run("sends the job to its lane's queue, in its account's group", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
@@ -70,10 +70,10 @@ func TestDispatch(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(executions.Executions) != 1 {
-			t.Errorf("there are %d executions", len(executions.Executions))
+			t.Errorf("got %d executions, want 1", len(executions.Executions))
 		}
 	})
-	t.Run("times out 15 s before the deadline, and knows the set of open jobs", func(t *testing.T) {
+	t.Run("times out 15 s before the deadline, and contains the set of open jobs", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
 		if err := machine.Dispatch(t.Context(), newJob(), entry); err != nil {
@@ -104,8 +104,8 @@ func TestDispatch(t *testing.T) {
 	})
 }
 
-// The execution of a cancelled job stops, however often Stop is called.
-func TestStop(t *testing.T) {
+// The execution of a cancelled job stops, even if Stop is called repeatedly.
+func TestStopEndsExecution(t *testing.T) {
 	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
 	machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
@@ -124,16 +124,16 @@ func TestStop(t *testing.T) {
 		t.Errorf("the execution is %+v, %v", stopped, err)
 	}
 	if err := machine.Stop(t.Context(), "job_that_never_was"); err != nil {
-		t.Errorf("an execution that is not there: %v", err)
+		t.Errorf("a missing execution: %v", err)
 	}
 	if err := stepfn.NewMachine(cloud.Proxy(t, 1, awstest.Faults{Failed: 1}).Config(), arn, nil).Stop(t.Context(),
 		"job_1"); err == nil {
-		t.Error("errors inside AWS went unseen")
+		t.Error("errors inside AWS were not reported")
 	}
 }
 
 // An error is a fault only if it is certain that no execution was started.
-func TestDispatchThatFails(t *testing.T) {
+func TestFailedDispatchReportsCertainty(t *testing.T) {
 	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
 	urls := map[job.Lane]string{job.VideoLane: queue.URL}
@@ -148,7 +148,7 @@ func TestDispatchThatFails(t *testing.T) {
 		code     fault.Code
 	}{
 		{"throttled", arn, awstest.Faults{Throttled: 1}, newJob(), true, fault.Limited},
-		{"a machine that is not there", arn + "-gone", awstest.Faults{}, newJob(), true, fault.Internal},
+		{"a missing machine", arn + "-gone", awstest.Faults{}, newJob(), true, fault.Internal},
 		{"a lane without a queue", arn, awstest.Faults{}, image, true, fault.Internal},
 		{"errors inside AWS", arn, awstest.Faults{Failed: 1}, newJob(), false, fault.Internal},
 		{"lost calls", arn, awstest.Faults{LostCalls: 1}, newJob(), false, fault.Internal},
@@ -159,7 +159,7 @@ func TestDispatchThatFails(t *testing.T) {
 			proxy := cloud.Proxy(t, 1, c.faults)
 			err := stepfn.NewMachine(proxy.Config(), c.arn, urls).Dispatch(t.Context(), c.job, entry)
 			if err == nil {
-				t.Fatal("the job was handed over")
+				t.Fatal("the job was queued")
 			}
 			if definite := errors.As(err, new(*fault.Error)); definite != c.definite || fault.CodeOf(err) != c.code {
 				t.Errorf("error %v of code %s, definite %v, want %s, %v", err, fault.CodeOf(err), definite, c.code, c.definite)
@@ -168,7 +168,7 @@ func TestDispatchThatFails(t *testing.T) {
 	}
 }
 
-func TestReportsThatNoExecutionWaitsFor(t *testing.T) {
+func TestLateReportsAreConflicts(t *testing.T) {
 	tasks := stepfn.NewTasks(local.Cloud(t).Config())
 	for what, err := range map[string]error{
 		"a result":  tasks.Succeed(t.Context(), "gone"),

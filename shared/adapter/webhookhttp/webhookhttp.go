@@ -1,6 +1,6 @@
-// Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an address
-// that its targets do not allow, even if a name changes its address. No receiver holds a connection
-// longer than the message's time limit.
+// Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an
+// address that its targets do not allow, even if a name changes its address. No receiver holds a
+// connection beyond the message's time limit.
 package webhookhttp
 
 import (
@@ -23,19 +23,19 @@ import (
 
 const (
 	dialTime = 5 * time.Second
-	// maxHead limits the bytes read from an answer's head. The HTTP library takes 28 times as much
-	// memory for a head of short fields.
+	// maxHead limits the bytes read from the header of a response. The HTTP library takes 28
+	// times as much memory for a header of short fields.
 	maxHead = 16 << 10
-	// maxAnswer limits the bytes read from an answer's body. The body is discarded, but some
-	// receivers fail if their answer is not read.
-	maxAnswer = 64 << 10
+	// maxBody limits the bytes read from the body of a response. The body is discarded, but some
+	// receivers fail if their response is not read.
+	maxBody = 64 << 10
 )
 
 type Config struct {
 	Targets webhook.Targets
-	// Resolver resolves names; nil means the system's.
+	// Resolver resolves names. nil means the system's resolver.
 	Resolver *net.Resolver
-	// TLS is for receivers whose certificates the system does not trust; nil means the defaults.
+	// TLS is for receivers whose certificates the system does not trust. nil means the defaults.
 	TLS *tls.Config
 	Now func() time.Time
 }
@@ -50,7 +50,7 @@ var _ webhook.Sender = (*Sender)(nil)
 func New(c Config) *Sender {
 	return &Sender{now: c.Now, client: &http.Client{
 		Transport: &http.Transport{
-			// No proxy: the addresses that it connects to could not be checked here.
+			// Use no proxy, because its connections could not be checked here.
 			DialContext:     dialer{c.Targets, c.Resolver}.dial,
 			TLSClientConfig: c.TLS, TLSHandshakeTimeout: dialTime,
 			// Resolve the receiver's name for every message.
@@ -60,9 +60,9 @@ func New(c Config) *Sender {
 	}}
 }
 
-// Send posts a message with the headers of Standard Webhooks. Its errors are webhook.NoResponse.
+// Send posts a message with the headers of Standard Webhooks. It returns webhook.NoResponse errors.
 func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Response, err error) {
-	defer contain.Error(&err) // a hostile answer may cause a panic
+	defer contain.Error(&err) // a hostile response may cause a panic
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
 		return webhook.Response{}, webhook.NoResponse("The URL is not valid.")
@@ -78,16 +78,16 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		return webhook.Response{}, explain(err)
 	}
 	defer response.Body.Close()
-	// A body after a protocol switch is a connection that no context ends.
+	// After a protocol switch the body is a connection that the context cannot end.
 	if response.StatusCode != http.StatusSwitchingProtocols {
-		// The status counts even if the rest of the answer cannot be read.
-		_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
+		// The status counts even if the rest of the response cannot be read.
+		_, _ = io.CopyN(io.Discard, response.Body, maxBody)
 	}
 	return webhook.Response{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
 }
 
-// retryAfter returns the value of the header Retry-After (RFC 9110, section 10.2.3), or 0
-// if it is absent or malformed.
+// retryAfter returns the value of the header Retry-After (RFC 9110, section 10.2.3), or 0 if it
+// is missing or malformed.
 func (s *Sender) retryAfter(text string) time.Duration {
 	if seconds, err := strconv.ParseUint(strings.TrimSpace(text), 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -105,8 +105,8 @@ type dialer struct {
 	resolver *net.Resolver
 }
 
-// dial checks the address when it connects, after the name is resolved, so the name cannot change
-// in between.
+// dial checks the address when it connects, after the name is resolved, so that the name cannot
+// change in between.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -132,7 +132,7 @@ func explain(err error) error {
 	)
 	switch {
 	case errors.Is(err, errRefused):
-		return webhook.NoResponse("The host's address is not one that messages may go to.")
+		return webhook.NoResponse("The host's address is not allowed.")
 	case errors.As(err, &timeout) && timeout.Timeout():
 		return webhook.NoResponse("The receiver took too long.")
 	case errors.As(err, &name):
@@ -140,9 +140,9 @@ func explain(err error) error {
 	case errors.As(err, &certificate):
 		return webhook.NoResponse("The receiver's certificate is not valid for its host.")
 	case errors.As(err, &record), errors.As(err, &alert):
-		return webhook.NoResponse("The receiver does not speak TLS as it should.")
+		return webhook.NoResponse("The receiver violated the TLS protocol.")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return webhook.NoResponse("The receiver refused the connection.")
 	}
-	return webhook.NoResponse("The connection broke before there was an answer.")
+	return webhook.NoResponse("The connection broke before a response arrived.")
 }

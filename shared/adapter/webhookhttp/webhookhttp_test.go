@@ -48,8 +48,8 @@ func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Response, err
 	return webhookhttp.New(c).Send(ctx, url, message)
 }
 
-// A message is a POST of JSON with the headers of Standard Webhooks.
-func TestTheMessage(t *testing.T) {
+// A message is a POST request with JSON and the headers of Standard Webhooks.
+func TestMessageFollowsStandardWebhooks(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1") // must be ignored
 	var got *http.Request
 	var body []byte
@@ -61,7 +61,7 @@ func TestTheMessage(t *testing.T) {
 	defer server.Close()
 	answer, err := send(t, webhookhttp.Config{Targets: here(t)}, server.URL+"/hook?a=1")
 	if err != nil || answer != (webhook.Response{Status: 204}) {
-		t.Fatalf("the answer is %+v, %v", answer, err)
+		t.Fatalf("the response is %+v, %v", answer, err)
 	}
 	if got.Method != http.MethodPost || got.URL.String() != "/hook?a=1" || string(body) != string(message.Body) ||
 		got.ContentLength != int64(len(body)) {
@@ -78,8 +78,8 @@ func TestTheMessage(t *testing.T) {
 	}
 }
 
-// The status of an answer is returned unchanged, and redirections are not followed.
-func TestAnswers(t *testing.T) {
+// The status of a response is returned unchanged, and redirects are not followed.
+func TestStatusIsReturnedUnchanged(t *testing.T) {
 	var followed atomic.Bool
 	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
 	defer elsewhere.Close()
@@ -116,7 +116,7 @@ func TestAnswers(t *testing.T) {
 		}
 	}
 	if followed.Load() {
-		t.Error("a redirection was followed")
+		t.Error("a redirect was followed")
 	}
 }
 
@@ -143,9 +143,9 @@ func listen(t *testing.T, handle func(net.Conn)) string {
 	return "http://" + listener.Addr().String()
 }
 
-// A receiver that hangs is abandoned when its time is over, one that sends forever is
-// read for a while, and each is described by a text that the account may see.
-func TestReceiversThatMisbehave(t *testing.T) {
+// A receiver that hangs is given up at the time limit. Of a receiver that sends endlessly, only
+// the start is read. Each error has a text that the account may see.
+func TestMisbehavingReceiversAreGivenUp(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	closed := listen(t, func(net.Conn) {})
@@ -153,7 +153,7 @@ func TestReceiversThatMisbehave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const broke = "The connection broke before there was an answer."
+	const broke = "The connection broke before a response arrived."
 	for _, c := range []struct {
 		name, url string
 		time      time.Duration
@@ -170,39 +170,39 @@ func TestReceiversThatMisbehave(t *testing.T) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 			untilClosed(conn)
-		}), time.Second, 200, ""}, // its head is there long before
+		}), time.Second, 200, ""}, // its header arrives long before
 		{"switches protocols", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
 			untilClosed(conn)
 		}), time.Minute, 101, ""},
-		{"sends for ever", listen(t, func(conn net.Conn) {
+		{"sends endlessly", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 202 Accepted\r\n\r\n")
 			for err := error(nil); err == nil; _, err = conn.Write(make([]byte, 4096)) {
 			}
 		}), time.Minute, 202, ""},
-		{"has a head without end", listen(t, func(conn net.Conn) {
+		{"has an endless header", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n")
 			for err := error(nil); err == nil; _, err = fmt.Fprintf(conn, "A: %s\r\n", strings.Repeat("a", 4096)) {
 			}
 		}), time.Minute, 0, broke},
 		{"hangs up", closed, time.Minute, 0, broke},
-		{"speaks something else", listen(t, func(conn net.Conn) {
+		{"speaks another protocol", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "220 mail.example.com ESMTP\r\n")
 		}), time.Minute, 0, broke},
-		{"is not there", "http://" + deaf, time.Minute, 0, "The receiver refused the connection."},
-		{"is no TLS", strings.Replace(closed, "http:", "https:", 1), time.Minute, 0, broke},
-		{"is a name that is not there", "https://nowhere.invalid/", time.Minute, 0, "The host's name was not found."},
-		{"is this machine by a name", "https://localhost:1/", time.Minute, 0, "The host's address is not one that messages may go to."},
-		{"is the metadata of a cloud", "http://169.254.169.254/", time.Minute, 0, "The host's address is not one that messages may go to."},
+		{"does not exist", "http://" + deaf, time.Minute, 0, "The receiver refused the connection."},
+		{"does not speak TLS", strings.Replace(closed, "http:", "https:", 1), time.Minute, 0, broke},
+		{"has an unknown name", "https://nowhere.invalid/", time.Minute, 0, "The host's name was not found."},
+		{"has the name of this machine", "https://localhost:1/", time.Minute, 0, "The host's address is not allowed."},
+		{"is the metadata of a cloud", "http://169.254.169.254/", time.Minute, 0, "The host's address is not allowed."},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			targets := here(t)
-			if c.name == "is this machine by a name" {
+			if c.name == "has the name of this machine" {
 				targets = webhook.Targets{}
 			}
 			resolver := newResolver(t, nil)
@@ -225,10 +225,10 @@ func TestReceiversThatMisbehave(t *testing.T) {
 	}
 }
 
-// A certificate must be for the host of the URL.
-func TestCertificates(t *testing.T) {
+// The certificate must match the host of the URL.
+func TestCertificateMustMatchHost(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
-	server.Config.ErrorLog = log.New(t.Output(), "", 0) // logs clients that hang up
+	server.Config.ErrorLog = log.New(t.Output(), "", 0) // logs clients that disconnect
 	server.StartTLS()
 	defer server.Close()
 	roots := x509.NewCertPool()
@@ -250,9 +250,9 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// A name that resolves to a public address first, and then to one of this machine,
-// leads to neither.
-func TestRebinding(t *testing.T) {
+// A name that resolves to a public address first, and then to an address of this machine, leads
+// to neither.
+func TestRebindingIsBlocked(t *testing.T) {
 	var reached atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Store(true) }))
 	defer server.Close()
@@ -270,24 +270,24 @@ func TestRebinding(t *testing.T) {
 	})
 	host := "rebind.test"
 	if addresses, err := resolver.LookupNetIP(t.Context(), "ip4", host); err != nil || addresses[0].String() != "1.1.1.1" {
-		t.Fatalf("the name stands for %v first, %v", addresses, err)
+		t.Fatalf("the name first resolves to %v, %v", addresses, err)
 	}
 	_, err = send(t, webhookhttp.Config{Resolver: resolver}, "http://"+host+":"+at.Port())
-	if err == nil || err.Error() != "The host's address is not one that messages may go to." {
+	if err == nil || err.Error() != "The host's address is not allowed." {
 		t.Errorf("the error is %v", err)
 	}
 	if reached.Load() || asked.Load() < 2 {
-		t.Errorf("the machine was reached: %t; the name was asked for %d times", reached.Load(), asked.Load())
+		t.Errorf("the machine was reached: %t; the name was resolved %d times", reached.Load(), asked.Load())
 	}
-	// The same name and address, if the deployer has allowed the host.
+	// The same name and address work if the operator has allowed the host.
 	if answer, err := send(t, webhookhttp.Config{Resolver: resolver, Targets: here(t, host)}, "http://"+host+":"+
 		at.Port()); err != nil || answer.Status != 200 {
-		t.Errorf("a host on the list: %+v, %v", answer, err)
+		t.Errorf("a listed host: %+v, %v", answer, err)
 	}
 }
 
-// newResolver returns a resolver with a test name server. It answers names below test with an address
-// chosen by the number of the question, and knows no other names.
+// newResolver returns a resolver with a test name server. For names below "test" it returns an
+// address chosen by the number of the question. It knows no other names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
 	server, err := net.ListenPacket("udp", "127.0.0.1:0")
@@ -333,8 +333,8 @@ func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver
 	}}
 }
 
-// An answer of the cheapest elements takes at most 20 bytes of memory for each byte.
-func TestMemoryOfAnswers(t *testing.T) {
+// A response of the cheapest elements takes at most 20 bytes of memory per byte.
+func TestResponsesNeedLittleMemory(t *testing.T) {
 	const head, most = "HTTP/1.1 200 OK\r\n", 60 << 10
 	for name, answer := range map[string]string{
 		"fields":       alloctest.Numbered(most, head, "a%x:\r\n", "\r\n"),
