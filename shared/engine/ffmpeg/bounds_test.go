@@ -195,7 +195,7 @@ func TestTooManyFramesAreRejected(t *testing.T) {
 		path := mediatest.Video{Name: name, Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t)
 		_, err := tools.ProbeVideo(t.Context(), path, mime)
 		failure := checkCode(t, err, job.InvalidInput)
-		if failure == nil || !strings.Contains(failure.Message, "At most 480 frames") {
+		if failure == nil || !strings.Contains(failure.Message, "The limits are 480 frames") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -17,16 +17,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// videoTypes and imageTypes are the types that a hostile file may claim.
-var (
-	videoTypes = []string{
-		"video/mp4", "video/webm", "video/x-msvideo", "video/mp2t", "video/ogg", "video/x-flv", "image/gif",
-	}
-	imageTypes = []string{
-		"image/png", "image/jpeg", "image/webp", "image/gif", "image/bmp", "image/tiff", "image/avif",
-	}
-)
-
 // trap is an address and a file that decoders must not open.
 type trap struct {
 	address, file string
@@ -89,39 +79,6 @@ func TestTrapWorksOutsideSandbox(t *testing.T) {
 		"-i", mediatest.ExternalTrack(t, colour), "-frames:v", "1", "-f", "rawvideo", "-pix_fmt", "rgb24", "pipe:1").Output()
 	if err != nil || len(out) < 3 {
 		t.Errorf("an alias did not open the file: %v, %d bytes", err, len(out))
-	}
-}
-
-// The test treats files that ask a player to open an address or another file as a clip, as a
-// picture, and as two more types: each type gets some of them. TestHostileFilesTraced has more
-// files.
-func TestFilesCannotReferToOthers(t *testing.T) {
-	tools, tr := find(t).ThatTrustTheMachine(), setTrap(t)
-	for i, file := range []struct{ name, path string }{
-		{"playlist with an address", mediatest.Playlist(t, tr.address)},
-		{"playlist with a file", mediatest.Playlist(t, tr.file)},
-		{"disguised playlist with an address", mediatest.DisguisedPlaylist(t, tr.address)},
-		{"disguised playlist with a file", mediatest.DisguisedPlaylist(t, tr.file)},
-		{"concat script with an address", mediatest.ConcatScript(t, tr.address)},
-		{"concat script with a file", mediatest.ConcatScript(t, tr.file)},
-		{"session description", mediatest.SessionDescription(t)},
-		{"SVG with an address", mediatest.SVG(t, tr.address)},
-		{"SVG with a file", mediatest.SVG(t, tr.file)},
-	} {
-		t.Run(file.name, func(t *testing.T) {
-			for _, mime := range []string{videoTypes[0], videoTypes[1+i%(len(videoTypes)-1)]} {
-				_, err := tools.ProbeVideo(t.Context(), file.path, mime)
-				checkCode(t, err, job.InvalidInput)
-			}
-			for _, mime := range []string{imageTypes[0], imageTypes[1+i%(len(imageTypes)-1)]} {
-				_, err := tools.ProbeImage(t.Context(), file.path, mime)
-				checkCode(t, err, job.InvalidInput)
-			}
-			checkRunRefuses(t, tools, file.path, "video/mp4")
-		})
-	}
-	if n := tr.accepted.Load(); n != 0 {
-		t.Errorf("%d connections were made", n)
 	}
 }
 

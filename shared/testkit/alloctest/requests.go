@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -158,7 +160,8 @@ const anonymousSlack = 128 << 10
 // CheckAnonymous sends hostile requests without a valid credential, with each line, such
 // as "GET /v1/jobs". It fails the test if one takes more than 20 bytes of memory for each
 // byte received and 128 KiB, or has the status 5xx. Lines that are refused must have the
-// status 4xx. It returns how many requests it sent.
+// status 4xx. More than 12 of them check the credential in the same way, so each is sent with
+// a third of the header fields. It returns how many requests it sent.
 func CheckAnonymous(t testing.TB, address, credential string, refused bool, lines ...string) (sent int) {
 	t.Helper()
 	check := func(name string, request []byte) {
@@ -173,10 +176,15 @@ func CheckAnonymous(t testing.TB, address, credential string, refused bool, line
 			t.Errorf("%s: status %d", name, status)
 		}
 	}
-	for _, line := range lines {
+	headers := Headers(credential)
+	names := slices.Sorted(maps.Keys(headers))
+	for i, line := range lines {
 		Send(t, address, Request(line, "")) // opens and caches
-		for name, fields := range Headers(credential) {
-			check(fmt.Sprintf("%.60s with %s", line, name), Request(line, "", fields...))
+		for j, name := range names {
+			if refused && len(lines) > 12 && (i+j)%3 > 0 {
+				continue
+			}
+			check(fmt.Sprintf("%.60s with %s", line, name), Request(line, "", headers[name]...))
 		}
 		if len(line) < 1000 {
 			for name, query := range Queries() {
