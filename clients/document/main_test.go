@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The document has the family's models, and the gateway's usual address.
-func TestDocument(t *testing.T) {
+// The document has the family's models and the gateway's default address.
+func TestDocumentHasModelsOfTheFamily(t *testing.T) {
 	var written bytes.Buffer
 	if err := write(&written, "acme", ""); err != nil {
 		t.Fatal(err)
@@ -19,12 +19,12 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, ok := document.Paths["/v1/jobs/acme-2.5"]; !ok {
-		t.Errorf("the document has %d paths, and lacks the model's", len(document.Paths))
+		t.Errorf("the document has %d paths but not the model's", len(document.Paths))
 	}
 	if servers := document.Paths["/v1/usage"].Servers; len(servers) != 1 || servers[0].URL != "http://127.0.0.1:8081" {
 		t.Errorf("the gateway is at %v", servers)
 	}
 	if err := write(&written, "", "none.yaml"); err == nil {
-		t.Error("a catalog that is not there has a document")
+		t.Error("a missing catalog has a document")
 	}
 }

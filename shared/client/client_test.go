@@ -20,15 +20,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// seen is a request as the service saw it.
+// seen is a request as received by the service.
 type seen struct {
 	method, path string
 	header       http.Header
 	body         string
 }
 
-// service answers each request by the next of its answers, the last one again and
-// again.
+// service responds to each request with the next response. It repeats the last one.
 type service struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -51,14 +50,14 @@ func (s *service) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, r)
 }
 
-// all are the requests so far.
+// all returns the requests so far.
 func (s *service) all() []seen {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.seen)
 }
 
-// requests are all of them, as "METHOD path".
+// requests returns the requests so far as "METHOD path".
 func (s *service) requests() []string {
 	var lines []string
 	for _, request := range s.all() {
@@ -77,17 +76,17 @@ func status(code int, body string, headers ...string) http.HandlerFunc {
 	}
 }
 
-// hangUp ends the connection without an answer.
+// hangUp closes the connection without a response.
 func hangUp(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
-// breakOff ends the connection inside an answer of success.
+// breakOff closes the connection within a successful response.
 func breakOff(w http.ResponseWriter, _ *http.Request) {
 	w.Header().Set("Content-Length", "100")
 	_, _ = w.Write([]byte(`{"job_id":`))
 	panic(http.ErrAbortHandler)
 }
 
-// switchProtocols takes the connection over, and holds it until the client hangs up.
+// switchProtocols takes over the connection and keeps it open until the client closes it.
 func switchProtocols(w http.ResponseWriter, _ *http.Request) {
 	conn, buffered, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -98,7 +97,7 @@ func switchProtocols(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.Copy(io.Discard, buffered)
 }
 
-// serve returns a client of a service with the answers.
+// serve returns a client of a service with the given responses.
 func serve(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *service) {
 	t.Helper()
 	s := &service{t: t, answers: answers}
@@ -126,7 +125,7 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// text is a file with a content.
+// text returns a file with the given content.
 func text(t *testing.T, name, content string) client.Source {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -140,8 +139,8 @@ func text(t *testing.T, name, content string) client.Source {
 	return source
 }
 
-// The two error shapes of the contract, and error pages of a proxy.
-func TestRefusals(t *testing.T) {
+// Tests the two error formats of the contract and error pages of a proxy.
+func TestErrorResponsesAreParsed(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer http.HandlerFunc
 		want   client.Error
@@ -156,15 +155,15 @@ func TestRefusals(t *testing.T) {
 				`"ctx":{}},{"loc":["body"],"msg":"Value error, bad","type":"value_error","input":null,"ctx":{}}]}`),
 			client.Error{Status: 422}, "seed: too small; bad",
 		},
-		"the gateway's": {
+		"a gateway error": {
 			status(404,
-				`{"error":{"message":"no such model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`),
-			client.Error{Status: 404, Message: "no such model", Type: "invalid_request_error", Code: "model_not_found"},
-			"no such model",
+				`{"error":{"message":"an unknown model","type":"invalid_request_error","param":"model","code":"model_not_found"}}`),
+			client.Error{Status: 404, Message: "an unknown model", Type: "invalid_request_error", Code: "model_not_found"},
+			"an unknown model",
 		},
-		"a proxy's":             {status(405, `<html>`), client.Error{Status: 405}, "status 405"},
+		"a proxy's error page":  {status(405, `<html>`), client.Error{Status: 405}, "status 405"},
 		"a switch of protocols": {switchProtocols, client.Error{Status: 101}, "status 101"},
-		"too long a wait": {
+		"a long Retry-After": {
 			status(429, `{"detail":"Too many."}`, "Retry-After", "3600"),
 			client.Error{Status: 429, Message: "Too many.", RetryAfter: time.Hour}, "Too many.",
 		},
@@ -174,17 +173,17 @@ func TestRefusals(t *testing.T) {
 			_, err := c2.Job(bounded(t), "job_1")
 			var refusal *client.Error
 			if !errors.As(err, &refusal) {
-				t.Fatalf("%v is not a refusal", err)
+				t.Fatalf("%v is not an *Error", err)
 			}
 			if refusal.Status != c.want.Status || refusal.Message != c.want.Message || refusal.Code != c.want.Code ||
 				refusal.Type != c.want.Type || refusal.RequestID != c.want.RequestID || refusal.RetryAfter != c.want.RetryAfter {
 				t.Errorf("got %+v, want %+v", *refusal, c.want)
 			}
 			if !strings.Contains(err.Error(), c.says) {
-				t.Errorf("%q does not say %q", err, c.says)
+				t.Errorf("%q does not contain %q", err, c.says)
 			}
 			if len(s.requests()) != 1 {
-				t.Errorf("it was asked %d times", len(s.requests()))
+				t.Errorf("got %d requests", len(s.requests()))
 			}
 		})
 	}
@@ -192,8 +191,8 @@ func TestRefusals(t *testing.T) {
 
 const job = `{"job_id":"job_1","status":"pending"}`
 
-// Repeatable calls are repeated, and others are not.
-func TestRepetitions(t *testing.T) {
+// Safe calls are retried, and others are not.
+func TestOnlySafeCallsAreRetried(t *testing.T) {
 	create := func(c *client.Client) error {
 		data := text(t, "clip.mp4", "some bytes")
 		_, err := c.CreateJob(bounded(t), client.Edit{Model: "gen-2.5", Data: &data,
@@ -208,49 +207,49 @@ func TestRepetitions(t *testing.T) {
 		asked   int
 		works   bool
 	}{
-		"a read over a broken connection": {read, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
-		"a read of a server that is busy": {read, []http.HandlerFunc{status(503, ""), status(502, ""), status(200, job)},
+		"a read on a broken connection": {read, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a read from a busy server": {read, []http.HandlerFunc{status(503, ""), status(502, ""), status(200, job)},
 			3, true},
-		"a read that is one of too many": {read, []http.HandlerFunc{status(429, "", "Retry-After", "0"),
+		"a read over the rate": {read, []http.HandlerFunc{status(429, "", "Retry-After", "0"),
 			status(200, job)}, 2, true},
-		"a read that never works":        {read, []http.HandlerFunc{status(503, "")}, 4, false},
-		"a job over a broken connection": {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
-		"a job whose answer breaks off":  {create, []http.HandlerFunc{breakOff, status(200, job)}, 2, true},
-		"a job for a server that stops":  {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
-		"a job whose earlier try goes on": {create, []http.HandlerFunc{hangUp, status(409, "", "Retry-After", "1"),
+		"a read that always fails":                 {read, []http.HandlerFunc{status(503, "")}, 4, false},
+		"a job on a broken connection":             {create, []http.HandlerFunc{hangUp, status(200, job)}, 2, true},
+		"a job with a truncated response":          {create, []http.HandlerFunc{breakOff, status(200, job)}, 2, true},
+		"a job for a server that is shutting down": {create, []http.HandlerFunc{status(503, ""), status(200, job)}, 2, true},
+		"a job with a running earlier attempt": {create, []http.HandlerFunc{hangUp, status(409, "", "Retry-After", "1"),
 			status(200, job)}, 3, true},
-		"a job whose key was used":            {create, []http.HandlerFunc{status(409, "")}, 1, false},
-		"a job that is refused":               {create, []http.HandlerFunc{status(422, "")}, 1, false},
-		"a job for a server with a bug":       {create, []http.HandlerFunc{status(500, "")}, 1, false},
-		"a chat that is one of too many":      {chat, []http.HandlerFunc{status(429, ""), status(200, "{}")}, 2, true},
-		"a chat over a broken connection":     {chat, []http.HandlerFunc{hangUp}, 1, false},
-		"a chat whose answer breaks off":      {chat, []http.HandlerFunc{breakOff}, 1, false},
-		"a chat with an upstream that is bad": {chat, []http.HandlerFunc{status(502, "")}, 1, false},
+		"a job with a used idempotency key": {create, []http.HandlerFunc{status(409, "")}, 1, false},
+		"a rejected job":                    {create, []http.HandlerFunc{status(422, "")}, 1, false},
+		"a job for a server with a bug":     {create, []http.HandlerFunc{status(500, "")}, 1, false},
+		"a chat over the rate":              {chat, []http.HandlerFunc{status(429, ""), status(200, "{}")}, 2, true},
+		"a chat on a broken connection":     {chat, []http.HandlerFunc{hangUp}, 1, false},
+		"a chat with a truncated response":  {chat, []http.HandlerFunc{breakOff}, 1, false},
+		"a chat with a broken upstream":     {chat, []http.HandlerFunc{status(502, "")}, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c2, s := serve(t, c.answers...)
 			if err := c.call(c2); (err == nil) != c.works {
-				t.Errorf("it gave %v", err)
+				t.Errorf("got error %v", err)
 			}
 			if len(s.all()) != c.asked {
-				t.Fatalf("it was asked %d times, want %d", len(s.all()), c.asked)
+				t.Fatalf("got %d requests, want %d", len(s.all()), c.asked)
 			}
 			first := s.all()[0]
 			for _, again := range s.all()[1:] {
 				if again.body != first.body || again.header.Get("Idempotency-Key") != first.header.Get("Idempotency-Key") {
-					t.Errorf("a repetition differs: %+v and %+v", first, again)
+					t.Errorf("a retry differs: %+v and %+v", first, again)
 				}
 			}
 			if first.method == http.MethodPost && strings.HasPrefix(first.path, "/v1/jobs") &&
 				first.header.Get("Idempotency-Key") == "" {
-				t.Error("a creation carries no Idempotency-Key")
+				t.Error("a creating request has no Idempotency-Key")
 			}
 		})
 	}
 }
 
-// If no server listens, the error comes at once.
-func TestNobodyThere(t *testing.T) {
+// If no server listens, the error is returned immediately.
+func TestMissingServerFailsImmediately(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	var broken *client.ConnectionError
@@ -258,12 +257,12 @@ func TestNobodyThere(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if _, err := client.New(client.Config{URL: "media.example.com", InferenceURL: server.URL}); err == nil {
-		t.Error("a URL without a scheme is taken")
+		t.Error("a URL without a scheme was accepted")
 	}
 }
 
-// A form has the fields first, then the unchanged files.
-func TestForm(t *testing.T) {
+// A form has the fields first and then the unchanged files.
+func TestFormHasFieldsBeforeFiles(t *testing.T) {
 	c, s := serve(t, status(200, job))
 	data, reference := text(t, "clip.mp4", strings.Repeat("v", 100_000)), client.Source{Reference: "file_abc"}
 	var last, all int64
@@ -293,16 +292,16 @@ func TestForm(t *testing.T) {
 		t.Errorf("the reference is %+v", got)
 	}
 	if last != all || all != int64(len(s.all()[0].body)) {
-		t.Errorf("the upload was reported as %d of %d bytes, and had %d", last, all, len(s.all()[0].body))
+		t.Errorf("progress reported %d of %d bytes, want %d", last, all, len(s.all()[0].body))
 	}
 	if key := s.all()[0].header.Get("x-api-key"); key != "ck_test_key" {
 		t.Errorf("the key is %q", key)
 	}
 }
 
-// Inputs too large for a request go to the file storage, without the key, and the job gets their
-// reference.
-func TestLargeInputs(t *testing.T) {
+// Inputs that are too large for a request are uploaded to storage without the key, and the job gets
+// their references.
+func TestLargeInputsAreStoredFirst(t *testing.T) {
 	var c *client.Client
 	var s *service
 	announced := func(w http.ResponseWriter, r *http.Request) {
@@ -333,7 +332,7 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
-// endless is a file that never ends. Its first bytes cancel its reader.
+// endless is a file that never ends. The first read cancels its reader.
 type endless struct{ cancel context.CancelFunc }
 
 func (e endless) Read(p []byte) (int, error) {
@@ -343,7 +342,7 @@ func (e endless) Read(p []byte) (int, error) {
 
 func (endless) Close() error { return nil }
 
-// Cancelling does not wait until a large file has been read for its MD5.
+// Cancelling does not wait until the MD5 of a large file is computed.
 func TestLargeInputsCanBeCancelled(t *testing.T) {
 	c, s := serve(t, status(413, `{"detail":"too large"}`))
 	ctx, cancel := context.WithCancel(bounded(t))
@@ -357,15 +356,15 @@ func TestLargeInputsCanBeCancelled(t *testing.T) {
 		return short()
 	}
 	if _, err := c.PutFile(ctx, file, "", nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("it ended with %v", err)
+		t.Errorf("ended with %v", err)
 	}
 	if got := s.requests(); !slices.Equal(got, []string{"POST /v1/files"}) {
 		t.Errorf("the requests were %v", got)
 	}
 }
 
-// Pages are read only when needed, and reading continues past an empty page.
-func TestPages(t *testing.T) {
+// Pages are requested only as needed. Reading continues after an empty page.
+func TestPagesAreReadAsNeeded(t *testing.T) {
 	c, s := serve(t,
 		status(200, `{"jobs":[{"job_id":"job_3"},{"job_id":"job_2"}],"next_cursor":"c/1"}`),
 		status(200, `{"jobs":[],"next_cursor":"c/2"}`),
@@ -388,8 +387,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A stream of an answer, one that breaks off, and one that ends with an error.
-func TestChatStream(t *testing.T) {
+// Tests a complete stream, a truncated one, and one that ends with an error.
+func TestChatStreamReportsItsEnd(t *testing.T) {
 	const piece = "data: {\"choices\":[{\"delta\":{\"content\":%q}}]}\n\n"
 	for name, c := range map[string]struct {
 		stream, said string
@@ -401,7 +400,7 @@ func TestChatStream(t *testing.T) {
 				"data: {\"choices\":[],\"usage\":{\"total_tokens\":5}}\n\ndata: [DONE]\n\n",
 			"Hello", 5, "",
 		},
-		"broken off": {fmt.Sprintf(piece, "Hel"), "Hel", 0, "no connection"},
+		"truncated": {fmt.Sprintf(piece, "Hel"), "Hel", 0, "no connection"},
 		"with an event of many lines": {
 			fmt.Sprintf(piece, "Hel") + strings.Repeat("data: "+strings.Repeat(" ", 1000)+"\n", 2000) + "\ndata: [DONE]\n\n",
 			"Hel", 0, "too long",
@@ -418,10 +417,10 @@ func TestChatStream(t *testing.T) {
 			usage, err := c2.Stream(bounded(t), client.Chat{Model: "m"},
 				func(text string) error { said.WriteString(text); return nil })
 			if said.String() != c.said || usage.TotalTokens != c.tokens {
-				t.Errorf("it said %q with %d tokens", &said, usage.TotalTokens)
+				t.Errorf("got %q with %d tokens", &said, usage.TotalTokens)
 			}
 			if (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
-				t.Errorf("it gave %v, want %q", err, c.fails)
+				t.Errorf("got error %v, want %q", err, c.fails)
 			}
 			if got := s.all()[0].header.Get("Authorization"); got != "Bearer ck_test_key" {
 				t.Errorf("the key is %q", got)

@@ -23,7 +23,7 @@ func whole(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "result.mp4", time.Time{}, bytes.NewReader(result))
 }
 
-// cut serves the result and breaks off after some bytes.
+// cut serves the result but closes the connection after some bytes.
 func cut(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Length", fmt.Sprint(len(result)))
 	_, _ = w.Write(result[:70_000])
@@ -31,18 +31,18 @@ func cut(w http.ResponseWriter, r *http.Request) {
 }
 
 // A broken download resumes at its last byte, even in a later call.
-func TestDownload(t *testing.T) {
+func TestDownloadResumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []http.HandlerFunc
-		// kept is the partial file of an earlier call.
+		// kept is the incomplete file of an earlier call.
 		kept []byte
-		// ranges are the requested ranges.
+		// ranges lists the requested ranges.
 		ranges []string
 	}{
-		"at once":              {[]http.HandlerFunc{whole}, nil, []string{""}},
-		"over a break":         {[]http.HandlerFunc{cut, whole}, nil, []string{"", "bytes=70000-"}},
-		"after an earlier try": {[]http.HandlerFunc{whole}, result[:100], []string{"bytes=100-"}},
-		"all there already": {[]http.HandlerFunc{whole, whole}, result,
+		"without interruption":      {[]http.HandlerFunc{whole}, nil, []string{""}},
+		"after a broken connection": {[]http.HandlerFunc{cut, whole}, nil, []string{"", "bytes=70000-"}},
+		"after an earlier attempt":  {[]http.HandlerFunc{whole}, result[:100], []string{"bytes=100-"}},
+		"already complete": {[]http.HandlerFunc{whole, whole}, result,
 			[]string{fmt.Sprintf("bytes=%d-", len(result)), ""}},
 		"without ranges": {[]http.HandlerFunc{cut,
 			status(200, string(result), "Content-Length", fmt.Sprint(len(result)))}, nil, []string{"", "bytes=70000-"}},
@@ -61,7 +61,7 @@ func TestDownload(t *testing.T) {
 			}
 			got, err := os.ReadFile(path)
 			if err != nil || !bytes.Equal(got, result) {
-				t.Errorf("%d bytes arrived of %d, %v", len(got), len(result), err)
+				t.Errorf("received %d bytes of %d, %v", len(got), len(result), err)
 			}
 			if last != all || all != int64(len(result)) {
 				t.Errorf("reported %d of %d", last, all)
@@ -74,53 +74,53 @@ func TestDownload(t *testing.T) {
 				t.Errorf("the ranges were %q, want %q", ranges, c.ranges)
 			}
 			if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*.part")); left != nil {
-				t.Errorf("%v is left", left)
+				t.Errorf("files remain: %v", left)
 			}
 		})
 	}
 }
 
-// A partial file is named after the server's job id, and stays in the result's folder.
-func TestPartsAreBesideTheirResults(t *testing.T) {
+// An incomplete file is named after the server's job id and stays in the result's folder.
+func TestIncompleteDownloadsAreNextToResults(t *testing.T) {
 	for id, want := range map[string]string{
 		"job_1": "results/a.mp4.job_1.part", "/../../b": "results/a.mp4.%2F..%2F..%2Fb.part",
 		`\..\b`: "results/a.mp4.%5C..%5Cb.part",
 	} {
 		if got := client.Partial("results/a.mp4", id); got != want {
-			t.Errorf("a part of %q is kept in %q, want %q", id, got, want)
+			t.Errorf("the incomplete file of %q is in %q, want %q", id, got, want)
 		}
 	}
 }
 
-// A broken download is kept for resuming; a refusal leaves nothing.
-func TestDownloadThatFails(t *testing.T) {
+// A broken download is kept and can be resumed. A rejected one leaves no file.
+func TestRejectedDownloadLeavesNoFile(t *testing.T) {
 	c, _ := serve(t, cut, hangUp)
 	path := filepath.Join(t.TempDir(), "out.mp4")
 	if err := c.Download(bounded(t), "job_1", path, nil); err == nil {
-		t.Fatal("a download that broke off for good succeeded")
+		t.Fatal("a permanently broken download succeeded")
 	}
 	if kept, err := os.ReadFile(client.Partial(path, "job_1")); err != nil || !bytes.Equal(kept, result[:70_000]) {
 		t.Errorf("%d bytes are kept, %v", len(kept), err)
 	}
 	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Error("the part is where the whole belongs")
+		t.Error("the incomplete file is at the result's path")
 	}
 	c, _ = serve(t, status(404, `{"detail":"gone"}`))
 	if err := c.Download(bounded(t), "job_1", path, nil); !client.IsStatus(err, 404) {
 		t.Errorf("got %v", err)
 	}
 	if left, _ := filepath.Glob(path + "*"); left != nil {
-		t.Errorf("%v is left", left)
+		t.Errorf("files remain: %v", left)
 	}
 }
 
-// A result may be where the service keeps it: the key is not for that host.
+// A result may be on another host. The key is not sent there.
 func TestKeyStaysWithTheService(t *testing.T) {
 	store := &service{t: t, answers: []http.HandlerFunc{whole}}
 	elsewhere := httptest.NewServer(store)
 	defer elsewhere.Close()
 	c, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		// Another name of the same machine is another host.
+		// Another name of the same machine counts as another host.
 		http.Redirect(w, r, strings.Replace(elsewhere.URL, "127.0.0.1", "localhost", 1)+"/signed", http.StatusFound)
 	})
 	var got bytes.Buffer
@@ -129,7 +129,7 @@ func TestKeyStaysWithTheService(t *testing.T) {
 	}
 	for name := range store.all()[0].header {
 		if value := store.all()[0].header.Get(name); strings.Contains(value, "ck_test_key") {
-			t.Errorf("the other host was sent %s: %s", name, value)
+			t.Errorf("the other host received %s: %s", name, value)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func event(status string, progress float64) string {
 		progress)
 }
 
-// events sends events, and leaves.
+// events sends events and then closes the connection.
 func events(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -152,19 +152,19 @@ func events(text string) http.HandlerFunc {
 	}
 }
 
-// A job is followed by its events, over a connection that breaks, and polled if the service has no
-// events.
-func TestAwaitJob(t *testing.T) {
+// A job is followed through its events, across a broken connection, and polled if the service has
+// no events.
+func TestAwaitJobFollowsOrPolls(t *testing.T) {
 	done := `{"job_id":"job_1","status":"completed","progress":1}`
 	for name, c := range map[string]struct {
 		answers         []http.HandlerFunc
 		states, methods []string
 	}{
-		"by events": {
+		"with events": {
 			[]http.HandlerFunc{events(event("pending", 0) + event("processing", 0.5) + event("completed", 1))},
 			[]string{"pending 0.0", "processing 0.5", "completed 1.0"}, []string{"GET /v1/jobs/job_1/events"},
 		},
-		"over a break": {
+		"after a broken connection": {
 			[]http.HandlerFunc{events(event("processing", 0.5)), events(event("failed", 0.5))},
 			[]string{"processing 0.5", "failed 0.5"}, []string{"GET /v1/jobs/job_1/events", "GET /v1/jobs/job_1/events"},
 		},
@@ -174,7 +174,7 @@ func TestAwaitJob(t *testing.T) {
 			[]string{"processing 0.2", "completed 1.0"},
 			[]string{"GET /v1/jobs/job_1/events", "GET /v1/jobs/job_1", "GET /v1/jobs/job_1", "GET /v1/jobs/job_1"},
 		},
-		"with something else in their place": {
+		"with another content type": {
 			[]http.HandlerFunc{status(200, "<html>", "Content-Type", "text/html"), status(200, done)},
 			[]string{"completed 1.0"}, []string{"GET /v1/jobs/job_1/events", "GET /v1/jobs/job_1"},
 		},
@@ -188,7 +188,7 @@ func TestAwaitJob(t *testing.T) {
 				t.Fatalf("%+v, %v", job, err)
 			}
 			if !slices.Equal(states, c.states) || !slices.Equal(s.requests(), c.methods) {
-				t.Errorf("saw %q by %q, want %q by %q", states, s.requests(), c.states, c.methods)
+				t.Errorf("saw %q with %q, want %q with %q", states, s.requests(), c.states, c.methods)
 			}
 		})
 	}

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/client"
 )
 
-// newExampleClient returns a client of a service that accepts every edit and has
-// each one done at once.
+// newExampleClient returns a client of a service that accepts every edit and completes it
+// immediately.
 func newExampleClient() (c *client.Client, closeAll func()) {
 	const completed = `{"job_id":"job_1","status":"completed","model":"gen-2.5","progress":1}`
 	answers := map[string]string{
@@ -66,7 +66,7 @@ func ExampleNew() {
 	defer c.Close()
 }
 
-// An edit is a job: create it, wait for its end, and download the result.
+// Edits are jobs: create one, wait until it has ended, and download the result.
 func ExampleClient_CreateJob() {
 	c, closeAll := newExampleClient()
 	defer closeAll()
@@ -104,7 +104,7 @@ func ExampleClient_CreateJob() {
 	// the edited clip <nil>
 }
 
-// A refusal is an *Error, which carries the status and the service's message.
+// A rejected call returns an *Error with the status and the service's message.
 func ExampleError() {
 	c, closeAll := newExampleClient()
 	defer closeAll()
@@ -143,7 +143,7 @@ func ExampleClient_Stream() {
 	// 8 tokens, <nil>
 }
 
-// A server makes a client token for a browser, which must not have the key.
+// A server creates a client token for a browser, which must not have the key.
 func ExampleClient_CreateToken() {
 	c, closeAll := newExampleClient()
 	defer closeAll()

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// at reads a time.
+// at parses a time.
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse(time.RFC3339, text)
@@ -17,8 +17,8 @@ func at(t *testing.T, text string) time.Time {
 	return parsed
 }
 
-// A window is a day or a month of the calendar in UTC, whatever the zone of a time.
-func TestWindows(t *testing.T) {
+// A window is a calendar day or month in UTC, whatever the time zone of a time.
+func TestWindowsAreInUTC(t *testing.T) {
 	for _, c := range []struct {
 		period   budget.Period
 		at, want string
@@ -38,12 +38,12 @@ func TestWindows(t *testing.T) {
 		}
 	}
 	if !budget.Window("soon").Ends().IsZero() {
-		t.Error("a window of nonsense ends")
+		t.Error("an invalid window has an end")
 	}
 }
 
 // A call's usage counts against the budgets of its account and of its key.
-func TestClaims(t *testing.T) {
+func TestClaimsCoverAccountAndKey(t *testing.T) {
 	budgets := []budget.Budget{
 		{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: 10},
 		{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Jobs}, Limit: 20},
@@ -57,20 +57,20 @@ func TestClaims(t *testing.T) {
 	})
 }
 
-// The unused part of a hold is returned; use above the hold is not counted.
-func TestSettle(t *testing.T) {
+// The unused part of a hold is returned. Usage above the hold is not counted.
+func TestSettleReturnsUnusedAmount(t *testing.T) {
 	hold := budget.Hold{
 		Counter: budget.Counter{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}}, Amount: 10,
 	}
 	for used, want := range map[int64]int64{0: 10, 4: 6, 10: 0, 11: 0, -1: 10} {
 		settled := budget.Settle([]budget.Hold{hold}, budget.Amounts{Cost: used, Tokens: 99})
 		if got := settled[0].Returned(); got != want {
-			t.Errorf("%d of 10 were used, and %d return", used, got)
+			t.Errorf("used %d of 10, %d return", used, got)
 		}
 	}
 }
 
-func TestUsedUp(t *testing.T) {
+func TestUsedUpNamesNextPeriod(t *testing.T) {
 	counter := budget.Counter{
 		ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.Cost}, Window: "2026-02",
 	}
@@ -86,7 +86,7 @@ func TestUsedUp(t *testing.T) {
 	}
 }
 
-func TestAmounts(t *testing.T) {
+func TestAmountsAreParsedAndFormatted(t *testing.T) {
 	for _, c := range []struct {
 		unit budget.Unit
 		text string

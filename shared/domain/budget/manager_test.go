@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// world is a store and the processes that share it. Its time is a synctest bubble's, which starts at
-// midnight.
+// world is a store and the processes that share it. Its time is that of a synctest bubble, which
+// starts at midnight.
 type world struct {
 	*testing.T
 	*memory
@@ -28,7 +28,7 @@ type world struct {
 	stops   []func()
 }
 
-// process is one that serves calls.
+// process is a process that serves calls.
 type process struct {
 	*budget.Manager
 	world *world
@@ -42,7 +42,7 @@ func inBubble(t *testing.T, run func(w *world)) {
 		w.memory = newMemory(w.Now)
 		w.taken = func(used, limit int64) {
 			if used > limit {
-				t.Errorf("%d are used of %d", used, limit)
+				t.Errorf("used %d of %d", used, limit)
 			}
 		}
 		defer func() {
@@ -80,14 +80,14 @@ func (w *world) start(change func(*budget.ManagerConfig)) *process {
 	return p
 }
 
-// of sets the budget of most tests, and returns its counter.
+// of sets the budget that most tests use and returns its counter.
 func (w *world) of(limit int64) budget.Counter {
 	b := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: limit}
 	conformance.OK(w, w.Set(w.Context(), audit.Operator(time.Now()), b))
 	return b.Counter(time.Now())
 }
 
-// reserve reserves for a call of the account.
+// reserve reserves an amount for a call of the account.
 func (p *process) reserve(most int64) (*budget.Reservation, error) {
 	found, err := p.Find(context.Background(), "acme", "key_1")
 	if err != nil {
@@ -96,7 +96,7 @@ func (p *process) reserve(most int64) (*budget.Reservation, error) {
 	return p.Reserve(context.Background(), found, budget.Amounts{Cost: most})
 }
 
-// must reserves for a call that fits the budget.
+// must reserves an amount for a call that fits the budget.
 func (p *process) must(most int64) *budget.Reservation {
 	p.world.Helper()
 	r, err := p.reserve(most)
@@ -109,23 +109,23 @@ func settle(r *budget.Reservation, used int64) {
 	r.Settle(context.Background(), budget.Amounts{Cost: used})
 }
 
-// uses asserts a counter's use.
+// uses checks the used amount of a counter.
 func (w *world) uses(c budget.Counter, want int64) {
 	w.Helper()
 	used, err := w.Used(w.Context(), []budget.Counter{c})
 	if err != nil || used[0] != want {
-		w.Fatalf("%d, %v are used, want %d", used, err, want)
+		w.Fatalf("used %d, %v; want %d", used, err, want)
 	}
 }
 
-// later lets time pass until all goroutines are idle.
+// later advances the time and waits until all goroutines are idle.
 func later(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
 }
 
 // Thousands of calls cost few store writes, and unused amounts return within seconds.
-func TestKeeperDrawsInMemory(t *testing.T) {
+func TestManagerDrawsInMemory(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1_000_000), w.start(nil)
 		for range 2000 {
@@ -134,7 +134,7 @@ func TestKeeperDrawsInMemory(t *testing.T) {
 			settle(r, 10)
 		}
 		if n := w.called("Take"); n > 20 {
-			t.Errorf("2000 calls took %d shares", n)
+			t.Errorf("2000 calls took %d allocations", n)
 		}
 		if n := w.called("Budgets"); n != 1 {
 			t.Errorf("budgets were read %d times in two seconds", n)
@@ -144,18 +144,18 @@ func TestKeeperDrawsInMemory(t *testing.T) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if len(w.leases) > 0 {
-			t.Errorf("%d leases are left of a process without calls", len(w.leases))
+			t.Errorf("a process without calls has %d allocations", len(w.leases))
 		}
 	})
 }
 
-// Accounts without a budget cost only a look-up, twice a minute.
-func TestKeeperWithoutBudgets(t *testing.T) {
+// Accounts without a budget cost only two lookups per minute.
+func TestAccountsWithoutBudgetsCostOnlyLookups(t *testing.T) {
 	inBubble(t, func(w *world) {
 		p := w.start(nil)
 		for range 100 {
 			if r := p.must(5); r != nil {
-				t.Fatal("something was reserved")
+				t.Fatal("an amount was reserved")
 			}
 			var none *budget.Reservation
 			settle(none, 5)
@@ -167,8 +167,8 @@ func TestKeeperWithoutBudgets(t *testing.T) {
 	})
 }
 
-// Many processes use a budget up, to less than one call is left, and never more.
-func TestKeepersUseABudgetUpTogether(t *testing.T) {
+// Many processes use up a budget until less than one call is left, and never exceed it.
+func TestProcessesUseUpABudgetTogether(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit, most, used, callers = 100_000, 70, 33, 20
 		c := w.of(limit)
@@ -202,9 +202,9 @@ func TestKeepersUseABudgetUpTogether(t *testing.T) {
 		later(5 * time.Second)
 		w.uses(c, spent.Load())
 		if left := limit - spent.Load(); left >= most {
-			t.Errorf("%d are left, and were refused", left)
+			t.Errorf("%d remain, but a call was rejected", left)
 		}
-		t.Logf("%d calls, %d of the store", spent.Load()/used, w.called("Take", "Tell", "End", "Return"))
+		t.Logf("%d calls, %d store calls", spent.Load()/used, w.called("Take", "Tell", "End", "Return"))
 		for _, p := range processes {
 			p.stop()
 		}
@@ -212,8 +212,8 @@ func TestKeepersUseABudgetUpTogether(t *testing.T) {
 	})
 }
 
-// A call over the budget gets the end of the window, and the store is not asked for each of them.
-func TestKeeperRefuses(t *testing.T) {
+// A call over the budget gets the end of the window. The store is not asked for each such call.
+func TestExhaustedBudgetRejectsCalls(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
 		settle(p.must(100), 95)
@@ -226,7 +226,7 @@ func TestKeeperRefuses(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if n := w.called("Take"); n > 6 {
-			t.Errorf("the store was asked %d times in a second", n)
+			t.Errorf("the store was called %d times in a second", n)
 		}
 		settle(p.must(5), 5)
 		later(5 * time.Second)
@@ -236,8 +236,8 @@ func TestKeeperRefuses(t *testing.T) {
 	})
 }
 
-// A call belongs to the window that it began in, also when it ends in the next one.
-func TestKeeperAtMidnight(t *testing.T) {
+// A call belongs to the window in which it started, even if it ends in the next one.
+func TestCallCountsInItsFirstWindow(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
 		time.Sleep(24*time.Hour - time.Second)
@@ -255,11 +255,12 @@ func TestKeeperAtMidnight(t *testing.T) {
 	})
 }
 
-// A process that was stopped until its lease was ended draws nothing from it.
-func TestKeeperThatWasFrozen(t *testing.T) {
+// A process that was suspended until its allocation was ended draws nothing from it.
+func TestFrozenProcessDrawsNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mayFreeze bool
-		// want is the remaining use of a lease that had 70, of which 10 were spent and 30 reserved.
+		// want is the remaining usage of an allocation of 70, of which 10 were spent and 30
+		// reserved.
 		want int64
 	}{"a server": {false, 70}, "a function": {true, 40}} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +286,7 @@ func TestKeeperThatWasFrozen(t *testing.T) {
 	}
 }
 
-// sleeper is a store whose leases cannot be written while it sleeps.
+// sleeper is a store whose allocations cannot be written while it sleeps.
 type sleeper struct {
 	budget.Store
 	asleep *atomic.Bool
@@ -306,7 +307,7 @@ func (s sleeper) Return(ctx context.Context, l budget.Allocation, amount int64) 
 }
 
 // A long call keeps its reservation, and other unused amounts return.
-func TestKeeperRenews(t *testing.T) {
+func TestLongCallKeepsItsReservation(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100_000), w.start(nil)
 		long := p.must(40)
@@ -321,8 +322,8 @@ func TestKeeperRenews(t *testing.T) {
 	})
 }
 
-// A stop returns all amounts that no call has reserved.
-func TestKeeperStops(t *testing.T) {
+// A shutdown returns all amounts that are not reserved by a call.
+func TestShutdownReturnsUnusedAmounts(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(1000), w.start(nil)
 		settle(p.must(50), 5)
@@ -332,29 +333,29 @@ func TestKeeperStops(t *testing.T) {
 	})
 }
 
-// A function reports each call's use at its end, with at most one write per call on average, so a
-// function that never wakes again leaves nothing reserved.
-func TestKeeperOfAFunction(t *testing.T) {
+// A function reports each call's usage at its end, with at most one write per call on average. So a
+// function that is never woken again leaves nothing reserved.
+func TestFunctionReportsEachCall(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const calls = 1000
 		c := w.of(10_000_000)
 		p := w.start(func(k *budget.ManagerConfig) { k.MayFreeze = true })
-		p.stop() // it is frozen: only calls continue
+		p.stop() // the process is frozen between calls
 		for range calls {
 			settle(p.must(100), 7)
 			time.Sleep(10 * time.Millisecond)
 		}
 		writes := w.called("Take", "Tell", "End", "Return")
 		if writes > calls*110/100 {
-			t.Errorf("%d calls took %d of the store", calls, writes)
+			t.Errorf("%d calls took %d store calls", calls, writes)
 		}
 		time.Sleep(budget.EndAfter)
 		w.uses(c, calls*7)
 	})
 }
 
-// If little is left a function returns unused amounts at once.
-func TestFunctionsUseABudgetUp(t *testing.T) {
+// If little is left, a function returns unused amounts immediately.
+func TestFunctionsUseUpABudget(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit, most, used = 10_000, 100, 40
 		c := w.of(limit)
@@ -379,13 +380,13 @@ func TestFunctionsUseABudgetUp(t *testing.T) {
 		}
 		w.uses(c, spent)
 		if limit-spent >= most {
-			t.Errorf("%d are left, and were refused", limit-spent)
+			t.Errorf("%d remain, but a call was rejected", limit-spent)
 		}
 	})
 }
 
-// A model server's reported use beyond the reservation counts as far as the budget allows.
-func TestKeeperCountsExcess(t *testing.T) {
+// Usage beyond the reservation counts as far as the budget permits.
+func TestUseBeyondReservationCounts(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
 		settle(p.must(10), 60)
@@ -395,7 +396,7 @@ func TestKeeperCountsExcess(t *testing.T) {
 	})
 }
 
-// A call that moves to another row reserves that row's possible cost.
+// A call that moves to another row reserves the maximum cost of that row.
 func TestReservationChanges(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(100), w.start(nil)
@@ -405,14 +406,14 @@ func TestReservationChanges(t *testing.T) {
 		conformance.Fails(t, err, fault.Exhausted)
 		conformance.OK(t, r.Change(w.Context(), budget.Amounts{Cost: 20}))
 		conformance.Fails(t, r.Change(w.Context(), budget.Amounts{Cost: 101}), fault.Exhausted)
-		settle(r, 99) // a refused call has nothing reserved, and was not made
+		settle(r, 99) // a rejected call reserves nothing and is not made
 		later(5 * time.Second)
 		w.uses(c, 0)
 	})
 }
 
-// A call counts against every budget that applies, or against none.
-func TestKeeperReservesAllOrNothing(t *testing.T) {
+// A call counts against all budgets that apply, or against none.
+func TestReservationIsAllOrNothing(t *testing.T) {
 	inBubble(t, func(w *world) {
 		account, p := w.of(1000), w.start(nil)
 		key := budget.Budget{
@@ -428,8 +429,8 @@ func TestKeeperReservesAllOrNothing(t *testing.T) {
 	})
 }
 
-// A warning is due once at 80 and once at 100 percent, whatever the number of processes.
-func TestKeeperWarns(t *testing.T) {
+// A warning is due once at 80 and once at 100 percent, for any number of processes.
+func TestWarningsAreSentOnce(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c := w.of(1000)
 		var mu sync.Mutex
@@ -439,7 +440,7 @@ func TestKeeperWarns(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				if warned = append(warned, percent); of != c {
-					t.Errorf("warned of %v", of)
+					t.Errorf("warnings: %v", of)
 				}
 			}
 		}
@@ -459,9 +460,9 @@ func TestKeeperWarns(t *testing.T) {
 	})
 }
 
-// Whatever calls of the store fail, and whichever were made all the same: nothing exceeds
-// the budget, every call that was served counts, and nothing stays reserved.
-func TestKeepersWithAStoreThatFails(t *testing.T) {
+// Whichever store calls fail, before or after taking effect, the budget is not exceeded, every
+// served call counts, and nothing stays reserved.
+func TestFailingStoreKeepsTheLimit(t *testing.T) {
 	inBubble(t, func(w *world) {
 		const limit = 500_000
 		c := w.of(limit)
@@ -497,14 +498,13 @@ func TestKeepersWithAStoreThatFails(t *testing.T) {
 		failing.Store(false)
 		later(time.Minute)
 		w.uses(c, spent.Load())
-		t.Logf("%d spent of %d, %d calls of the store", spent.Load(), limit,
+		t.Logf("spent %d of %d, %d store calls", spent.Load(), limit,
 			w.called("Take", "Tell", "End", "Return"))
 	})
 }
 
-// While the store cannot be read the budgets that are known count, and a change is seen
-// within a minute.
-func TestKeeperFindsChanges(t *testing.T) {
+// While the store cannot be read, the known budgets apply. Changes apply within a minute.
+func TestChangesApplyWithinAMinute(t *testing.T) {
 	inBubble(t, func(w *world) {
 		c, p := w.of(10), w.start(nil)
 		_, err := p.reserve(11)
@@ -525,11 +525,11 @@ func TestKeeperFindsChanges(t *testing.T) {
 			t.Errorf("found %v, %v", found, err)
 		}
 		if _, err := p.Find(w.Context(), "zoo", ""); err == nil {
-			t.Error("unread budgets were found")
+			t.Error("found budgets that were never read")
 		}
 		time.Sleep(6 * time.Minute)
 		if _, err := p.Find(w.Context(), "acme", "key_1"); err == nil {
-			t.Error("budgets that could not be read for ten minutes count")
+			t.Error("budgets that were not read for ten minutes still apply")
 		}
 		broken = false
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 0 {

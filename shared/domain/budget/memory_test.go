@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// memory is a budget.Store in memory, which can fail.
+// memory is a budget.Store in memory that can fail.
 type memory struct {
 	now func() time.Duration
-	// fail is asked before and after each call of Allocations; an error before it changes
-	// nothing, one after it loses the answer.
+	// fail is called before and after each call of Allocations. An error before the call prevents
+	// it. An error after it loses the result.
 	fail func(after bool) error
-	// taken is called with the use and the limit, after each successful Take.
+	// taken is called with the used amount and the limit after each successful Take.
 	taken func(used, limit int64)
 
 	mu      sync.Mutex
@@ -30,7 +30,7 @@ type memory struct {
 	budgets map[budget.ID]budget.Budget
 	used    map[budget.Counter]int64
 	warned  map[budget.Counter]int
-	// warnings are the warnings to deliver.
+	// warnings lists the warnings to deliver.
 	warnings map[string]budget.Warning
 	leases   map[string]*memoryLease
 }
@@ -131,7 +131,7 @@ func (m *memory) endDead(c budget.Counter) {
 	})
 }
 
-// called returns how often methods were called.
+// called returns the number of calls of the given methods.
 func (m *memory) called(names ...string) (n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,7 +217,7 @@ func (m *memory) End(_ context.Context, l budget.Allocation) error {
 	})
 }
 
-func TestMemory(t *testing.T) {
+func TestMemoryStoreConforms(t *testing.T) {
 	budgettest.Run(t, func(*testing.T) budgettest.Harness {
 		var now time.Duration
 		return budgettest.Harness{

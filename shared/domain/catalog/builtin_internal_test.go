@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the built-in catalog anew")
 
-// The built-in catalog is catalog.yaml in Go.
+// The built-in catalog equals catalog.yaml.
 func TestBuiltinIsTheCatalog(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
@@ -40,10 +40,10 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 		if err := os.WriteFile(name, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		return // it is compiled into the next run
+		return // the next run compiles it
 	}
 	if compiled, err := os.ReadFile(name); err != nil || !bytes.Equal(text, compiled) {
-		t.Fatalf("%s is not catalog.yaml any more: run go generate ./shared/domain/catalog (%v)", name, err)
+		t.Fatalf("%s differs from catalog.yaml: run go generate ./shared/domain/catalog (%v)", name, err)
 	}
 	want, err := Parse(source, "acme")
 	if err != nil {
@@ -58,8 +58,8 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 	}
 }
 
-// A catalog in JSON equals its source, with every feature of a catalog.
-func TestACatalogInJSON(t *testing.T) {
+// A catalog in JSON equals its YAML source. The source uses every feature.
+func TestJSONEqualsYAML(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -91,11 +91,11 @@ func TestACatalogInJSON(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
-		t.Errorf("it differs (-yaml +json):\n%s", diff)
+		t.Errorf("the catalogs differ (-yaml +json):\n%s", diff)
 	}
 	for _, c := range []struct{ source, family string }{{"{", "acme"}, {`{"Modles": []}`, "acme"}, {"{}", "acme"}, {string(text), "a/b"}} {
 		if _, err := ParseJSON([]byte(c.source), c.family); err == nil {
-			t.Errorf("%.20q of the family %s is a catalog", c.source, c.family)
+			t.Errorf("%.20q with the family %s was accepted", c.source, c.family)
 		}
 	}
 	if _, err := JSON([]byte("modles: []\n")); err == nil {
@@ -103,7 +103,7 @@ func TestACatalogInJSON(t *testing.T) {
 	}
 }
 
-// inGo returns a value as an expression of Go. Fields that are not set are left out.
+// inGo returns a value as a Go expression. Zero fields are omitted.
 func inGo(v reflect.Value) string {
 	var text strings.Builder
 	switch v.Kind() {
@@ -150,10 +150,10 @@ func inGo(v reflect.Value) string {
 	return typeName(v.Type()) + "{\n" + text.String() + "}"
 }
 
-// typeName returns a type as this package names it.
+// typeName returns the name of a type within this package.
 func typeName(t reflect.Type) string { return strings.ReplaceAll(t.String(), "catalog.", "") }
 
-func TestSizes(t *testing.T) {
+func TestSizesAreParsed(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"12GiB": 12 << 30, "1.5 TB": 1_500_000_000_000, "800 mb": 800_000_000, "24G": 24_000_000_000, "512": 512, "7 B": 7,
 		"64KiB": 64 << 10,
@@ -164,7 +164,7 @@ func TestSizes(t *testing.T) {
 	}
 	for _, text := range []string{"", "GiB", "-1GiB", "12 apples", "1GBiB", "NaN", "Inf GB"} {
 		if got, err := parseSize(text); err == nil {
-			t.Errorf("%q is %d", text, got)
+			t.Errorf("%q was parsed as %d", text, got)
 		}
 	}
 }

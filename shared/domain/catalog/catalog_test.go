@@ -69,7 +69,7 @@ func TestFamilyRenamesEverythingAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestFit(t *testing.T) {
+func TestFitKeepsTheAspectRatio(t *testing.T) {
 	for _, c := range []struct{ box, input, want string }{
 		{"1280x720", "1920x1080", "1280x720"},
 		{"1280x720", "640x360", "1280x720"},   // scaled up
@@ -77,7 +77,7 @@ func TestFit(t *testing.T) {
 		{"1280x704", "1280x720", "1252x704"},  // 1251.6 is nearest to the even 1252
 		{"1088x624", "1920x1080", "1088x612"},
 		{"1280x720", "500x500", "720x720"},
-		{"1280x720", "4096x2", "1280x2"}, // never nothing
+		{"1280x720", "4096x2", "1280x2"}, // at least 2
 		{"1280x720", "3x4000", "2x1280"},
 		{"832x480", "1x1", "480x480"},
 	} {
@@ -118,7 +118,7 @@ func size(t *testing.T, text string) (s catalog.Size) {
 	return s
 }
 
-// An error in an edited file names the line that is wrong, and why.
+// An error in an edited file names the line and the reason.
 func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	const head = "limits:\n  video: {duration: 5m, width: 4096, height: 4096}\n  image: {pixels: 5}\nforms:\n  f:\n" +
 		"    fields:\n"
@@ -126,36 +126,36 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		"      - {name: resolution, type: choice, values: [720p], default: 720p}\n"
 	const models = "models:\n  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n"
 	if _, err := catalog.Parse([]byte(head+fields+models), "gen"); err != nil {
-		t.Fatalf("the good one is refused: %v", err)
+		t.Fatalf("the valid catalog was rejected: %v", err)
 	}
 	workflow := func(entry string) string {
 		return head + fields + strings.Replace(models, "fps: 20", "fps: 20, comfyui: {"+entry+"}", 1)
 	}
 	for _, c := range []struct{ name, source, want string }{
 		{"unknown key", head + fields + models + "surprise: 1\n", "[11:1]"},
-		{"no such form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": unknown form "g"`},
-		{"name twice", head + fields + models + "  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n", `line 11: model "a": the name "a" already belongs`},
-		{"odd size", head + fields + strings.Replace(models, "1280x720", "1281x720", 1), "line 10:"},
-		{"bad field type", head + "      - {name: x, type: blob}\n" + fields + models, "line 7:"},
-		{"a seed that is no number", head + "      - {name: seed, type: text}\n" + fields + models, "line 7:"},
-		{"a seed without bounds", head + "      - {name: seed, type: integer}\n" + fields + models, "line 7:"},
+		{"an unknown form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": unknown form "g"`},
+		{"a duplicate name", head + fields + models + "  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n", `line 11: model "a": the name "a" already belongs`},
+		{"an odd size", head + fields + strings.Replace(models, "1280x720", "1281x720", 1), "line 10:"},
+		{"an unknown field type", head + "      - {name: x, type: blob}\n" + fields + models, "line 7:"},
+		{"a seed that is not an integer", head + "      - {name: seed, type: text}\n" + fields + models, "line 7:"},
+		{"a seed without limits", head + "      - {name: seed, type: integer}\n" + fields + models, "line 7:"},
 		{"a seed beyond 32 bits", head + "      - {name: seed, type: integer, min: 0, max: 4294967296}\n" + fields + models, "line 7:"},
 		{"a negative seed", head + "      - {name: seed, type: integer, min: -1, max: 5}\n" + fields + models, "line 7:"},
-		{"no kind", head + fields + strings.Replace(models, "kind: edit", "kind: dream", 1), "line 10:"},
+		{"an unknown kind", head + fields + strings.Replace(models, "kind: edit", "kind: dream", 1), "line 10:"},
 		{"no models", head + fields, "no models"},
-		{"no YAML", "limits: [", "1"},
+		{"invalid YAML", "limits: [", "1"},
 		{"no workflow", workflow("prompt: 6.text, data: 1.image, result: 9"), "line 10: model \"a\": comfyui: workflow is missing"},
 		{"no result", workflow("workflow: a.json, prompt: 6.text, data: 1.image"), "comfyui: result is missing"},
 		{"no prompt", workflow("workflow: a.json, data: 1.image, result: 9"), "comfyui: prompt is missing"},
 		{"no data", workflow("workflow: a.json, prompt: 6.text, result: 9"), "comfyui: data must be the place for the input"},
-		{"no place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" must be the id`},
-		{"no such option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
+		{"an invalid place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" must be the id`},
+		{"an unknown option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
 			`comfyui: options: the form f has no field "steps"`},
 		{"no size", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: much"), `comfyui: memory "much"`},
 		{"no unit", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: 12gg"), `comfyui: memory "12gg"`},
 		{"too large", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: 9e9TB"), `comfyui: memory "9e9TB"`},
 		{"an odd multiple", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, multiple: 15"), "comfyui: multiple must be even"},
-		{"no such key", workflow("workflow: a.json, prmpt: 6.text"), "[10:"},
+		{"an unknown key", workflow("workflow: a.json, prmpt: 6.text"), "[10:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := catalog.Parse([]byte(c.source), "gen")
@@ -167,7 +167,7 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 }
 
 // The command line uses these models by default.
-func TestModelsThatAreUsedWhereNoneIsNamed(t *testing.T) {
+func TestDefaultModelsExist(t *testing.T) {
 	known, err := catalog.Default(catalog.DefaultFamily)
 	if err != nil {
 		t.Fatal(err)
@@ -180,11 +180,11 @@ func TestModelsThatAreUsedWhereNoneIsNamed(t *testing.T) {
 		}
 	}
 	if m, ok := known.First("sculpture"); ok {
-		t.Errorf("there is a %s", m.ID)
+		t.Errorf("found a model of kind %s", m.ID)
 	}
 }
 
-func TestFieldsThatSuffice(t *testing.T) {
+func TestSufficesChecksFieldNames(t *testing.T) {
 	form := &catalog.Form{Fields: []catalog.Field{
 		{Name: "data", Required: true}, {Name: "prompt"}, {Name: "mask", Also: "mask.0"},
 	}}
@@ -197,8 +197,8 @@ func TestFieldsThatSuffice(t *testing.T) {
 	}
 }
 
-// Prices are read exactly, and estimate a result's cost.
-func TestPrices(t *testing.T) {
+// Prices are parsed exactly and determine a result's cost.
+func TestPricesAreExact(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -229,10 +229,10 @@ func TestPrices(t *testing.T) {
 		}
 	}
 	if dear := (catalog.MediaPrice{Per: catalog.PerSecond, Millionths: 999_999_999_999}); first(dear.Of(24*time.Hour)) != 1e15 {
-		t.Error("a cost is not bounded")
+		t.Error("the cost is not limited")
 	}
 	if _, ok := clip.Price.Of(0); ok {
-		t.Error("a price per second has a cost for an unknown length")
+		t.Error("a price per second gave a cost without a length")
 	}
 	if cost, ok := image.Price.Of(0); cost != 1000 || !ok {
 		t.Errorf("an image costs %d, %v", cost, ok)
@@ -263,8 +263,8 @@ func TestPrices(t *testing.T) {
 
 func first(cost int64, _ bool) int64 { return cost }
 
-// A size may have a separate price; any other has the model's.
-func TestPricesOfSizes(t *testing.T) {
+// A size may have its own price. Other sizes have the model's price.
+func TestSizesMayHaveTheirOwnPrice(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -277,15 +277,15 @@ func TestPricesOfSizes(t *testing.T) {
 	}
 	image, _ := known.Find("gen-image-2")
 	if small, large := image.Price.At("480p").Millionths, image.Price.At("720p").Millionths; small != 20_000 || large != 50_000 {
-		t.Errorf("480p cost %d, 720p %d", small, large)
+		t.Errorf("480p costs %d, 720p %d", small, large)
 	}
 	if image.Price.At("480p").Sizes != nil || (*catalog.MediaPrice)(nil).At("480p") != nil {
 		t.Error("the price of one size applies to others")
 	}
 }
 
-// A model names a workflow of ComfyUI, and one or several places for each value.
-func TestWorkflows(t *testing.T) {
+// A model names a ComfyUI workflow and one or more places for each value.
+func TestWorkflowsAreParsed(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -314,6 +314,6 @@ func TestWorkflows(t *testing.T) {
 		t.Errorf("the workflow is %+v", w)
 	}
 	if clip, _ := known.Find("gen-2.5"); clip.Workflow != nil {
-		t.Error("a model has a workflow that names none")
+		t.Error("a model without a workflow has one")
 	}
 }

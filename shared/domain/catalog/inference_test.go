@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-func TestTheFirstInferenceModelAnswersAtOnce(t *testing.T) {
+func TestFirstInferenceModelIsEmbedded(t *testing.T) {
 	known, err := catalog.Default("gen")
 	if err != nil {
 		t.Fatal(err)
@@ -23,7 +23,7 @@ func TestTheFirstInferenceModelAnswersAtOnce(t *testing.T) {
 		if m.Placeholder {
 			placeholders++
 			if m.Serves(catalog.Chat) || m.Serves(catalog.Completions) {
-				t.Errorf("the placeholder %s serves", m.ID)
+				t.Errorf("the placeholder %s serves calls", m.ID)
 			}
 		}
 	}
@@ -37,14 +37,14 @@ func TestTheFirstInferenceModelAnswersAtOnce(t *testing.T) {
 		}
 	}
 	if _, ok := known.Find("cutroom-echo"); ok {
-		t.Error("an inference model is found as a media model")
+		t.Error("an inference model was found as a media model")
 	}
 	if _, ok := known.Inference("gen-2.5"); ok {
-		t.Error("a media model is found as an inference model")
+		t.Error("a media model was found as an inference model")
 	}
 }
 
-// media is a catalog without inference models, seven lines long.
+// media is a catalog without inference models. It has seven lines.
 const media = `limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms:
   f:
@@ -62,7 +62,7 @@ const row = `  - id: org/big-model:8b
       - url: http://127.0.0.1:8000
 `
 
-func TestRowDefaults(t *testing.T) {
+func TestRowHasDefaults(t *testing.T) {
 	m := parseRow(t, row)
 	if m.ID != "org/big-model:8b" || m.MaxTokensField != "max_tokens" || m.Effort != catalog.EffortTopLevel ||
 		!m.TemplateKwargs || !m.StreamOptions || !m.Affinity ||
@@ -76,7 +76,7 @@ func TestRowDefaults(t *testing.T) {
 	}
 }
 
-func TestFullRow(t *testing.T) {
+func TestRowSetsEveryField(t *testing.T) {
 	m := parseRow(t, `  - id: $family-chat
     description: A model.
     routes: [chat, completions]
@@ -120,7 +120,7 @@ func parseRow(t *testing.T, row string) *catalog.Inference {
 	return known.InferenceModels()[0]
 }
 
-// The row's lines are 8 to 13.
+// The row is on lines 8 to 13.
 func TestInvalidRowNamesTheLine(t *testing.T) {
 	for _, c := range []struct{ name, old, new, want string }{
 		{"an id with a space", "org/big-model:8b", "big model", "line 8:"},
@@ -128,64 +128,64 @@ func TestInvalidRowNamesTheLine(t *testing.T) {
 		{"a media model's name", "org/big-model:8b", "a", `line 8: inference model "a": the name already belongs`},
 		{"an unknown route", "[chat]", "[chat, moderations]", `line 9: inference model "org/big-model:8b": the route "moderations"`},
 		{"no routes", "    routes: [chat]\n", "", "routes must list at least one route"},
-		{"no output", "max_output_length: 1024", "max_output_length: 0", "line 11:"},
-		{"more output than context", "context_length: 4096", "context_length: 1000", "line 10:"},
-		{"a number in words", "max_output_length: 1024", "max_output_length: many", "[11:"},
+		{"no output length", "max_output_length: 1024", "max_output_length: 0", "line 11:"},
+		{"an output longer than the context", "context_length: 4096", "context_length: 1000", "line 10:"},
+		{"a number that is text", "max_output_length: 1024", "max_output_length: many", "[11:"},
 		{"an unknown key", "    upstreams:", "    surprise: 1\n    upstreams:", "[12:"},
-		{"a default below 0", "    upstreams:", "    default_max_tokens: -1\n    upstreams:", "line 12:"},
+		{"a negative default", "    upstreams:", "    default_max_tokens: -1\n    upstreams:", "line 12:"},
 		{"a field with a quote", "    upstreams:", "    max_tokens_field: 'a\"b'\n    upstreams:", "line 12:"},
 		{"another reasoning family", "    upstreams:", "    reasoning_effort: deep\n    upstreams:", "line 12:"},
 		{"a family without its options", "    upstreams:", "    reasoning_effort: template\n    chat_template_kwargs: false\n    upstreams:", "line 12:"},
 		{"no choices", "    upstreams:", "    max_choices: 0\n    upstreams:", "line 12:"},
 		{"too many prompts", "    upstreams:", "    max_prompts: 100000\n    upstreams:", "line 12:"},
 		{"a field with a space", "    upstreams:", "    fields: [a, 'b c']\n    upstreams:", "line 12:"},
-		{"a batch that costs more", "    upstreams:", "    price: {batch: 1.5}\n    upstreams:", "line 12:"},
-		{"a price below 0", "    upstreams:", "    price: {input: -1}\n    upstreams:", "line 12:"},
+		{"a batch price above 1", "    upstreams:", "    price: {batch: 1.5}\n    upstreams:", "line 12:"},
+		{"a negative price", "    upstreams:", "    price: {input: -1}\n    upstreams:", "line 12:"},
 		{"a timeout that is not a duration", "    upstreams:", "    timeouts: {connect: 1s, idle: soon}\n    upstreams:", `line 12: inference model "org/big-model:8b": the timeout "soon"`},
-		{"an endless timeout", "    upstreams:", "    timeouts: {first_byte: 2h}\n    upstreams:", "line 12:"},
+		{"a timeout over the limit", "    upstreams:", "    timeouts: {first_byte: 2h}\n    upstreams:", "line 12:"},
 		{"a queue without a time", "    upstreams:", "    queue: {calls: 5}\n    upstreams:", `line 12: inference model "org/big-model:8b": queue: wait ""`},
-		{"a queue of hours", "    upstreams:", "    queue: {calls: 5, wait: 2h}\n    upstreams:", "line 12:"},
+		{"a queue with a long wait", "    upstreams:", "    queue: {calls: 5, wait: 2h}\n    upstreams:", "line 12:"},
 		{"a queue without places", "    upstreams:", "    queue: {wait: 5s}\n    upstreams:", "calls must be from 1 to 10000"},
 		{"an unknown fallback", "    upstreams:", "    fallbacks: [nobody]\n    upstreams:", `line 12: inference model "org/big-model:8b": the fallback "nobody" is not`},
 		{"a media model as a fallback", "    upstreams:", "    fallbacks: [a]\n    upstreams:", "line 12:"},
-		{"itself as a fallback", "    upstreams:", "    fallbacks: ['org/big-model:8b']\n    upstreams:", "must not be its own fallback"},
+		{"a model as its own fallback", "    upstreams:", "    fallbacks: ['org/big-model:8b']\n    upstreams:", "must not be its own fallback"},
 		{"an address in DNS", "http://127.0.0.1", "dns+http://127.0.0.1", "line 13:"},
 		{"a service with a port", "http://127.0.0.1", "srv+http://models", "line 13:"},
 		{"no upstreams", "    upstreams:\n      - url: http://127.0.0.1:8000\n", "", "no upstreams"},
 		{"a placeholder with upstreams", "    upstreams:", "    placeholder: true\n    upstreams:", "a placeholder must not have upstreams"},
-		{"no URL", "http://127.0.0.1:8000", "127.0.0.1:8000", "line 13:"},
+		{"an invalid URL", "http://127.0.0.1:8000", "127.0.0.1:8000", "line 13:"},
 		{"another scheme", "http://127.0.0.1", "ftp://127.0.0.1", "line 13:"},
 		{"a key in the URL", "http://127.0.0.1", "http://user:hunter2@127.0.0.1", "line 13:"},
 		{"a key in the query", ":8000", ":8000/v1?key=hunter2", "line 13:"},
-		{"a key for a secret", ":8000", ":8000\n        secret: hunter2", "line 14:"},
-		{"a secret of no name", ":8000", ":8000\n        secret: \"env:\"", "line 14:"},
+		{"a key instead of a secret", ":8000", ":8000\n        secret: hunter2", "line 14:"},
+		{"a secret without a name", ":8000", ":8000\n        secret: \"env:\"", "line 14:"},
 		{"a weight of 0", ":8000", ":8000\n        weight: 0", "line 14:"},
-		{"a weight below 0", ":8000", ":8000\n        weight: -1", "line 14:"},
-		{"a header for the key", ":8000", ":8000\n        key_header: cookie", "line 14:"},
-		{"a version of lines", ":8000", ":8000\n        version: \"1\\n2\"", "line 14:"},
-		{"a concurrency below 0", ":8000", ":8000\n        concurrency: -1", "line 14:"},
-		{"two upstreams of one name", "      - url", "      - url: http://127.0.0.1:8000/api\n      - url", `line 14: inference model "org/big-model:8b": two upstreams`},
+		{"a negative weight", ":8000", ":8000\n        weight: -1", "line 14:"},
+		{"an unknown key header", ":8000", ":8000\n        key_header: cookie", "line 14:"},
+		{"a version with line breaks", ":8000", ":8000\n        version: \"1\\n2\"", "line 14:"},
+		{"a negative concurrency", ":8000", ":8000\n        concurrency: -1", "line 14:"},
+		{"two upstreams with the same name", "      - url", "      - url: http://127.0.0.1:8000/api\n      - url", `line 14: inference model "org/big-model:8b": two upstreams`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			source := media + strings.Replace(row, c.old, c.new, 1)
 			if source == media+row {
-				t.Fatalf("%s: nothing is replaced", c.name)
+				t.Fatalf("%s: the text to replace is missing", c.name)
 			}
 			_, err := catalog.Parse([]byte(source), "gen")
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Fatalf("got %v, want %q in it", err, c.want)
 			}
 			if strings.Contains(err.Error(), "hunter2") {
-				t.Errorf("the key is in the error: %v", err)
+				t.Errorf("the error contains the key: %v", err)
 			}
 		})
 	}
 	if _, err := catalog.Parse([]byte(media+row+row), "gen"); err == nil || !strings.Contains(err.Error(), "line 14:") {
-		t.Errorf("a slug twice: %v", err)
+		t.Errorf("a duplicate slug: %v", err)
 	}
 }
 
-func TestFieldsAndBounds(t *testing.T) {
+func TestRowLimitsFieldsAndChoices(t *testing.T) {
 	const local, away = "      - url: http://127.0.0.1:8000\n", "      - url: https://a.example\n"
 	for _, c := range []struct {
 		name, upstreams, keys string
@@ -196,8 +196,8 @@ func TestFieldsAndBounds(t *testing.T) {
 		{"this machine, with a list", local, "    fields: [guided_json]\n", false, true},
 		{"this machine, with an empty list", local, "    fields: []\n", false, false},
 		{"another machine", away, "", false, false},
-		{"another machine of this network", "      - url: http://10.0.0.1:8000\n", "", false, false},
-		{"another machine that calls itself this one", "      - url: http://localhost.example\n", "", false, false},
+		{"another machine in this network", "      - url: http://10.0.0.1:8000\n", "", false, false},
+		{"another machine with a local-looking name", "      - url: http://localhost.example\n", "", false, false},
 		{"both", local + away, "", false, false},
 		{"another machine, with all", away, "    fields: ['*']\n", true, true},
 	} {

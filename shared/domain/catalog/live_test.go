@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// A catalog's file may change at any time. A valid file is taken over; an
-// invalid one is logged once, with its line, and the catalog stays.
+// The catalog file may change at any time. A valid file is loaded. An invalid one is logged once
+// with its line, and the catalog stays.
 func TestLiveFollowsItsFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "catalog.yaml")
 	write := func(source string) {
@@ -39,15 +39,15 @@ func TestLiveFollowsItsFile(t *testing.T) {
 		err     string
 		knows   string
 	}{
-		{"nothing has changed", func() {}, false, "", "org/big-model:8b"},
+		{"no change", func() {}, false, "", "org/big-model:8b"},
 		{"a new model", func() { write(second) }, true, "", "gen-small"},
-		{"nothing more", func() {}, false, "", "gen-small"},
-		{"a bad one", func() { write(bad) }, false, "line 9:", "gen-small"},
-		{"is told of once", func() {}, false, "", "gen-small"},
-		{"a broken one", func() { write("inference: [") }, false, "1", "gen-small"},
-		{"a file that is gone", func() { _ = os.Remove(path) }, false, "no such file", "gen-small"},
-		{"is told of once too", func() {}, false, "", "gen-small"},
-		{"the first again", func() { write(first) }, true, "", "org/big-model:8b"},
+		{"no further change", func() {}, false, "", "gen-small"},
+		{"an invalid file", func() { write(bad) }, false, "line 9:", "gen-small"},
+		{"the invalid file is reported once", func() {}, false, "", "gen-small"},
+		{"a malformed file", func() { write("inference: [") }, false, "1", "gen-small"},
+		{"a missing file", func() { _ = os.Remove(path) }, false, "no such file", "gen-small"},
+		{"the missing file is reported once", func() {}, false, "", "gen-small"},
+		{"the first file again", func() { write(first) }, true, "", "org/big-model:8b"},
 	} {
 		step.do()
 		changed, err := live.Reload(&file)
@@ -78,7 +78,7 @@ func TestLiveReloadsWhenAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask <- os.Interrupt
-	// The second is received only after the first has been handled.
+	// The second signal is received only after the first was handled.
 	ask <- os.Interrupt
 	if _, ok := live.Catalog().Inference("org/big-model:70b"); !ok {
 		t.Error("the new model is unknown")

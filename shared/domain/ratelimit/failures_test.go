@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// cost returns how long a failure of the name takes.
+// cost returns the duration of a failure of the name.
 func cost(t *testing.T, f *ratelimit.Failures, name string) time.Duration {
 	t.Helper()
 	began := time.Now()
@@ -37,20 +37,20 @@ func TestFailuresCostMoreAndMore(t *testing.T) {
 		if took := cost(t, f, "b"); took != 0 {
 			t.Errorf("another name's first failure costs %s", took)
 		}
-		for range 10 { // time passes, so some failures expire
+		for range 10 {
 			if took := cost(t, f, "a"); took > 5*time.Second || took < 3*time.Second {
-				t.Errorf("a later one costs %s", took)
+				t.Errorf("a later failure costs %s", took)
 			}
 		}
 		time.Sleep(5 * time.Minute)
 		if took := cost(t, f, "a"); took != 0 {
-			t.Errorf("long after, a failure costs %s", took)
+			t.Errorf("much later, a failure costs %s", took)
 		}
 	})
 }
 
-// Calling over many connections at once gains no attempts.
-func TestFailuresAtOnce(t *testing.T) {
+// Concurrent attempts over many connections gain nothing.
+func TestConcurrentFailuresGainNoAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)
 		for range 17 {
@@ -63,7 +63,7 @@ func TestFailuresAtOnce(t *testing.T) {
 		synctest.Wait()
 		for _, err := range []error{f.Admit("a"), f.Failed(t.Context(), "a")} {
 			if of, ok := err.(*fault.Error); !ok || of.Code != fault.Limited || of.RetryAfter != 5*time.Second {
-				t.Errorf("one more at once: %v", err)
+				t.Errorf("one more concurrent failure: %v", err)
 			}
 		}
 		if err := f.Admit("b"); err != nil {
@@ -95,8 +95,8 @@ func TestFailureEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// A flood of names takes no more memory than some thousands do.
-func TestFailuresOfManyNames(t *testing.T) {
+// A flood of names uses no more memory than some thousands of names.
+func TestNumberOfNamesIsLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := ratelimit.NewFailures(time.Now)
 		for range 10 {
@@ -106,7 +106,7 @@ func TestFailuresOfManyNames(t *testing.T) {
 			cost(t, f, fmt.Sprint(i))
 		}
 		if took := cost(t, f, "first"); took != 0 {
-			t.Errorf("a name that was forgotten costs %s", took)
+			t.Errorf("a forgotten name costs %s", took)
 		}
 	})
 }

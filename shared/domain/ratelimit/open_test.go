@@ -6,7 +6,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-func TestOpen(t *testing.T) {
+func TestOpenThingsAreLimited(t *testing.T) {
 	var open ratelimit.Open
 	enter := func(key string) (func(), bool) {
 		return open.Enter(ratelimit.OpenLimit{Name: "all", Most: 4}, ratelimit.OpenLimit{Name: "account", Most: 3},
@@ -26,7 +26,7 @@ func TestOpen(t *testing.T) {
 		}
 	}
 	if _, ok := open.Enter(ratelimit.OpenLimit{Name: "all", Most: 4}); !ok {
-		t.Error("a refused opening was counted")
+		t.Error("a rejected Enter was counted")
 	}
 	for _, leave := range leaves {
 		leave()
@@ -34,11 +34,11 @@ func TestOpen(t *testing.T) {
 	for range 10 {
 		leave, ok := enter("one")
 		if !ok {
-			t.Fatal("a closed opening is still counted")
+			t.Fatal("a closed entry is still counted")
 		}
 		leave()
 	}
 	if _, ok := open.Enter(ratelimit.OpenLimit{Name: "free"}); !ok {
-		t.Error("0 is a limit")
+		t.Error("0 was taken as a limit")
 	}
 }

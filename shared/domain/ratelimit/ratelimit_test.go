@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/ratelimit/ratelimittest"
 )
 
-func TestLimiter(t *testing.T) {
+func TestLimiterConforms(t *testing.T) {
 	ratelimittest.Run(t, func(*testing.T) ratelimittest.Harness {
 		now := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 		return ratelimittest.Harness{

@@ -7,13 +7,13 @@ import (
 	"testing/synctest"
 )
 
-// Accounts take turns, however many calls one of them has waiting; who stops waiting takes
-// no turn.
-func TestTurns(t *testing.T) {
+// Accounts take turns, no matter how many calls one of them has waiting. A call that stops waiting
+// takes no turn.
+func TestAccountsTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(1, 0)
 		if !turns.Take(t.Context(), "a") {
-			t.Fatal("there is a turn")
+			t.Fatal("a turn is free")
 		}
 		var got []string
 		next := make(chan bool)
@@ -44,14 +44,14 @@ func TestTurns(t *testing.T) {
 			t.Errorf("turns of %v, want %v", got, want)
 		}
 		if turns.free != 1 || len(turns.held) > 0 || len(turns.served) > 0 {
-			t.Errorf("left over: %+v", turns)
+			t.Errorf("remaining state: %+v", turns)
 		}
 	})
 }
 
-// The kept turns go to accounts without one, and the account with the most turns gets no other while
-// another account waits.
-func TestTurnsThatAreKept(t *testing.T) {
+// The reserved turns go to accounts without any. The account with the most turns gets no other turn
+// while another account waits.
+func TestTurnsAreReservedForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns := NewTurns(16, 4)
 		waiting, leave := context.WithCancel(t.Context())

@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// stubborn is a store that takes a record, but reports success only at a later attempt.
+// stubborn is a store that adds a record but reports success only at a later attempt.
 type stubborn struct {
 	usage.Store
 	failures int
@@ -21,14 +21,14 @@ func (s *stubborn) Add(ctx context.Context, records []usage.Record) error {
 	}
 	s.ids = append(s.ids, records[0].ID)
 	if len(s.ids) <= s.failures {
-		return errors.New("the answer was lost")
+		return errors.New("the response was lost")
 	}
 	return nil
 }
 
-// A record that is repeated keeps its id, so that the store counts it once, and
-// does not end with its caller.
-func TestDirectRepeatsUnderOneID(t *testing.T) {
+// A repeated record keeps its id, so the store counts it once. The write does not end with its
+// caller.
+func TestDirectRetriesWithTheSameID(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	leave()
 	for failures, want := range map[int]bool{0: true, 2: true, 3: false} {

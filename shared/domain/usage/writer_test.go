@@ -16,16 +16,16 @@ import (
 
 const day usage.Day = "2026-02-03"
 
-// store keeps records by id, as specified by usagetest.
+// store stores records by id, as specified by usagetest.
 type store struct {
 	mu      sync.Mutex
 	records map[string]usage.Record
 	calls   int
-	// fail returns the error of a call, numbered from 1; added is true if its records were added
+	// fail returns the error of a call, numbered from 1. added is true if its records were added
 	// anyway.
 	fail  func(call int) error
 	added bool
-	// held, if it is not nil, blocks every call until it is closed.
+	// held, if not nil, blocks every call until it is closed.
 	held chan struct{}
 }
 
@@ -54,7 +54,7 @@ func (s *store) Totals(context.Context, string, usage.Day, usage.Day) ([]usage.T
 	return []usage.Total{{Day: day, Model: "a", Counts: s.total()}}, nil
 }
 
-// total sums up all records.
+// total sums all records.
 func (s *store) total() usage.Counts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *store) total() usage.Counts {
 	return total
 }
 
-// newWriter starts a writer, which runs until stop is called or the test ends.
+// newWriter starts a writer that runs until stop is called or the test ends.
 func newWriter(t *testing.T, s usage.Store) (w *usage.Writer, stop func()) {
 	var ids atomic.Int64
 	w = usage.NewWriter(usage.WriterConfig{
@@ -99,13 +99,13 @@ func add(t *testing.T, w *usage.Writer, records ...usage.Record) {
 	}
 }
 
-func TestWriterSumsUpAndWrites(t *testing.T) {
+func TestWriterSumsRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		w, _ := newWriter(t, s)
 		add(t, w, record("acme", "k1", "a"), record("acme", "k1", "a"), record("acme", "k2", "a"), record("zoo", "k3", "b"))
 		if got := s.total(); got != (usage.Counts{}) {
-			t.Fatalf("%+v was written at once", got)
+			t.Fatalf("%+v was written immediately", got)
 		}
 		time.Sleep(usage.WriteEvery)
 		synctest.Wait()
@@ -117,7 +117,7 @@ func TestWriterSumsUpAndWrites(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if s.calls != 1 {
-			t.Errorf("the store was called %d times, and there was nothing to write", s.calls-1)
+			t.Errorf("the store was called %d times without records to write", s.calls-1)
 		}
 	})
 }
@@ -146,9 +146,8 @@ func TestWriterCountsEachOfManyCallersOnce(t *testing.T) {
 	})
 }
 
-// Each record counts once, whether or not the store took the records of a call
-// that failed.
-func TestWriterRepeatsWhatFailed(t *testing.T) {
+// Each record counts once, whether or not a failed call added its records.
+func TestWriterRepeatsFailedWrites(t *testing.T) {
 	for _, taken := range []bool{false, true} {
 		t.Run(fmt.Sprintf("taken=%v", taken), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -202,7 +201,7 @@ func TestWriterStopsIfTheStoreFails(t *testing.T) {
 	})
 }
 
-func TestWriterTotalsHoldWhatWasAdded(t *testing.T) {
+func TestWriterTotalsIncludeAllRecords(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, _ := newWriter(t, newStore())
 		add(t, w, record("acme", "k1", "a"))
@@ -213,16 +212,16 @@ func TestWriterTotalsHoldWhatWasAdded(t *testing.T) {
 	})
 }
 
-// While the store takes no records, callers wait rather than let memory grow without limit, and give up
-// when their contexts end.
-func TestWriterHasABound(t *testing.T) {
+// While the store accepts no records, callers wait, which limits memory. They give up when their
+// contexts end.
+func TestWriterLimitsItsMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStore()
 		s.held = make(chan struct{})
 		w, _ := newWriter(t, s)
 		add(t, w, record("acme", "k1", "a"))
 		time.Sleep(usage.WriteEvery)
-		synctest.Wait() // the store has it, and does not answer
+		synctest.Wait() // the store has received it and does not return
 		add(t, w, record("acme", "k1", "a"))
 		const tried = 25_000
 		var added atomic.Int64
@@ -239,7 +238,7 @@ func TestWriterHasABound(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got := added.Load(); got == 0 || got > tried/2 {
-			t.Fatalf("%d of %d records were taken while none was written", got, tried)
+			t.Fatalf("accepted %d of %d records while none was written", got, tried)
 		}
 		add(t, w, record("acme", "k1", "a")) // a summed record needs no capacity
 		cancel()

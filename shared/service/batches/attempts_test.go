@@ -6,8 +6,7 @@ import (
 	"cutroom/shared/domain/batch"
 )
 
-// restart works on batches until a call is made, and ends that process: it dies, or is
-// stopped.
+// restart works on batches until a call is made. Then the process dies or shuts down.
 func (w *world) restart(dies bool) {
 	before, _ := w.calls()
 	stop := w.run()
@@ -17,8 +16,9 @@ func (w *world) restart(dies bool) {
 	w.runner = w.newRunner()
 }
 
-// A batch at which the process dies again and again fails, and one that is stopped does not.
-func TestBatchThatKillsTheProcess(t *testing.T) {
+// A batch during which the process dies repeatedly fails. One that is interrupted by shutdowns does
+// not.
+func TestBatchThatCrashesTheProcessFails(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	release := w.hold("acme")

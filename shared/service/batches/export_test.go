@@ -1,7 +1,7 @@
 package batches
 
-// WithMemory gives an idle runner limits in bytes for long lines in calls, and for long lines in
-// checks.
+// WithMemory sets the limits, in bytes, for long lines in calls and in validation. The runner must
+// be idle.
 func (r *Runner) WithMemory(call, check int64) {
 	r.calling, r.checking = newMemory(call), newMemory(check)
 }

@@ -7,9 +7,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The rest goes to the account that has the least. A line that does not fit waits, and a line larger
-// than the limit runs with no other.
-func TestMemory(t *testing.T) {
+// Free memory goes to the account that holds the least. A line that does not fit waits, and a line
+// larger than the limit runs on its own.
+func TestMemoryIsSharedByAccounts(t *testing.T) {
 	const unit = 1 << 20
 	m := newMemory(8 * unit)
 	given := make(chan string, 16)
@@ -25,7 +25,7 @@ func TestMemory(t *testing.T) {
 				given <- account + " left"
 			}
 		}()
-		for now := before; now == before; { // it waits or has it
+		for now := before; now == before; { // it waits or was granted
 			m.mu.Lock()
 			now = len(m.waiting) + int(m.held)
 			m.mu.Unlock()
@@ -35,12 +35,12 @@ func TestMemory(t *testing.T) {
 		t.Helper()
 		for _, one := range want {
 			if got := <-given; got != one {
-				t.Fatalf("%q has it, want %q", got, one)
+				t.Fatalf("%q was granted, want %q", got, one)
 			}
 		}
 		select {
 		case got := <-given:
-			t.Fatalf("%q has it too", got)
+			t.Fatalf("%q was granted, too", got)
 		default:
 		}
 	}
@@ -51,8 +51,8 @@ func TestMemory(t *testing.T) {
 	take(t.Context(), "b", 3)
 	wants("b")
 	ctx, leave := context.WithCancel(t.Context())
-	take(ctx, "c", 2)         // it does not fit
-	take(t.Context(), "d", 1) // it would, and waits for c
+	take(ctx, "c", 2)         // does not fit
+	take(t.Context(), "d", 1) // would fit, but waits for c
 	wants()
 	leave()
 	wantBoth := map[string]bool{patience.Receive(t, "given", given): true, patience.Receive(t, "given", given): true}
@@ -66,13 +66,13 @@ func TestMemory(t *testing.T) {
 	m.release("d", 1*unit)
 	wants()
 	if !m.take(t.Context(), "f", shortLine) {
-		t.Error("a short line waits")
+		t.Error("a short line waited")
 	}
 	m.release("f", shortLine)
 	m.release("a", unit)
 	wants("e")
 	m.release("e", 20*unit)
 	if m.held != 0 || len(m.accounts) > 0 || len(m.waiting) > 0 {
-		t.Errorf("left: %+v", m)
+		t.Errorf("remaining state: %+v", m)
 	}
 }

@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// A batch finds out how many calls at once are accepted, and waits when none is.
-func TestPace(t *testing.T) {
+// A batch adapts to the number of concurrent calls that are accepted, and waits if none is.
+func TestPaceFollowsRejections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPace(4)
 		for range 4 {
 			if !p.begin(t.Context()) {
-				t.Fatal("four may be made")
+				t.Fatal("four calls may be made")
 			}
 		}
 		p.refused(time.Hour)
@@ -24,17 +24,17 @@ func TestPace(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-went:
-			t.Error("a third call was made where two are taken")
+			t.Error("a third call was made although two are accepted")
 		default:
 		}
 		p.took()
 		if !<-went || time.Now() != begun {
-			t.Error("it continues when one has ended")
+			t.Error("the next call starts after one has ended")
 		}
 		p.took()
 		p.refused(time.Hour) // no call is running now
 		if !p.begin(t.Context()) || time.Since(begun) != mostPause {
-			t.Errorf("it waited %s", time.Since(begun))
+			t.Errorf("waited %s", time.Since(begun))
 		}
 		for range 20 {
 			p.took()
@@ -47,7 +47,7 @@ func TestPace(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		end()
 		if p.begin(ended) {
-			t.Error("it continued after the end")
+			t.Error("a call started after the end")
 		}
 	})
 }

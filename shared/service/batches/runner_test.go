@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/racetest"
 )
 
-// hold answers calls once the channel is closed, unless the context ends.
+// hold blocks calls until the channel is closed or the context ends.
 func (w *world) hold(account string) (release chan struct{}) {
 	release = make(chan struct{})
 	w.set(func(ctx context.Context, body string) gateway.BatchResponse {
@@ -32,8 +32,8 @@ func (w *world) hold(account string) (release chan struct{}) {
 	return release
 }
 
-// answerSlowly answers calls of the account acme one after another, so that thousands take long enough
-// for a runner to notice the end of a batch.
+// answerSlowly responds to calls of the account acme one after another, so that thousands take long
+// enough for a runner to notice the end of a batch.
 func (w *world) answerSlowly() {
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
 		time.Sleep(20 * time.Millisecond)
@@ -41,7 +41,7 @@ func (w *world) answerSlowly() {
 	})
 }
 
-func TestBatch(t *testing.T) {
+func TestBatchCompletes(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run()
@@ -58,16 +58,15 @@ func TestBatch(t *testing.T) {
 	if got := w.billed("acme"); got != 20 || len(results) != 20 {
 		t.Errorf("%d calls were billed, %d answered", got, len(results))
 	}
-	w.eventually("its own blobs are gone", func() bool {
+	w.eventually("the blobs of the batch are deleted", func() bool {
 		known, err := w.db.Batches().Known(t.Context(), b.ID)
 		_, lost := w.blobs.Head(t.Context(), b.InputBlob)
 		return err == nil && !known && fault.Is(lost, fault.NotFound)
 	})
 }
 
-// A runner that is stopped at any moment, and another one after it, make a result for each
-// call and bill it once.
-func TestBatchGoesOn(t *testing.T) {
+// If runners are stopped at any time, each call has one result and is billed once.
+func TestBatchSurvivesRestarts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set(func(ctx context.Context, body string) gateway.BatchResponse {
@@ -98,9 +97,9 @@ func TestBatchGoesOn(t *testing.T) {
 	}
 }
 
-// A call is made again after a temporary refusal, up to three times after an internal error, and never
-// after a permanent refusal.
-func TestCallsAreMadeAgain(t *testing.T) {
+// A call is retried after a temporary rejection, up to three times after an internal error, and
+// never after a permanent rejection.
+func TestTemporaryFailuresAreRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	tries := map[string]int{}
@@ -143,8 +142,8 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	}
 }
 
-// An answer that cannot be written ends its call, and not the work on the batch.
-func TestAnswerThatIsNoJSON(t *testing.T) {
+// A response that cannot be written fails its call but not the batch.
+func TestInvalidJSONResponseFailsOnlyItsCall(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
@@ -165,8 +164,8 @@ func TestAnswerThatIsNoJSON(t *testing.T) {
 	}
 }
 
-// The flaws of an input are reported with their lines, and nothing is called.
-func TestFlawsOfTheInput(t *testing.T) {
+// Input errors are reported with their lines, and no call is made.
+func TestInputErrorsAreReported(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.run()
@@ -178,11 +177,11 @@ func TestFlawsOfTheInput(t *testing.T) {
 	}{
 		{"empty", "", "0 empty_file"},
 		{"of empty lines", "\n \r\n", "0 empty_file"},
-		{"no JSON", lineOf(0) + "\n{\n", "2 invalid_json_line"},
+		{"not JSON", lineOf(0) + "\n{\n", "2 invalid_json_line"},
 		{"nested deeply", with(`"n":1`, `"n":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), "1 invalid_json_line"},
-		{"nested without end", with(`"n":1`, `"n":`+strings.Repeat("[", gateway.MaxBody)), "1 invalid_json_line"},
+		{"endless nesting", with(`"n":1`, `"n":`+strings.Repeat("[", gateway.MaxBody)), "1 invalid_json_line"},
 		{"an array", "[]", "1 invalid_json_line"},
-		{"no UTF-8", with("call-1", "\xff"), "1 invalid_json_line"},
+		{"invalid UTF-8", with("call-1", "\xff"), "1 invalid_json_line"},
 		{"no id", with("custom_id", "id"), "1 missing_required_parameter"},
 		{"an empty id", with("call-1", ""), "1 invalid_custom_id"},
 		{"a number for an id", with(`"call-1"`, "1"), "1 invalid_custom_id"},
@@ -193,7 +192,7 @@ func TestFlawsOfTheInput(t *testing.T) {
 		{"an empty body twice", with(`{`, `{"body":null,`), "1 invalid_json_line"},
 		{"two urls", with(`{`, `{"url":"/v1/chat/completions",`), "1 invalid_json_line"},
 		{"two methods", with(`{`, `{"method":"POST",`), "1 invalid_json_line"},
-		{"an id twice", lineOf(1) + "\n\n" + lineOf(1), "3 duplicate_custom_id"},
+		{"a duplicate id", lineOf(1) + "\n\n" + lineOf(1), "3 duplicate_custom_id"},
 		{"another method", with("POST", "GET"), "1 invalid_method"},
 		{"another url", with(endpoint, "/v1/embeddings"), "1 invalid_url"},
 		{"no body", with("body", "bodies"), "1 missing_required_parameter"},
@@ -201,8 +200,8 @@ func TestFlawsOfTheInput(t *testing.T) {
 		{"no model", with("model", "models"), "1 missing_required_parameter"},
 		{"two models", lineOf(0) + "\n" + with(`"m"`, `"other"`), "2 model_mismatch"},
 		{"a long body", with(`"n":1`, `"n":"`+long+`"`) + "\n" + lineOf(2), "1 line_too_long"},
-		{"a line without end", lineOf(0) + "\n" + long + long + "\n" + "{", "2 line_too_long, 3 invalid_json_line"},
-		{"many flaws", strings.Repeat("x\n", 1000), strings.TrimSuffix(manyFlaws(), ", ")},
+		{"an endless line", lineOf(0) + "\n" + long + long + "\n" + "{", "2 line_too_long, 3 invalid_json_line"},
+		{"many errors", strings.Repeat("x\n", 1000), strings.TrimSuffix(manyFlaws(), ", ")},
 	} {
 		b := w.reaches(w.create("acme", c.input), batch.Failed)
 		var told []string
@@ -216,10 +215,10 @@ func TestFlawsOfTheInput(t *testing.T) {
 	if all, _ := w.calls(); all > 0 {
 		t.Errorf("%d calls were made", all)
 	}
-	// Valid inputs that look like flaws.
+	// Valid inputs that resemble invalid ones.
 	for says, input := range map[string]string{
-		"a mark at the beginning": "\ufeff" + lineOf(1), "other ends of lines": lineOf(1) + "\r\n" + lineOf(2) + "\r\n",
-		"a stream that is none": with(`"n":1`, `"stream":false`),
+		"a byte order mark": "\ufeff" + lineOf(1), "other ends of lines": lineOf(1) + "\r\n" + lineOf(2) + "\r\n",
+		"stream is false": with(`"n":1`, `"stream":false`),
 	} {
 		if b := w.reaches(w.create("acme", input), batch.Completed); b.Failed > 0 {
 			t.Errorf("%s: %+v", says, b)
@@ -235,8 +234,7 @@ func manyFlaws() string {
 	return text.String()
 }
 
-// Invalid inputs of batches.
-func TestInputsThatAreRefused(t *testing.T) {
+func TestInvalidBatchesAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.upload("acme", strings.NewReader(lines(1)))
@@ -265,18 +263,18 @@ func TestInputsThatAreRefused(t *testing.T) {
 		w.must(err)
 	}
 	if _, err := w.service.Create(t.Context(), request); !fault.Is(err, fault.Limited) {
-		t.Errorf("one too many: %v", err)
+		t.Errorf("one batch too many: %v", err)
 	}
 }
 
-// A cancelled batch ends with a result for every call: running calls continue.
-func TestCancelInTheMiddle(t *testing.T) {
+// A cancelled batch ends with a result for every call. Running calls continue.
+func TestCancelledBatchHasAllResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	release := w.hold("acme")
 	w.run()
 	b := w.create("acme", lines(50))
-	w.eventually("calls under way", func() bool { all, _ := w.calls(); return all == 3 })
+	w.eventually("calls to start", func() bool { all, _ := w.calls(); return all == 3 })
 	b, err := w.service.Cancel(t.Context(), "acme", b.ID)
 	w.must(err)
 	if b.Status != batch.Cancelling || b.CancellingAt.IsZero() {
@@ -286,7 +284,7 @@ func TestCancelInTheMiddle(t *testing.T) {
 	b = w.reaches(b, batch.Cancelled)
 	answers, failures := w.results("acme", b.Output), w.results("acme", b.Failures)
 	if len(answers) < 3 || b.Answered != len(answers) || len(answers)+len(failures) != 50 || b.Failed != len(failures) {
-		t.Errorf("%d answers and %d failures of %+v", len(answers), len(failures), b)
+		t.Errorf("%d results and %d failures of %+v", len(answers), len(failures), b)
 	}
 	for id, failure := range failures {
 		if failure.Error == nil || failure.Error.Code != "batch_cancelled" || failure.Response != nil {
@@ -301,13 +299,12 @@ func TestCancelInTheMiddle(t *testing.T) {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if _, err := w.service.Cancel(t.Context(), "other", b.ID); !fault.Is(err, fault.NotFound) {
-		t.Errorf("another account's: %v", err)
+		t.Errorf("another account's batch: %v", err)
 	}
 }
 
-// When its time is over a batch ends with the answers so far, even if no runner worked on it at that
-// time.
-func TestExpiry(t *testing.T) {
+// An expired batch ends with the results so far, even if no runner worked on it when it expired.
+func TestExpiredBatchKeepsItsResults(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answerSlowly()
@@ -340,8 +337,8 @@ func TestExpiry(t *testing.T) {
 	}
 }
 
-// A batch ends when its key is revoked.
-func TestRevokedKey(t *testing.T) {
+// A batch ends if its key is revoked.
+func TestRevokedKeyEndsBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.answerSlowly()
@@ -350,7 +347,7 @@ func TestRevokedKey(t *testing.T) {
 	w.eventually("calls", func() bool { all, _ := w.calls(); return all > 4 })
 	w.revoked.Store(true)
 	w.eventually("the end of the batch", func() bool {
-		w.runner.Wake() // otherwise it asks for the key every few seconds
+		w.runner.Wake() // by default the key is checked every few seconds
 		now, err := w.service.Get(t.Context(), "acme", b.ID)
 		return err == nil && now.Status != batch.InProgress
 	})
@@ -360,8 +357,8 @@ func TestRevokedKey(t *testing.T) {
 	}
 }
 
-// While the disk is full no more calls are made, and none is lost.
-func TestFullDisk(t *testing.T) {
+// While the disk is full, no more calls are made and none is lost.
+func TestFullDiskPausesBatch(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.full.Store(true)
@@ -370,7 +367,7 @@ func TestFullDisk(t *testing.T) {
 	})
 	w.run()
 	b := w.create("acme", lines(100))
-	w.eventually("a refusal", func() bool { return strings.Contains(w.log.String(), "disk is full") })
+	w.eventually("a rejection", func() bool { return strings.Contains(w.log.String(), "disk is full") })
 	if all, _ := w.calls(); all > 20 {
 		t.Errorf("%d calls were made", all)
 	}
@@ -380,7 +377,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// largeInput generates an input of calls, each with a text of a given length.
+// largeInput generates an input of calls with texts of a given length.
 type largeInput struct {
 	calls, text int
 
@@ -401,9 +398,9 @@ func (in *largeInput) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// A batch of 50,000 calls and 100 MB takes a few MB of memory. The race detector, with which
-// each call takes many times as long, watches a tenth of the calls.
-func TestLargeBatch(t *testing.T) {
+// A batch of 50,000 calls and 100 MB uses a few MB of memory. Under the race detector, which is
+// many times slower, the test makes a tenth of the calls.
+func TestLargeBatchUsesLittleMemory(t *testing.T) {
 	input, atMost := &largeInput{calls: batch.MaxLines, text: 2000}, int64(64<<20)
 	if racetest.Enabled {
 		input, atMost = &largeInput{calls: batch.MaxLines / 10, text: 8000}, 24<<20
@@ -417,14 +414,14 @@ func TestLargeBatch(t *testing.T) {
 	})
 	w.must(err)
 	w.mu.Lock()
-	w.made = nil // it would be most of the memory
+	w.made = nil // it would use most of the memory
 	w.mu.Unlock()
 	runtime.GC()
 	var before, now runtime.MemStats
 	runtime.ReadMemStats(&before)
 	w.run()
 	most := uint64(0)
-	w.eventually("its end", func() bool {
+	w.eventually("the batch to end", func() bool {
 		runtime.ReadMemStats(&now)
 		most = max(most, now.HeapAlloc)
 		time.Sleep(50 * time.Millisecond)
@@ -439,14 +436,14 @@ func TestLargeBatch(t *testing.T) {
 		t.Errorf("got %+v, %d bytes", b, f.Size)
 	}
 	if taken := int64(most) - int64(before.HeapAlloc); taken > atMost {
-		t.Errorf("it took %d bytes of memory", taken)
+		t.Errorf("used %d bytes of memory", taken)
 	} else {
 		t.Logf("%d bytes of results, %d bytes of memory", f.Size, taken)
 	}
 }
 
-// An account whose batches have all places and stall leaves places to others.
-func TestPlacesOfBatchesAreShared(t *testing.T) {
+// An account whose stalled batches hold all slots hands slots over to others.
+func TestStalledBatchesLeaveSlotsToOthers(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
@@ -459,16 +456,16 @@ func TestPlacesOfBatchesAreShared(t *testing.T) {
 	for range 20 {
 		w.create("acme", strings.Replace(lines(1), `"n":0`, `"stuck":0`, 1))
 	}
-	w.eventually("all places are taken", func() bool { all, _ := w.calls(); return all >= 16 })
+	w.eventually("all slots to be taken", func() bool { all, _ := w.calls(); return all >= 16 })
 	b := w.reaches(w.create("other", lines(3)), batch.Completed)
 	if b.Answered != 3 {
 		t.Errorf("got %+v", b)
 	}
 }
 
-// Running calls of a cancelled batch are cut off soon while other accounts wait, also calls that
-// outlive the service. They are billed, because they are not made again.
-func TestCallsAreCutOff(t *testing.T) {
+// Running calls of a cancelled batch are cancelled soon if other accounts wait, even if they
+// outlive the service. They are billed, because they are not retried.
+func TestCallsOfEndedBatchAreCancelled(t *testing.T) {
 	t.Parallel()
 	for _, stops := range []bool{false, true} {
 		w := newWorld(t)
@@ -482,9 +479,9 @@ func TestCallsAreCutOff(t *testing.T) {
 		})
 		stop := w.run()
 		b := w.create("acme", lines(10))
-		w.eventually("calls under way", func() bool { all, _ := w.calls(); return all == 3 })
+		w.eventually("calls to start", func() bool { all, _ := w.calls(); return all == 3 })
 		w.create("other", lines(10))
-		w.eventually("another account's", func() bool { all, _ := w.calls(); return all == 4 })
+		w.eventually("another account's batch to run", func() bool { all, _ := w.calls(); return all == 4 })
 		_, err := w.service.Cancel(t.Context(), "acme", b.ID)
 		w.must(err)
 		if stops {
@@ -502,22 +499,22 @@ func TestCallsAreCutOff(t *testing.T) {
 	}
 }
 
-// callMiB limits long lines in calls in these tests, a sixteenth of the usual limit, so that long lines
-// are short and cheap.
+// callMiB limits long lines in calls in these tests to a sixteenth of the default, so that long
+// lines are short and cheap.
 const callMiB = 4
 
-// longLine is a line with a body of the given sixteenths of a MiB, which ends in n.
+// longLine is a line with a body of the given size in sixteenths of a MiB that ends in n.
 func longLine(n, sixteenths int) string {
 	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", sixteenths<<16), 10+n)
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
 }
 
-// However many batches have long lines, few of these are in memory, and none of a waiting call.
-func TestLongLines(t *testing.T) {
+// Only few of many long lines are in memory, and none of a waiting call.
+func TestLongLinesUseLimitedMemory(t *testing.T) {
 	const accounts, length, fit = 6, 19, 3
 	w := newWorld(t)
 	w.runner.WithMemory(callMiB<<20, callMiB<<19)
-	w.made = nil // it would be most of the memory
+	w.made = nil // it would use most of the memory
 	var mu sync.Mutex
 	refused, within, inAll := map[string]bool{}, 0, 0
 	full := make(chan struct{})
@@ -555,7 +552,7 @@ func TestLongLines(t *testing.T) {
 	w.run()
 	most := uint64(0)
 	for _, b := range all {
-		w.eventually("its end", func() bool {
+		w.eventually("the batch to end", func() bool {
 			runtime.GC()
 			runtime.ReadMemStats(&now)
 			most = max(most, now.HeapAlloc)
@@ -564,16 +561,16 @@ func TestLongLines(t *testing.T) {
 			return current.Status == batch.Completed
 		})
 	}
-	// The test itself copies each line, and some are no longer used.
+	// The test itself copies each line, and some copies are not yet freed.
 	if taken := int64(most) - int64(before.HeapAlloc); taken > 4*fit*length<<16 {
-		t.Errorf("they took %d bytes", taken)
+		t.Errorf("the lines used %d bytes", taken)
 	} else {
-		t.Logf("they took %d bytes", taken)
+		t.Logf("the lines used %d bytes", taken)
 	}
 }
 
-// Batches with long lines are checked and end while slow calls have all the memory.
-func TestSlowLongLines(t *testing.T) {
+// Batches with long lines are validated and end while slow calls hold all the memory.
+func TestSlowLongLinesDoNotBlockValidation(t *testing.T) {
 	w := newWorld(t)
 	w.runner.WithMemory(callMiB<<20, callMiB<<19)
 	w.made = nil

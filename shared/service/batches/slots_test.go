@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/batch"
 )
 
-// open returns this many open batches of each account.
+// open returns this many open batches for each account.
 func open(batches int, accounts ...string) (all []batch.Batch) {
 	for _, account := range accounts {
 		for n := range batches {
@@ -20,7 +20,7 @@ func open(batches int, accounts ...string) (all []batch.Batch) {
 	return all
 }
 
-// look acts like a runner: it fills places, and ends handed-over batches.
+// look acts as a runner does: it fills slots and ends batches that were handed over.
 func (s *slots) look(all []batch.Batch) map[string]int {
 	for range 3 {
 		for {
@@ -40,9 +40,9 @@ func (s *slots) look(all []batch.Batch) map[string]int {
 	return held
 }
 
-// Places are shared evenly, whatever the order of arrival. If accounts outnumber places, they take
-// turns.
-func TestSlots(t *testing.T) {
+// Slots are divided evenly, whatever the order of arrival. If there are more accounts than slots,
+// accounts take turns.
+func TestSlotsAreSharedEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots()
 		if held := s.look(open(20, "a")); held["a"] != maxActive {
@@ -67,19 +67,19 @@ func TestSlots(t *testing.T) {
 		for range 3 {
 			for account, n := range s.look(all) {
 				if seen[account] = true; n != 1 {
-					t.Errorf("%s has %d places", account, n)
+					t.Errorf("%s has %d slots", account, n)
 				}
 			}
 			time.Sleep(slice)
 		}
 		if len(seen) != len(many) {
-			t.Errorf("%d of %d accounts had a place", len(seen), len(many))
+			t.Errorf("%d of %d accounts had a slot", len(seen), len(many))
 		}
 	})
 }
 
-// Batches that may have killed the process are started one after another.
-func TestSuspects(t *testing.T) {
+// Batches that may have crashed the process are started one after another.
+func TestSuspectBatchesRunSeparately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := open(1, "a", "b", "c")
 		for i := range 2 {

@@ -20,19 +20,19 @@ import (
 )
 
 var (
-	seeds = flag.Int("storage-seeds", 3, "how many random sequences of calls TestStorageCountsWhatIsOnDisk makes")
+	seeds = flag.Int("storage-seeds", 3, "how many random sequences of calls TestStorageCountEqualsDiskUsage makes")
 	seed  = flag.Uint64("storage-seed", 1, "the first of them")
 )
 
 const quota = 40_000
 
-// counted returns the bytes that count towards an account's storage: a probe finds the largest
+// counted returns the bytes that count towards an account's storage. It searches for the largest
 // reservation that still fits.
 func (w *world) counted(account string) int64 {
 	w.Helper()
 	const far = int64(1) << 40
 	probe := file.Reservation{Account: account, ID: "probe", Until: w.now()}
-	low, high := int64(0), far // the account counts more than low-1, and at most high
+	low, high := int64(0), far // the count is from low to high
 	for low < high {
 		middle := (low + high) / 2
 		_, err := w.db.Files().Reserve(w.Context(), probe, 1, 1, middle+1, w.now())
@@ -49,8 +49,8 @@ func (w *world) counted(account string) int64 {
 	return low
 }
 
-// onDisk returns how many bytes the files of the blob folder have. Names of one file count
-// once.
+// onDisk returns the size of the files in the blob folder in bytes. Hard links to the same file
+// count once.
 func (w *world) onDisk() (bytes int64) {
 	w.Helper()
 	seen := map[uint64]bool{}
@@ -77,7 +77,7 @@ func (w *world) onDisk() (bytes int64) {
 	return bytes
 }
 
-// Batches of files that are deleted do not let an account store more than it may.
+// An account cannot exceed its storage by deleting the files of its batches.
 func TestBatchesCountTowardsStorage(t *testing.T) {
 	w := newWorld(t)
 	var made []batch.Batch
@@ -96,7 +96,7 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 		made = append(made, b)
 	}
 	if disk := w.onDisk(); disk > quota {
-		t.Errorf("the account may store %d bytes, and has %d", quota, disk)
+		t.Errorf("the account may store %d bytes but has %d", quota, disk)
 	}
 	if len(made) == 0 || len(made) == 5 {
 		t.Fatalf("%d batches were made", len(made))
@@ -108,7 +108,7 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 	w.run()
 	for _, b := range made {
 		ended := w.reaches(b, batch.Cancelled)
-		if ended.Failures != "" { // it was not cancelled before it was checked
+		if ended.Failures != "" { // it was not cancelled before it was validated
 			w.must(w.files.Delete(t.Context(), "me", ended.Failures))
 		}
 	}
@@ -118,7 +118,7 @@ func TestBatchesCountTowardsStorage(t *testing.T) {
 	}
 }
 
-// While an account's storage is full its batches make no calls, and they continue when it has space.
+// While an account's storage is full, its batches make no calls. They continue when space is free.
 func TestBatchWaitsForStorage(t *testing.T) {
 	w := newWorld(t)
 	long := `{"text": "` + strings.Repeat("x", 10_000) + `"}`
@@ -140,10 +140,10 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	patient := w.counted("me")
 	time.Sleep(100 * time.Millisecond)
 	if most := patient + 50_000; w.counted("me") > most {
-		t.Errorf("it continued: %d bytes are stored", w.counted("me"))
+		t.Errorf("the batch continued: %d bytes are stored", w.counted("me"))
 	}
 	if all, _ := w.calls(); all == calls {
-		t.Error("all calls were made")
+		t.Error("all calls were made although the storage was full")
 	}
 	w.mu.Lock()
 	w.tier.StoredBytes = 0
@@ -151,9 +151,9 @@ func TestBatchWaitsForStorage(t *testing.T) {
 	w.reaches(b, batch.Completed)
 }
 
-// After any sequence of calls all bytes that an account has on the disk count, and no others
-// count once its batches have ended.
-func TestStorageCountsWhatIsOnDisk(t *testing.T) {
+// After any sequence of calls, all bytes of an account on disk count, and nothing else counts after
+// its batches have ended.
+func TestStorageCountEqualsDiskUsage(t *testing.T) {
 	for n := range uint64(*seeds) {
 		w := newWorld(t)
 		random := rand.New(rand.NewPCG(*seed+n, 0))
@@ -196,7 +196,7 @@ func TestStorageCountsWhatIsOnDisk(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-			case 6: // the process dies, and another one starts
+			case 6: // the process dies and another one starts
 				w.dead.Store(true)
 				stop()
 				w.must(w.db.Files().ReleaseAll(t.Context()))
@@ -207,8 +207,8 @@ func TestStorageCountsWhatIsOnDisk(t *testing.T) {
 				stop = w.run()
 			}
 			w.must(sweeper.Sweep(t.Context()))
-			// A file of results counts a moment after it was written.
-			w.eventually(fmt.Sprintf("seed %d: what is on the disk to count", *seed+n), func() bool {
+			// A results file counts a moment after it was written.
+			w.eventually(fmt.Sprintf("seed %d: the count to equal the bytes on disk", *seed+n), func() bool {
 				return w.onDisk() <= w.counted("me")
 			})
 		}
@@ -227,12 +227,12 @@ func TestStorageCountsWhatIsOnDisk(t *testing.T) {
 		stop()
 		w.must(sweeper.Sweep(t.Context()))
 		if disk, counted := w.onDisk(), w.counted("me"); disk != counted {
-			t.Fatalf("seed %d: at the end %d bytes are on the disk, and %d count", *seed+n, disk, counted)
+			t.Fatalf("seed %d: at the end %d bytes are on disk but %d count", *seed+n, disk, counted)
 		}
 	}
 }
 
-// request is for a batch of a file.
+// request returns a request for a batch of a file.
 func (w *world) request(f file.File, limit int64) batch.Request {
 	return batch.Request{Account: f.Account, Key: "key_" + f.Account, Endpoint: endpoint, Input: f.ID, StoredBytes: limit}
 }

@@ -16,14 +16,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Processes that take each other for dead work on one batch at once: each line is answered
-// once and billed once, and there is one file with the results.
-func TestTwoProcessesAtOnce(t *testing.T) {
+// Two processes that consider each other dead work on one batch. Each line is completed and billed
+// once, and there is one results file.
+func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.intervals = batches.Intervals{Keep: time.Millisecond, Watch: time.Millisecond}
 	b := w.create("acme", lines(200))
-	// The first calls of both batches wait for each other.
+	// The first calls of both processes wait for each other.
 	var first atomic.Int32
 	both := make(chan struct{})
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
@@ -41,17 +41,17 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 	working.Wait()
 	b = w.reaches(b, batch.Completed)
 	if results := w.results("acme", b.Output); len(results) != 200 || b.Answered != 200 || w.billed("acme") != 200 {
-		t.Errorf("%d calls have results, %d are counted, %d billed", len(results), b.Answered, w.billed("acme"))
+		t.Errorf("%d calls have results, %d are counted, %d were billed", len(results), b.Answered, w.billed("acme"))
 	}
 	files, _, err := w.files.ListAfter(t.Context(), "acme", "", 10)
 	if w.must(err); len(files) != 2 {
-		t.Errorf("there are %d files, want the input and the output", len(files))
+		t.Errorf("found %d files, want the input and the output", len(files))
 	}
 }
 
-// A process whose last calls are answered when another has ended the batch, and its blobs are
-// deleted, changes nothing and leaves nothing behind.
-func TestAnswersAfterTheEnd(t *testing.T) {
+// If a process receives its last responses after another one has ended the batch and deleted its
+// blobs, it changes nothing and leaves nothing behind.
+func TestLateResultsAreDropped(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.create("acme", lines(20))
@@ -78,16 +78,16 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 	close(over)
 	patience.Receive(t, "late", late)
 	if now := w.reaches(b, batch.Completed); now.Answered != 20 || now.Revision != ended.Revision || w.billed("acme") != 20 {
-		t.Errorf("%d are billed of %+v, which was %+v", w.billed("acme"), now, ended)
+		t.Errorf("%d were billed of %+v, which was %+v", w.billed("acme"), now, ended)
 	}
 	for entry, err := range w.blobs.List(t.Context(), "batches/"+b.ID) {
-		t.Errorf("%s is left, %v", entry.Name, err)
+		t.Errorf("%s remains, %v", entry.Name, err)
 	}
 }
 
-// Work on a batch ends after its time, and later continues from there: an interrupted call is made
-// again.
-func TestWorkEndsAfterItsTime(t *testing.T) {
+// Work on a batch stops after its time and later continues from there. An interrupted call is
+// repeated.
+func TestWorkStopsAndContinues(t *testing.T) {
 	t.Parallel()
 	busytest.Try(t, 2*time.Second, func(d time.Duration) error {
 		w := newWorld(t)
@@ -111,14 +111,14 @@ func TestWorkEndsAfterItsTime(t *testing.T) {
 		w.set(nil)
 		w.newRunner().Work(t.Context(), b, time.Hour)
 		if b = w.reaches(b, batch.Completed); len(w.results("acme", b.Output)) != 20 || w.billed("acme") != 20 {
-			t.Errorf("%d are billed of %+v", w.billed("acme"), b)
+			t.Errorf("%d were billed of %+v", w.billed("acme"), b)
 		}
 		return nil
 	})
 }
 
-// A process does not wait for a model server that refuses all calls.
-func TestWorkHasPatience(t *testing.T) {
+// A process does not wait for a model server that rejects all calls.
+func TestWorkPausesWhileCallsAreRejected(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.intervals = batches.Intervals{Watch: time.Millisecond, PauseAfter: 2 * time.Second}

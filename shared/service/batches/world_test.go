@@ -33,7 +33,7 @@ import (
 
 const endpoint = "/v1/chat/completions"
 
-// world is a runner's environment, with a real database and folder.
+// world is a runner's environment with a real database and folder.
 type world struct {
 	*testing.T
 	db *sqlite.DB
@@ -43,21 +43,21 @@ type world struct {
 	files   *file.Service
 	service *batch.Service
 	runner  *batches.Runner
-	// ahead is by how much the clock is ahead, in nanoseconds.
+	// ahead is the offset of the clock in nanoseconds.
 	ahead     atomic.Int64
 	revoked   atomic.Bool
 	full      atomic.Bool // the disk is
 	intervals batches.Intervals
 	// dead is true after the runner's process has died.
 	dead *atomic.Bool
-	// answer makes a call; nil answers it with its body.
+	// answer makes a call. nil responds with the call's body.
 	answer func(ctx context.Context, body string) gateway.BatchResponse
 	log    programtest.Output
 
 	mu sync.Mutex
-	// made counts how often each call was made, by its body; it may be nil.
+	// made counts the calls by body. It may be nil.
 	made map[string]int
-	// tier has the limits of every account.
+	// tier sets the limits of every account.
 	tier credential.Tier
 }
 
@@ -90,7 +90,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// mortal is a store for a process that dies: unwritten data stays unwritten.
+// mortal is the store of a process that may die. After that, nothing is written.
 type mortal struct {
 	*sqlite.Batches
 	dead *atomic.Bool
@@ -112,7 +112,7 @@ func (m mortal) Save(ctx context.Context, id string, chunks []batch.Chunk, used 
 	return m.Batches.Save(ctx, id, chunks, used)
 }
 
-// newRunner returns a runner as one after a restart.
+// newRunner returns a runner as after a restart.
 func (w *world) newRunner() *batches.Runner {
 	w.dead = &atomic.Bool{}
 	return batches.New(batches.Config{
@@ -129,7 +129,7 @@ func (w *world) newRunner() *batches.Runner {
 	})
 }
 
-// run has the runner work until the function that it returns is called, or the test ends.
+// run starts a runner. It works until stop is called or the test ends.
 func (w *world) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -145,7 +145,7 @@ func (w *world) run() (stop func()) {
 	return stop
 }
 
-// holder returns the holder of any key, unless it is revoked.
+// holder returns the holder of any key that is not revoked.
 type holder struct{ *world }
 
 func (h holder) Holder(_ context.Context, account, keyID string) (credential.Principal, error) {
@@ -178,21 +178,21 @@ func (c caller) BatchCall(
 	return answered(who.Account(), who.Key.ID, string(body))
 }
 
-// answered is the answer to a call.
+// answered is the response to a call.
 func answered(account, key, body string) gateway.BatchResponse {
 	return gateway.BatchResponse{Status: 200, Body: []byte(body), Used: []usage.Record{{
 		Account: account, Key: key, Model: "m", Day: "2026-02-03", Counts: usage.Counts{Requests: 1, Cost: 3},
 	}}}
 }
 
-// set sets how calls are answered.
+// set sets the function that responds to calls.
 func (w *world) set(answer func(ctx context.Context, body string) gateway.BatchResponse) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answer = answer
 }
 
-// calls returns how many calls were made, and how many different ones.
+// calls returns the number of calls and of different calls.
 func (w *world) calls() (all, different int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,10 +202,10 @@ func (w *world) calls() (all, different int) {
 	return all, len(w.made)
 }
 
-// bodyOf is the body of the call with the number.
+// bodyOf returns the body of call n.
 func bodyOf(n int) string { return fmt.Sprintf(`{"model":"m","n":%d}`, n) }
 
-// lineOf is the line of the call with the number.
+// lineOf returns the line of call n.
 func lineOf(n int) string {
 	return fmt.Sprintf(`{"custom_id": "call-%d", "method": "POST", "url": %q, "body": %s}`, n, endpoint, bodyOf(n))
 }
@@ -244,7 +244,7 @@ func (w *world) uploadWithin(account string, content io.Reader, limit int64) (fi
 	return f, err
 }
 
-// create makes a batch of an account from an input.
+// create creates a batch of an account from an input.
 func (w *world) create(account, input string) batch.Batch {
 	w.Helper()
 	f := w.upload(account, strings.NewReader(input))
@@ -262,7 +262,6 @@ func (w *world) must(err error) {
 	}
 }
 
-// eventually waits until the condition holds.
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
 	patience.Until(w, what, holds)
@@ -277,14 +276,14 @@ func (w *world) reaches(b batch.Batch, want batch.Status) batch.Batch {
 		now, err = w.service.Get(w.Context(), b.Account, b.ID)
 		w.must(err)
 		if now.Status.Ended() && now.Status != want {
-			w.Fatalf("it ended as %+v, want %s", now, want)
+			w.Fatalf("ended as %+v, want %s", now, want)
 		}
 		return now.Status == want
 	})
 	return now
 }
 
-// resultLine is a line of a file of results.
+// resultLine is a line of a results file.
 type resultLine struct {
 	CustomID string `json:"custom_id"`
 	Response *struct {
@@ -294,7 +293,7 @@ type resultLine struct {
 	Error *struct{ Code string }
 }
 
-// results returns the contents of a results file, by call ids.
+// results returns the contents of a results file by call id.
 func (w *world) results(account, id string) map[string]resultLine {
 	w.Helper()
 	all := map[string]resultLine{}
@@ -324,7 +323,7 @@ func (w *world) results(account, id string) map[string]resultLine {
 	return all
 }
 
-// billed returns how many calls of an account were billed.
+// billed returns the number of billed calls of an account.
 func (w *world) billed(account string) (calls int64) {
 	w.Helper()
 	totals, err := w.db.Usage().Totals(w.Context(), account, "2026-02-03", "2026-02-03")

@@ -189,8 +189,8 @@ func TestIncompleteBodiesAreRejected(t *testing.T) {
 		stall time.Duration
 		want  string
 	}{
-		"truncated":  {"Content-Length: 100\r\n\r\n{", true, 0, "HTTP/1.1 400 "},
-		"stalled":  {"Content-Length: 100\r\n\r\n{", false, time.Second, "HTTP/1.1 408 "},
+		"truncated":        {"Content-Length: 100\r\n\r\n{", true, 0, "HTTP/1.1 400 "},
+		"stalled":          {"Content-Length: 100\r\n\r\n{", false, time.Second, "HTTP/1.1 408 "},
 		"an invalid chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, 0, "HTTP/1.1 400 "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -66,7 +66,7 @@ func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
 		"a complete response":   inLength(foreign),
-		"a timeout response":      "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
+		"a timeout response":    "HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
 		"the end of a response": "\r\n",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -150,11 +150,11 @@ func TestAmbiguousConnectionsAreNotReused(t *testing.T) {
 	chunked := inChunks(whole, "")[strings.Index(inChunks(whole, ""), "\r\n\r\n")+4:]
 	length := strings.TrimPrefix(inLength(whole), head)
 	for name, answer := range map[string]string{
-		"Connection: close":    head + "Connection: Keep-Alive, Close\r\n" + length,
-		"HTTP/1.0":             strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.0", 1),
-		"a length and chunks":  head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunked,
+		"Connection: close":      head + "Connection: Keep-Alive, Close\r\n" + length,
+		"HTTP/1.0":               strings.Replace(inLength(whole), "HTTP/1.1", "HTTP/1.0", 1),
+		"a length and chunks":    head + "Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + chunked,
 		"no content, but a body": "HTTP/1.1 204 No Content\r\nTransfer-Encoding: chunked\r\n\r\n",
-		"not modified":         "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n",
+		"not modified":           "HTTP/1.1 304 Not Modified\r\nContent-Length: 100\r\n\r\n",
 		"longer than its length": inLength(whole) + "{}",
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -56,16 +56,16 @@ func oddChats() map[string]func(*call) {
 		"calls of other types": odd(calls(`5`), calls(`{"a":1}`), calls(`["x",7,[]]`), calls(`[{"index":"one","id":7,"function":"f"}]`),
 			calls(`[{"index":-3,"id":{},"function":{"name":[],"arguments":{"a":1}}}]`),
 			calls(`[{"index":1e300,"function":{"name":"f","arguments":7}}]`)),
-		"calls without ids":     odd(calls(`[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":1,"function":{"name":"g"}}]`)),
-		"calls with the same id":     odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]`)),
-		"calls in reverse order":       odd(calls(`[{"index":2,"id":"c","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"a","function":{"name":"g","arguments":""}}]`)),
-		"calls with the same index":    odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`)),
+		"calls without ids":         odd(calls(`[{"index":0,"function":{"name":"f","arguments":"{}"}},{"index":1,"function":{"name":"g"}}]`)),
+		"calls with the same id":    odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"g","arguments":"{}"}}]`)),
+		"calls in reverse order":    odd(calls(`[{"index":2,"id":"c","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"a","function":{"name":"g","arguments":""}}]`)),
+		"calls with the same index": odd(calls(`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}]`), calls(`[{"index":0,"id":"b","function":{"name":"g","arguments":"{}"}}]`)),
 		"arguments without a call":  odd(calls(`[{"index":0,"function":{"arguments":"{\"a\":"}}]`), calls(`[{"index":0,"id":"late","function":{"name":"f","arguments":"1}"}}]`)),
 		"a truncated escape":        odd(delta(`{"content":"\ud83d"}`), delta(`{"content":"\ude00"}`)),
-		"text after the end":    events(chunk("a"), last, chunk("b"), used, done),
-		"many choices":          odd(`{"choices":[{"index":3,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`),
-		"an event of megabytes": odd(chunk(strings.Repeat("x", 3<<20))),
-		"names of the dialect":  text("event: message_stop\ndata: " + chunk("a") + "\n\nevent: response.completed\ndata: " + last + "\n\n" + eventStream(used, done)),
+		"text after the end":        events(chunk("a"), last, chunk("b"), used, done),
+		"many choices":              odd(`{"choices":[{"index":3,"delta":{"content":"no"}},{"index":0,"delta":{"content":"yes"}}]}`),
+		"an event of megabytes":     odd(chunk(strings.Repeat("x", 3<<20))),
+		"names of the dialect":      text("event: message_stop\ndata: " + chunk("a") + "\n\nevent: response.completed\ndata: " + last + "\n\n" + eventStream(used, done)),
 	}
 }
 
@@ -73,10 +73,10 @@ func oddChats() map[string]func(*call) {
 func oddEvents(s speech) map[string]func(*call) {
 	odd := func(data ...string) func(*call) { return events(append(data, s.chunk("a"), s.last, s.used, s.done)...) }
 	return map[string]func(*call){
-		"no type":           odd(`{}`),
-		"a null type":    odd(`{"type":null}`),
-		"a type with line breaks":   odd(`{"type":"ping\n\nevent: error"}`),
-		"an unknown type": odd(`{"type":"something.new","x":[null]}`),
+		"no type":                 odd(`{}`),
+		"a null type":             odd(`{"type":null}`),
+		"a type with line breaks": odd(`{"type":"ping\n\nevent: error"}`),
+		"an unknown type":         odd(`{"type":"something.new","x":[null]}`),
 		"null for everything": odd(`{"type":"message_start","message":null}`, `{"type":"content_block_start","index":null,"content_block":null}`,
 			`{"type":"content_block_delta","index":null,"delta":null}`, `{"type":"message_delta","delta":null,"usage":null}`,
 			`{"type":"response.created","response":null,"sequence_number":null}`, `{"type":"response.output_text.delta","delta":null}`),
@@ -85,11 +85,11 @@ func oddEvents(s speech) map[string]func(*call) {
 		"impossible usages": odd(`{"type":"message_start","message":{"usage":{"input_tokens":9e18,"output_tokens":-1}}}`,
 			`{"type":"message_delta","usage":{"output_tokens":9223372036854775807}}`,
 			`{"type":"message_delta","usage":{"input_tokens":1,"cache_read_input_tokens":9e9,"output_tokens":1}}`),
-		"an error event":  events(s.chunk("a"), `{"type":"error","error":{"type":"overloaded_error","message":"secret"}}`),
+		"an error event":       events(s.chunk("a"), `{"type":"error","error":{"type":"overloaded_error","message":"secret"}}`),
 		"a failed response":    events(s.chunk("a"), `{"type":"response.failed","response":{"error":{"message":"secret"},"usage":{"input_tokens":3,"output_tokens":1}}}`),
 		"an event named error": text("event: error\ndata: {\"message\":\"secret\"}\n\n"),
 		"chat":                 events(chunk("a"), last, used, done),
-		"two ends":        events(s.chunk("a"), s.used, s.done, s.done, s.chunk("b")),
+		"two ends":             events(s.chunk("a"), s.used, s.done, s.done, s.chunk("b")),
 		"no end":               events(s.chunk("a"), s.last, s.used),
 	}
 }

@@ -218,20 +218,20 @@ func TestFailureBeforeFirstChunkIsNotBilled(t *testing.T) {
 		status   int
 		code     string
 	}{
-		"an error as the first event":  {events(`{"error":{"message":"overrun","code":500}}`, done), 502, "upstream_error"},
-		"a rejection as the first event": {events(`{"error":{"message":"too long","code":400}}`, done), 400, ""},
-		"an error as JSON":             {always(200, `{"error":{"message":"no"}}`), 502, "upstream_error"},
-		"a rejection as JSON":            {always(200, `{"error":{"message":"no","code":422}}`), 422, ""},
-		"a response that is not a stream":  {always(200, whole), 502, "upstream_error"},
+		"an error as the first event":     {events(`{"error":{"message":"overrun","code":500}}`, done), 502, "upstream_error"},
+		"a rejection as the first event":  {events(`{"error":{"message":"too long","code":400}}`, done), 400, ""},
+		"an error as JSON":                {always(200, `{"error":{"message":"no"}}`), 502, "upstream_error"},
+		"a rejection as JSON":             {always(200, `{"error":{"message":"no","code":422}}`), 422, ""},
+		"a response that is not a stream": {always(200, whole), 502, "upstream_error"},
 		"an empty response":               {events(), 502, "upstream_error"},
-		"only [DONE]":          {events(done), 502, "upstream_error"},
-		"only comments":               {func(c *call) { c.stream(); c.write(": x\n\n: y\n\n"); c.end() }, 502, "upstream_error"},
-		"a reset before the header":    {func(c *call) { c.reset() }, 502, "upstream_error"},
-		"a reset after the header":     {func(c *call) { c.stream(); c.reset() }, 502, "upstream_error"},
-		"a response that is not HTTP":              {func(c *call) { io.WriteString(c, "SSH-2.0-x\r\n") }, 502, "upstream_error"},
-		"a huge header":        {func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n") }, 502, "upstream_error"},
-		"HTML":                         {func(c *call) { c.stream(); c.write("<html>\n\n"); c.end() }, 502, "upstream_error"},
-		"a redirect":                   {func(c *call) { io.WriteString(c, "HTTP/1.1 302 x\r\nLocation: /v2\r\nContent-Length: 0\r\n\r\n") }, 502, "upstream_error"},
+		"only [DONE]":                     {events(done), 502, "upstream_error"},
+		"only comments":                   {func(c *call) { c.stream(); c.write(": x\n\n: y\n\n"); c.end() }, 502, "upstream_error"},
+		"a reset before the header":       {func(c *call) { c.reset() }, 502, "upstream_error"},
+		"a reset after the header":        {func(c *call) { c.stream(); c.reset() }, 502, "upstream_error"},
+		"a response that is not HTTP":     {func(c *call) { io.WriteString(c, "SSH-2.0-x\r\n") }, 502, "upstream_error"},
+		"a huge header":                   {func(c *call) { io.WriteString(c, "HTTP/1.1 200 OK\r\nX: "+strings.Repeat("x", 1<<20)+"\r\n\r\n") }, 502, "upstream_error"},
+		"HTML":                            {func(c *call) { c.stream(); c.write("<html>\n\n"); c.end() }, 502, "upstream_error"},
+		"a redirect":                      {func(c *call) { io.WriteString(c, "HTTP/1.1 302 x\r\nLocation: /v2\r\nContent-Length: 0\r\n\r\n") }, 502, "upstream_error"},
 		"an endless line": {func(c *call) {
 			c.stream()
 			for c.write(strings.Repeat("x", 64<<10)) == nil {
@@ -285,7 +285,7 @@ func TestChunksAreForwardedImmediately(t *testing.T) {
 func TestSilentStreamGetsKeepAlives(t *testing.T) {
 	for name, waiting := range map[string]func(*call){
 		"before the upstream's header": func(*call) {},
-		"after the upstream's header":                     func(c *call) { c.stream() },
+		"after the upstream's header":  func(c *call) { c.stream() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			release := make(chan bool)

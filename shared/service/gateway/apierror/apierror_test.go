@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-func TestErrorBodies(t *testing.T) {
+func TestErrorsHaveTheContractFormat(t *testing.T) {
 	for _, c := range []struct {
 		problem apierror.Error
 		want    string
@@ -55,9 +55,9 @@ func TestFaultsBecomeErrors(t *testing.T) {
 		}
 	}
 	if got := apierror.From(&fault.Error{Code: fault.Limited, RetryAfter: time.Second}); got.RetryAfter != time.Second {
-		t.Errorf("the time to wait is lost: %+v", got)
+		t.Errorf("RetryAfter is lost: %+v", got)
 	}
-	// Only faults are shown.
+	// Only messages of faults are shown.
 	got := apierror.From(errors.New("open /secret/path"))
 	if got.Status != 500 || got.Type != apierror.API || got.Code != "internal_error" ||
 		got.Message != "An internal error occurred in the gateway." {
@@ -65,7 +65,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	}
 }
 
-// A machine that is short of file descriptors is not a fault of the gateway.
+// A lack of file descriptors is not an error of the gateway.
 func TestShortagesAreUnavailable(t *testing.T) {
 	for _, shortage := range []error{syscall.EMFILE, syscall.ENFILE} {
 		if e := apierror.From(fmt.Errorf("open: %w", shortage)); e.Status != 503 || e.RetryAfter == 0 {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// newServer serves a model server on a real socket.
+// newServer starts a model server on a real socket.
 func newServer(t *testing.T) *httptest.Server {
 	server := httptest.NewServer(demomodel.New(demomodel.Config{
 		Tokenizer: tokenizer.New(), Now: func() time.Time { return time.Unix(1_770_000_000, 0) },
@@ -26,7 +26,7 @@ func newServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// answer is a whole answer, or a chunk, of both routes.
+// answer is a complete response or a chunk of either route.
 type answer struct {
 	ID, Object, Model string
 	Created           int64
@@ -53,16 +53,16 @@ type answer struct {
 	Error *struct{ Message, Type, Param, Code string }
 }
 
-// content returns the text of a chat's choice.
+// content returns the text of a choice of a chat.
 func (a answer) content(t *testing.T, choice int) string {
 	t.Helper()
 	if len(a.Choices) <= choice || a.Choices[choice].Message.Content == nil {
-		t.Fatalf("no content %d: %+v", choice, a)
+		t.Fatalf("choice %d has no content: %+v", choice, a)
 	}
 	return *a.Choices[choice].Message.Content
 }
 
-// post sends a request and returns the answer, which must have the status.
+// post sends a request and returns the response, which must have the status.
 func post(t *testing.T, server *httptest.Server, path, body string, status int) answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
@@ -84,7 +84,7 @@ func post(t *testing.T, server *httptest.Server, path, body string, status int) 
 	return a
 }
 
-// chat asks for a chat completion; more are further fields, each after a comma.
+// chat requests a chat completion. more contains further fields, each after a comma.
 func chat(t *testing.T, server *httptest.Server, more string) answer {
 	t.Helper()
 	return post(t, server, "/v1/chat/completions", `{"model":"m","messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}]`+
@@ -96,7 +96,7 @@ func complete(t *testing.T, server *httptest.Server, fields string) answer {
 	return post(t, server, "/v1/completions", `{"model":"m",`+fields+`}`, 200)
 }
 
-// streamed returns the chunks of a stream, and checks its end.
+// streamed returns the chunks of a stream and checks its end.
 func streamed(t *testing.T, server *httptest.Server, path, body string) []answer {
 	t.Helper()
 	response, err := http.Post(server.URL+path, "application/json", strings.NewReader(body))
@@ -115,7 +115,7 @@ func streamed(t *testing.T, server *httptest.Server, path, body string) []answer
 		switch {
 		case lines.Text() == "":
 		case !ok || done:
-			t.Fatalf("a line that is not to be there: %q", lines.Text())
+			t.Fatalf("unexpected line: %q", lines.Text())
 		case data == "[DONE]":
 			done = true
 		default:
@@ -127,18 +127,18 @@ func streamed(t *testing.T, server *httptest.Server, path, body string) []answer
 		}
 	}
 	if !done || lines.Err() != nil {
-		t.Fatalf("the stream ended without its end: %v", lines.Err())
+		t.Fatalf("the stream has no end: %v", lines.Err())
 	}
 	return chunks
 }
 
-// A new user reads first that this is not a language model.
+// The reply must start by saying that this is not a language model.
 func TestChatSaysWhatItIs(t *testing.T) {
 	a := chat(t, newServer(t), "")
 	text := a.content(t, 0)
 	for _, part := range []string{"demonstration model", "not a language model", "Grüße 🤚🏾, you!", "catalog"} {
 		if !strings.Contains(text, part) {
-			t.Errorf("the answer does not say %q: %s", part, text)
+			t.Errorf("the reply does not contain %q: %s", part, text)
 		}
 	}
 	if a.ID != "chatcmpl-1" || a.Object != "chat.completion" || a.Created != 1_770_000_000 || a.Model != "m" ||
@@ -151,11 +151,11 @@ func TestChatSaysWhatItIs(t *testing.T) {
 	}
 }
 
-func TestSameRequestSameAnswer(t *testing.T) {
+func TestSameRequestGetsSameReply(t *testing.T) {
 	server := newServer(t)
 	for _, more := range []string{"", `,"n":3`} {
 		if diff := conformance.Diff(chat(t, server, more), chat(t, server, more)); diff != "" {
-			t.Errorf("%s: a second answer differs (-first +second):\n%s", more, diff)
+			t.Errorf("%s: the second reply differs (-first +second):\n%s", more, diff)
 		}
 	}
 	if several := chat(t, server, `,"n":2`); several.content(t, 1) != chat(t, server, "").content(t, 0) {
@@ -163,7 +163,7 @@ func TestSameRequestSameAnswer(t *testing.T) {
 	}
 }
 
-func TestBoundsOfAnAnswer(t *testing.T) {
+func TestLimitsAndStopsApply(t *testing.T) {
 	server := newServer(t)
 	whole := chat(t, server, "").content(t, 0)
 	for _, test := range []struct{ more, finish, text string }{
@@ -188,8 +188,8 @@ func TestBoundsOfAnAnswer(t *testing.T) {
 	}
 }
 
-// A limit within a character cuts off all of it.
-func TestNoHalfCharacters(t *testing.T) {
+// A limit within a character removes the entire character.
+func TestIncompleteCharactersAreNotSent(t *testing.T) {
 	server := newServer(t)
 	for n := range 60 {
 		a := complete(t, server, `"prompt":"🤚🏾🤚🏾🤚🏾","max_tokens":`+string(must(json.Marshal(n+1))))
@@ -199,7 +199,7 @@ func TestNoHalfCharacters(t *testing.T) {
 	}
 }
 
-func TestStreamIsTheAnswerInPieces(t *testing.T) {
+func TestStreamEqualsTheReply(t *testing.T) {
 	server := newServer(t)
 	const fields = `"messages":[{"role":"user","content":"Grüße 🤚🏾, you!"}],"n":2`
 	whole := post(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`}`, 200)
@@ -230,7 +230,7 @@ func TestStreamIsTheAnswerInPieces(t *testing.T) {
 	}
 	for _, chunk := range streamed(t, server, "/v1/chat/completions", `{"model":"m",`+fields+`,"stream":true}`) {
 		if chunk.Usage != nil {
-			t.Fatal("usage without a request for it")
+			t.Fatal("unrequested usage")
 		}
 	}
 }
@@ -263,7 +263,7 @@ func TestToolsAreCalled(t *testing.T) {
 	}
 }
 
-func TestToolAnswerIsUsed(t *testing.T) {
+func TestToolResultIsUsed(t *testing.T) {
 	a := post(t, newServer(t), "/v1/chat/completions", `{"model":"m","tools":[`+weather+
 		`],"messages":[{"role":"user","content":"Weather?"},
 		{"role":"assistant","content":null,"tool_calls":[{"id":"c","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},
@@ -273,7 +273,7 @@ func TestToolAnswerIsUsed(t *testing.T) {
 	}
 }
 
-func TestStructuredOutput(t *testing.T) {
+func TestStructuredOutputMatchesSchema(t *testing.T) {
 	server := newServer(t)
 	var object map[string]any
 	text := chat(t, server, `,"response_format":{"type":"json_object"}`).content(t, 0)
@@ -293,7 +293,7 @@ func TestStructuredOutput(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestInvalidRequestsAreRejected(t *testing.T) {
 	server := newServer(t)
 	const messages = `{"model":"m","messages":[{"role":"user","content":"hi"}]`
 	long := strings.Repeat("word ", demomodel.ContextLength)
@@ -331,8 +331,8 @@ func must(text []byte, err error) []byte {
 	return text
 }
 
-// A request of the cheapest elements takes at most 20 bytes of memory for each byte.
-func TestMemoryOfRequests(t *testing.T) {
+// A request of the cheapest elements uses at most 20 bytes of memory per byte.
+func TestRequestsUseLittleMemory(t *testing.T) {
 	server := newServer(t)
 	address := strings.TrimPrefix(server.URL, "http://")
 	const most = 1 << 20

@@ -8,7 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// exampleTests are schemas with their examples. An empty example is only validated.
+// exampleTests contains schemas with their examples. An empty example is only validated.
 var exampleTests = []struct{ name, schema, want string }{
 	{"nothing", ``, `{}`},
 	{"anything", `{}`, `{}`},
@@ -42,7 +42,7 @@ func TestExamplesMatchTheirSchemas(t *testing.T) {
 	}
 }
 
-// validate validates a value against a schema, formats included.
+// validate validates a value against a schema, including formats.
 func validate(t *testing.T, schema, value string) {
 	t.Helper()
 	document, err := jsonschema.UnmarshalJSON(strings.NewReader(schema))
@@ -67,9 +67,8 @@ func validate(t *testing.T, schema, value string) {
 	}
 }
 
-// TestExampleOfRepeatedNames has an object that requires each of its 30 levels twice. An example of every
-// repetition would take hours.
-func TestExampleOfRepeatedNames(t *testing.T) {
+// The schema requires each of its 30 levels twice. Expanding every repetition would take hours.
+func TestRepeatedNamesAreExpandedOnce(t *testing.T) {
 	const levels = 30
 	got, err := exampleOf(json.RawMessage(strings.Repeat(`{"required":["a","a"],"properties":{"a":`, levels) + "{}" +
 		strings.Repeat("}}", levels)))
@@ -78,10 +77,10 @@ func TestExampleOfRepeatedNames(t *testing.T) {
 	}
 }
 
-func TestSchemasWithoutAnExample(t *testing.T) {
+func TestUnsupportedSchemasAreRejected(t *testing.T) {
 	for name, schema := range map[string]string{
 		"no schema":                     `"text"`,
-		"nothing is allowed":            `{"type":"object","properties":{"a":false},"required":["a"]}`,
+		"a schema that permits nothing": `{"type":"object","properties":{"a":false},"required":["a"]}`,
 		"an unknown type":               `{"type":"thing"}`,
 		"a reference":                   `{"$ref":"#/$defs/a","$defs":{"a":{"type":"string"}}}`,
 		"alternatives":                  `{"anyOf":[{"type":"integer"},{"type":"string"}]}`,
@@ -90,8 +89,8 @@ func TestSchemasWithoutAnExample(t *testing.T) {
 		"a number of items":             `{"type":"array","items":{"type":"integer"},"minItems":2}`,
 		"a pattern":                     `{"type":"string","pattern":"^a$"}`,
 		"types that exclude each other": `{"allOf":[{"type":"string"},{"type":"integer"}]}`,
-		"wrong keyword":                 `{"type":"object","required":"a"}`,
-		"many levels":                   strings.Repeat(`{"type":"array","items":`, 50) + "{}" + strings.Repeat("}", 50),
+		"a keyword of the wrong type":   `{"type":"object","required":"a"}`,
+		"deep nesting":                  strings.Repeat(`{"type":"array","items":`, 50) + "{}" + strings.Repeat("}", 50),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := exampleOf(json.RawMessage(schema)); err == nil {
@@ -101,7 +100,7 @@ func TestSchemasWithoutAnExample(t *testing.T) {
 	}
 }
 
-// Any schema soon results in an example that is JSON, or in an error.
+// Any schema quickly results in a JSON example or an error.
 func FuzzExample(f *testing.F) {
 	for _, test := range exampleTests {
 		f.Add(test.schema)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// ask posts a body and returns the answer.
+// ask posts a body and returns the response.
 func ask(t *testing.T, url, body string) (int, string) {
 	t.Helper()
 	response, err := http.Post(url, "application/json", strings.NewReader(body))
@@ -23,8 +23,8 @@ func ask(t *testing.T, url, body string) (int, string) {
 	return response.StatusCode, string(text)
 }
 
-// Texts with words in common are nearer than others, in every form of the call.
-func TestVectors(t *testing.T) {
+// Texts with common words are nearer to each other than others, in every form of the call.
+func TestSimilarTextsAreNear(t *testing.T) {
 	server := newServer(t)
 	var embedded struct {
 		Data  []struct{ Embedding []float64 }

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/service/gateway/dialect"
 )
 
-// translation is a dialect as its tests use it.
 type translation interface {
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
@@ -37,7 +36,7 @@ var (
 	noTemplates = &catalog.Inference{}
 )
 
-func TestRequests(t *testing.T) {
+func TestRequestsAreTranslated(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		make func() translation
@@ -127,8 +126,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// A request that chat cannot express is refused, by the field's place.
-func TestRefusedRequests(t *testing.T) {
+// A request that chat cannot express is rejected with the path of the field.
+func TestUnsupportedRequestsAreRejected(t *testing.T) {
 	const messages = `{"model":"m","messages":[{"role":"user","content":[%s]}]}`
 	for _, c := range []struct {
 		make       func() translation
@@ -191,11 +190,11 @@ func TestRefusedRequests(t *testing.T) {
 	}
 }
 
-// completion is a whole completion with everything that there can be.
+// completion is a complete completion that uses every feature.
 const completion = `{"choices":[{"index":0,"message":{"role":"assistant","reasoning_content":"h\"m","content":"a\n","tool_calls":[` +
 	`{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\": \"\\u00e9\"}"}},{"function":{"name":"g","arguments":""}}]},"finish_reason":"tool_calls"}]}`
 
-// chunks are the same completion as a stream, with hostile servers' additions.
+// chunks are the same completion as a stream, with additions by hostile servers.
 var chunks = []string{
 	`{"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`,
 	`{"choices":[{"index":1,"delta":{"content":"not listened to"}}]}`,
@@ -210,8 +209,7 @@ var chunks = []string{
 	`{"choices":[]}`,
 }
 
-// streamed returns the events of a stream as JSON texts; each must be named as it
-// says itself.
+// streamed returns the events of a stream as JSON. The name of each must equal its type.
 func streamed(t testing.TB, tr translation, chunks []string) (events []gjson.Result, err error) {
 	t.Helper()
 	var out []byte
@@ -234,7 +232,7 @@ func streamed(t testing.TB, tr translation, chunks []string) (events []gjson.Res
 	return events, err
 }
 
-func TestMessagesAnswers(t *testing.T) {
+func TestMessagesResponsesAreTranslated(t *testing.T) {
 	want := `[{"type":"thinking","signature":"","thinking":"h\"m"},{"type":"text","text":"a\n"},` +
 		`{"type":"tool_use","id":"c1","name":"f","input":{"x": "\u00e9"}},{"type":"tool_use","id":"toolu_1_3","name":"g","input":{}}]`
 	out, err := newMessages().Answer(nil, gjson.Parse(completion), usage.Counts{})
@@ -276,7 +274,7 @@ message_stop
 	}
 }
 
-func TestStopReasons(t *testing.T) {
+func TestStopReasonsAreTranslated(t *testing.T) {
 	for _, c := range []struct{ choice, reason, sequence, status, incomplete string }{
 		{`"finish_reason":"stop"`, "end_turn", "", "completed", ""},
 		{`"finish_reason":"length"`, "max_tokens", "", "incomplete", "max_output_tokens"},
@@ -301,8 +299,8 @@ func TestStopReasons(t *testing.T) {
 	}
 }
 
-// A response is the same whole and at the end of its stream.
-func TestResponsesAnswers(t *testing.T) {
+// A response is the same when complete and at the end of its stream.
+func TestResponsesAreTranslated(t *testing.T) {
 	const want = `[{"id":"rs_1_0","status":"completed","type":"reasoning","summary":[],"content":[{"type":"reasoning_text","text":"h\"m"}]},` +
 		`{"id":"msg_1_1","status":"completed","type":"message","role":"assistant","content":[{"type":"output_text","annotations":[],"logprobs":[],"text":"a\n"}]},` +
 		`{"id":"fc_1_2","status":"completed","type":"function_call","call_id":"c1","name":"f","arguments":"{\"x\": \"\\u00e9\"}"},` +
@@ -341,8 +339,8 @@ func TestResponsesAnswers(t *testing.T) {
 	}
 }
 
-// A function of a namespace has one name in the chat, and its own in the answer.
-func TestNamespaces(t *testing.T) {
+// A function of a namespace has one name in the chat and another in the response.
+func TestNamespacesAreTranslated(t *testing.T) {
 	r := newResponses()
 	got, problem := r.Request(nil, []byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],`+
 		`"tools":[{"type":"namespace","name":"n","description":"N.","tools":[{"type":"function","name":"f","description":"F.","parameters":{}}]}]}`), templates)
@@ -366,8 +364,8 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// Calls whose arguments alternate cannot be translated: the stream ends with an error.
-func TestCallsInTurn(t *testing.T) {
+// Calls with interleaved arguments cannot be translated. The stream ends with an error.
+func TestInterleavedCallsFail(t *testing.T) {
 	for _, tr := range []translation{newMessages(), newResponses()} {
 		events, err := streamed(t, tr, []string{chunks[6], chunks[8], chunks[7]})
 		if err == nil || !strings.HasSuffix(events[len(events)-1].Get("type").Str, "failed") &&
@@ -377,9 +375,9 @@ func TestCallsInTurn(t *testing.T) {
 	}
 }
 
-// A tool that takes a text is a function with one parameter in the chat; its calls are translated into
-// the dialect, and come back in the next turn.
-func TestCustomTools(t *testing.T) {
+// A tool whose input is a text becomes a function with one parameter in the chat. Its calls are
+// translated back, and forward again in the next turn.
+func TestCustomToolsAreTranslated(t *testing.T) {
 	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
 		`{"type":"custom_tool_call_output","call_id":"c0","output":"ok"}],"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"text"}}],` +
 		`"tool_choice":{"type":"custom","name":"patch"}}`
@@ -413,8 +411,8 @@ func TestCustomTools(t *testing.T) {
 	}
 }
 
-// Log probabilities belong to the text, in its events and in its part.
-func TestLogprobs(t *testing.T) {
+// Log probabilities appear with their text, in its events and in its part.
+func TestLogprobsFollowTheirText(t *testing.T) {
 	const chunk = `{"choices":[{"index":0,"delta":{"content":"%[1]s"},"logprobs":{"content":[{"token":"%[1]s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}]}}]}`
 	const token = `{"token":"%s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}`
 	a, b := fmt.Sprintf(token, "a"), fmt.Sprintf(token, "b")
@@ -444,7 +442,7 @@ func TestLogprobs(t *testing.T) {
 }
 
 // Calls with the same id or index, or in another order, are separate calls, each with its own id.
-func TestCallsOfOddServers(t *testing.T) {
+func TestCallsGetDistinctIDs(t *testing.T) {
 	call := func(index int, id, name, arguments string) string {
 		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,
 			index, id, name, arguments)
@@ -453,11 +451,11 @@ func TestCallsOfOddServers(t *testing.T) {
 		chunks []string
 		want   string
 	}{
-		"one id":          {[]string{call(0, "a", "f", "{}"), call(1, "a", "g", "{}")}, `a f {}, OWN_1 g {}`},
-		"no id":           {[]string{call(0, "", "f", "{}"), call(1, "", "g", "{}")}, `OWN_0 f {}, OWN_1 g {}`},
-		"one index":       {[]string{call(0, "a", "f", "{}"), call(0, "b", "g", "{"), call(0, "b", "g", "}")}, `a f {}, b g {}`},
-		"an id each time": {[]string{call(0, "a", "f", "{"), call(0, "b", "", "}")}, `a f {}`},
-		"backwards":       {[]string{call(2, "c", "f", "{}"), call(0, "a", "g", "")}, `c f {}, a g `},
+		"the same id":             {[]string{call(0, "a", "f", "{}"), call(1, "a", "g", "{}")}, `a f {}, OWN_1 g {}`},
+		"no id":                   {[]string{call(0, "", "f", "{}"), call(1, "", "g", "{}")}, `OWN_0 f {}, OWN_1 g {}`},
+		"the same index":          {[]string{call(0, "a", "f", "{}"), call(0, "b", "g", "{"), call(0, "b", "g", "}")}, `a f {}, b g {}`},
+		"a new id for each chunk": {[]string{call(0, "a", "f", "{"), call(0, "b", "", "}")}, `a f {}`},
+		"backwards":               {[]string{call(2, "c", "f", "{}"), call(0, "a", "g", "")}, `c f {}, a g `},
 	} {
 		for dialect, tr := range map[string]translation{"messages": newMessages(), "responses": newResponses()} {
 			events, err := streamed(t, tr, c.chunks)
@@ -484,9 +482,9 @@ func TestCallsOfOddServers(t *testing.T) {
 	}
 }
 
-// The name and the description of a namespace are repeated in each of its functions: a request that
-// would expand to gigabytes is refused.
-func TestLongNamespaces(t *testing.T) {
+// Each function repeats the name and description of its namespace. A request that would expand to
+// gigabytes is rejected.
+func TestLongNamespacesAreRejected(t *testing.T) {
 	functions := strings.TrimSuffix(strings.Repeat(`{"type":"function","name":"f"},`, 2000), ",")
 	for _, member := range []string{"name", "description"} {
 		body := `{"model":"m","input":"x","tools":[{"type":"namespace","` + member + `":"` + strings.Repeat("x", 1000) + `","tools":[` + functions + `]}]}`
@@ -497,7 +495,7 @@ func TestLongNamespaces(t *testing.T) {
 }
 
 // Arguments that are not an object are shown as the model wrote them.
-func TestBrokenArguments(t *testing.T) {
+func TestInvalidArgumentsAreKept(t *testing.T) {
 	for arguments, want := range map[string]string{
 		`{\"a\":`: `{"arguments":"{\"a\":"}`, `5`: `{"arguments":"5"}`, ``: `{}`, `{\"a\":1}`: `{"a":1}`,
 	} {
@@ -509,14 +507,15 @@ func TestBrokenArguments(t *testing.T) {
 	}
 }
 
-// FuzzRequest translates arbitrary requests: the result is JSON, and has every text of the request.
+// FuzzRequest translates arbitrary requests. The result is JSON and contains every text of the
+// request.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"model":"m","max_tokens":5,"messages":[{"role":"user","content":[{"type":"text","text":"\u0000"}]}],"tools":[{"name":"f"}]}`))
 	f.Add([]byte(`{"model":"m","input":[{"role":"user","content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"a","name":"b","arguments":"{}"}]}`))
 	f.Add([]byte(`{"input":"x","instructions":"y","text":{"format":{"type":"json_object"}}}`))
 	f.Add([]byte(`{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"b","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[{"type":"image","source":{"type":"url","url":"u"}}]}]}]}`))
 	f.Fuzz(func(t *testing.T, sent []byte) {
-		// The gateway reads a request before it translates it.
+		// The gateway parses a request before it translates it.
 		if !gjson.ValidBytes(sent) || !gjson.ParseBytes(sent).IsObject() || strings.Count(string(sent), "[")+strings.Count(string(sent), "{") > 100 {
 			return
 		}
@@ -524,7 +523,7 @@ func FuzzRequest(f *testing.F) {
 			got, problem := tr.Request(nil, sent, templates)
 			if problem != nil {
 				if !json.Valid(problem.JSON()) {
-					t.Fatalf("%s: the error is no JSON: %s", sent, problem.JSON())
+					t.Fatalf("%s: the error is not JSON: %s", sent, problem.JSON())
 				}
 				continue
 			}
@@ -546,8 +545,8 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// texts are the values of the members "text" and "content" that are strings, read
-// without the translation's code.
+// texts returns the string values of the members "text" and "content". It does not use the
+// translation's code.
 func texts(value gjson.Result) (all []string) {
 	if value.Type == gjson.String {
 		return []string{value.Str}
@@ -561,7 +560,7 @@ func texts(value gjson.Result) (all []string) {
 	return all
 }
 
-// FuzzAnswer translates arbitrary chunks: every event is JSON, and a stream ends.
+// FuzzAnswer translates arbitrary chunks. Every event is JSON, and the stream has an end.
 func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(strings.Join(chunks, "\n")))
 	f.Add([]byte(completion))

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// However an edited text is read, it is the same, and its length is known before.
-func TestEdited(t *testing.T) {
+// An edited text is the same for every way of reading it, and its length is known in advance.
+func TestEditedTextIsTheSameForEveryReader(t *testing.T) {
 	for name, filling := range map[string]string{"short": "x", "long": strings.Repeat("x", 100<<10)} {
 		t.Run(name, func(t *testing.T) {
 			text := []byte(`{"a": 1, "b": "` + filling + `", "c": {}}`)
@@ -45,7 +45,7 @@ func TestEdited(t *testing.T) {
 	}
 }
 
-func TestParseObject(t *testing.T) {
+func TestParseObjectLimitsDepth(t *testing.T) {
 	deep := func(levels int) string { return strings.Repeat(`{"a":`, levels) + "1" + strings.Repeat("}", levels) }
 	for name, c := range map[string]struct {
 		text string
@@ -53,10 +53,10 @@ func TestParseObject(t *testing.T) {
 	}{
 		"an object":              {` {"a":1} `, true},
 		"an array":               {`[1]`, false},
-		"half an object":         {`{"a":`, false},
+		"a truncated object":     {`{"a":`, false},
 		"two objects":            {`{}{}`, false},
-		"as deep as allowed":     {deep(jsonedit.MaxDepth), true},
-		"too deep":               {deep(jsonedit.MaxDepth + 1), false},
+		"of the maximum depth":   {deep(jsonedit.MaxDepth), true},
+		"over the maximum depth": {deep(jsonedit.MaxDepth + 1), false},
 		"brackets within a text": {`{"a":"` + strings.Repeat("[", 1000) + `\""}`, true},
 		"millions of brackets":   {strings.Repeat("[", 10<<20), false},
 	} {
@@ -69,7 +69,7 @@ func TestParseObject(t *testing.T) {
 	}
 }
 
-func TestValidUTF8(t *testing.T) {
+func TestValidUTF8ReplacesInvalidBytes(t *testing.T) {
 	for text, want := range map[string]string{"a\u00e9": "a\u00e9", "a\xffb": "a\ufffdb"} {
 		if got := string(jsonedit.ValidUTF8([]byte(text))); got != want {
 			t.Errorf("%q became %q", text, got)

@@ -22,8 +22,8 @@ func parsed(t testing.TB, route catalog.Route, body string) *request.Request {
 	return r
 }
 
-// Requests of one conversation have the same affinity, and others have another.
-func TestAffinity(t *testing.T) {
+// Requests of one conversation have the same affinity. Others have a different one.
+func TestConversationKeepsItsAffinity(t *testing.T) {
 	const first = `{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Say \"A\"."}]}`
 	long := strings.Repeat("a long text ", 3000)
 	for _, test := range []struct {
@@ -32,20 +32,20 @@ func TestAffinity(t *testing.T) {
 		one, other string
 		same       bool
 	}{
-		{"it grows", catalog.Chat, first, `{"messages":[ {"content":"Be brief.","role":"system"},{"role":"user","content":"Say \"A\"."},` +
+		{"a growing chat", catalog.Chat, first, `{"messages":[ {"content":"Be brief.","role":"system"},{"role":"user","content":"Say \"A\"."},` +
 			`{"role":"assistant","content":"A"},{"role":"user","content":"Now B."}],"model":"m","temperature":0.5}`, true},
-		{"it grows by calls of tools", catalog.Chat, first,
+		{"a chat growing by tool calls", catalog.Chat, first,
 			`{"model":"m","messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Say \"A\"."},` +
 				`{"role":"assistant","tool_calls":[{"id":"1"}]},{"role":"tool","content":"x"}]}`, true},
-		{"parts, with marks of the cache", catalog.Chat, first,
+		{"parts with cache marks", catalog.Chat, first,
 			`{"model":"m","messages":[{"role":"system","content":[{"type":"text","text":"Be brief.","cache_control":{"type":"ephemeral"}}]},` +
 				`{"role":"user","content":"Say \"A\"."}]}`, true},
 		{"another system prompt", catalog.Chat, first, strings.Replace(first, "brief", "exact", 1), false},
 		{"another first turn", catalog.Chat, first, strings.Replace(first, "Say", "Write", 1), false},
 		{"another model", catalog.Chat, first, strings.Replace(first, `"m"`, `"n"`, 1), false},
-		{"where texts end", catalog.Chat, `{"model":"m","messages":[{"role":"user","content":"ab"},{"role":"user","content":"c"}]}`,
+		{"other text boundaries", catalog.Chat, `{"model":"m","messages":[{"role":"user","content":"ab"},{"role":"user","content":"c"}]}`,
 			`{"model":"m","messages":[{"role":"user","content":"a"},{"role":"user","content":"bc"}]}`, false},
-		{"a long document, and a question at its end", catalog.Chat,
+		{"a long document with another question", catalog.Chat,
 			`{"model":"m","messages":[{"role":"user","content":"` + long + `One?"}]}`,
 			`{"model":"m","messages":[{"role":"user","content":"` + long + `Two?"}]}`, true},
 		{"another picture", catalog.Chat,
@@ -55,19 +55,19 @@ func TestAffinity(t *testing.T) {
 			`{"model":"m","messages":[{"role":"user","content":"b"}],"prompt_cache_key":"k"}`, true},
 		{"another key", catalog.Chat, `{"model":"m","prompt_cache_key":"k","messages":[{"role":"user","content":"a"}]}`,
 			`{"model":"m","messages":[{"role":"user","content":"a"}],"prompt_cache_key":"l"}`, false},
-		{"an empty key is none", catalog.Chat, first, `{"prompt_cache_key":"",` + first[1:], true},
-		{"a key that is no text is none", catalog.Chat, first, `{"prompt_cache_key":7,` + first[1:], true},
-		{"messages grow", catalog.Messages,
+		{"an empty key", catalog.Chat, first, `{"prompt_cache_key":"",` + first[1:], true},
+		{"a key that is not a string", catalog.Chat, first, `{"prompt_cache_key":7,` + first[1:], true},
+		{"growing messages", catalog.Messages,
 			`{"model":"m","max_tokens":1,"system":"S","messages":[{"role":"user","content":"a"}]}`,
 			`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"assistant","content":"x"},` +
 				`{"role":"user","content":[{"type":"tool_result","content":"y"}]}],"system":[{"type":"text","text":"S"}]}`, true},
-		{"messages of another system prompt", catalog.Messages,
+		{"messages with another system prompt", catalog.Messages,
 			`{"model":"m","max_tokens":1,"system":"S","messages":[{"role":"user","content":"a"}]}`,
 			`{"model":"m","max_tokens":1,"system":"T","messages":[{"role":"user","content":"a"}]}`, false},
-		{"a response grows", catalog.Responses, `{"model":"m","instructions":"S","input":[{"role":"user","content":"a"}]}`,
+		{"a growing response", catalog.Responses, `{"model":"m","instructions":"S","input":[{"role":"user","content":"a"}]}`,
 			`{"model":"m","instructions":"S","input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"a"}]},` +
 				`{"type":"reasoning","content":[]},{"type":"message","role":"user","content":"z"}]}`, true},
-		{"responses of other instructions", catalog.Responses, `{"model":"m","instructions":"S","input":"a"}`,
+		{"responses with other instructions", catalog.Responses, `{"model":"m","instructions":"S","input":"a"}`,
 			`{"model":"m","instructions":"T","input":"a"}`, false},
 		{"completions that share 2 KiB", catalog.Completions, `{"model":"m","prompt":"` + long + `b"}`,
 			`{"model":"m","prompt":"` + long + `c"}`, true},
@@ -85,18 +85,18 @@ func TestAffinity(t *testing.T) {
 	named := parsed(t, catalog.Chat, `{"prompt_cache_key":"k",`+first[1:])
 	if r.Affinity("acme", "k") != named.Affinity("acme", "") || named.Affinity("acme", "j") != r.Affinity("acme", "j") ||
 		r.Affinity("acme", "j") == r.Affinity("acme", "k") {
-		t.Error("the header and prompt_cache_key do not name the same, or the body wins")
+		t.Error("the header and prompt_cache_key differ, or the body takes precedence")
 	}
 	if got := parsed(t, catalog.Embeddings, `{"model":"m","input":"a"}`).Affinity("acme", "k"); got != 0 {
-		t.Errorf("embeddings have an affinity, %x", got)
+		t.Errorf("embeddings have the affinity %x", got)
 	}
 	if got := parsed(t, catalog.Chat, `{"model":"m","messages":[{"role":"assistant","content":"a"}]}`).Affinity("acme", ""); got != 0 {
-		t.Errorf("a chat without a beginning has an affinity, %x", got)
+		t.Errorf("a chat without a beginning has the affinity %x", got)
 	}
 }
 
-// The affinity never depends on parts that the JSON reader skips, and reading the beginning never fails
-// for a valid request.
+// The affinity does not depend on parts that the JSON reader skips. Reading the beginning of a
+// valid request never fails.
 func FuzzAffinity(f *testing.F) {
 	for _, body := range []string{
 		`{"model":"m","messages":[{"role":"user","content":[{"type":"text","text":"\"]}"},7,null,true,{"a":[[]]}]}]}`,
@@ -121,7 +121,7 @@ func FuzzAffinity(f *testing.F) {
 			}
 			spaced, problem := request.Parse(route, []byte(" "+body+"\n"), request.Caller{Find: find})
 			if problem != nil || r.Affinity("a", "") != spaced.Affinity("a", "") {
-				t.Errorf("%s: %q with space around it is another", route, body)
+				t.Errorf("%s: %q with surrounding space has another affinity", route, body)
 			}
 		}
 	})

@@ -9,8 +9,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// problem is an error as callers see it: its place, and the name that is there
-// twice.
+// problem describes an error as callers see it: its position and the duplicate name.
 func problem(err error) string {
 	var syntax *jsontext.SyntacticError
 	switch {
@@ -22,8 +21,8 @@ func problem(err error) string {
 	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
 }
 
-// Walk reads a body token by token, with strings of at least long bytes cut out (-1 for none), and
-// returns the tokens and their places.
+// Walk reads a body token by token, with strings of at least long bytes cut out (-1 for none). It
+// returns the tokens and their positions.
 func Walk(body []byte, long int) string {
 	r := new(jsonReader)
 	r.read(nil)

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid JSON. Fields that the
-// contract does not name keep their bytes and places, and no rule would change the result again.
+// FuzzParse parses arbitrary bytes. An accepted request is forwarded as valid JSON. Fields outside
+// the contract keep their bytes and positions, and parsing the result again changes nothing.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		chat("plain", `"stream":true,"x":[1.0,{"y":null}]`),
@@ -36,7 +36,7 @@ func FuzzParse(f *testing.F) {
 			r, problem := request.Parse(route, sent, who)
 			if problem != nil {
 				if !json.Valid(problem.JSON()) {
-					t.Fatalf("the error is no JSON: %s", problem.JSON())
+					t.Fatalf("the error is not JSON: %s", problem.JSON())
 				}
 				continue
 			}
@@ -57,7 +57,7 @@ func FuzzParse(f *testing.F) {
 			}
 			again, problem := request.Parse(route, got, who)
 			if problem != nil {
-				t.Fatalf("%s became %s, which is refused: %s", sent, got, problem.Message)
+				t.Fatalf("%s became %s, which is rejected: %s", sent, got, problem.Message)
 			}
 			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
 				t.Fatalf("%s became %s and then %s", sent, got, twice)
@@ -67,9 +67,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzParseDialects parses arbitrary bytes on the routes that the contract does
-// not have. An accepted request is forwarded as valid JSON within the limits, and
-// which no rule would change again.
+// FuzzParseDialects parses arbitrary bytes on routes outside the contract. An accepted request is
+// forwarded as valid JSON within the limits, and parsing the result again changes nothing.
 func FuzzParseDialects(f *testing.F) {
 	for _, seed := range []string{
 		`{"model":"plain","max_tokens":5000,"messages":[{"role":"user","content":"x"}],"temperature":null}`,
@@ -98,7 +97,7 @@ func FuzzParseDialects(f *testing.F) {
 			r, problem := request.Parse(route, sent, who)
 			if problem != nil {
 				if !json.Valid(problem.JSON()) {
-					t.Fatalf("the error is no JSON: %s", problem.JSON())
+					t.Fatalf("the error is not JSON: %s", problem.JSON())
 				}
 				continue
 			}
@@ -119,7 +118,7 @@ func FuzzParseDialects(f *testing.F) {
 			}
 			again, problem := request.Parse(route, got, who)
 			if problem != nil {
-				t.Fatalf("%s: %s became %s, which is refused: %s", route, sent, got, problem.Message)
+				t.Fatalf("%s: %s became %s, which is rejected: %s", route, sent, got, problem.Message)
 			}
 			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
 				t.Fatalf("%s: %s became %s and then %s", route, sent, got, twice)
@@ -129,8 +128,8 @@ func FuzzParseDialects(f *testing.F) {
 	})
 }
 
-// unnamed returns the members that the contract does not name, with their raw
-// bytes, read without the gateway's code.
+// unnamed returns the members outside the contract with their raw bytes. It does not use the
+// gateway's code.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(string(body)))

@@ -10,10 +10,10 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// TestGoldenRequests compares clients' requests with the model server's, byte for byte: NAME.sent.json
-// and NAME.forwarded.json, whose names start with the route. The model server calls the model
-// "upstream/name".
-func TestGoldenRequests(t *testing.T) {
+// TestRequestsMatchGoldenFiles compares clients' requests with the requests to the model server,
+// byte by byte: NAME.sent.json and NAME.forwarded.json. NAME starts with the route. The model
+// server calls the model "upstream/name".
+func TestRequestsMatchGoldenFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/forwarded/*.sent.json")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no golden requests (%v)", err)
@@ -37,7 +37,7 @@ func TestGoldenRequests(t *testing.T) {
 			who.MaxTokens = 500
 			r, problem := request.Parse(route, sent, who)
 			if problem != nil {
-				t.Fatalf("refused: %s (%s)", problem.Message, problem.Param)
+				t.Fatalf("rejected: %s (%s)", problem.Message, problem.Param)
 			}
 			if got := r.Body("upstream/name").Bytes(); string(got) != string(want) {
 				t.Errorf("forwarded\n%s\nwant\n%s", got, want)

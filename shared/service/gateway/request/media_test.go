@@ -8,12 +8,12 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// Content other than text is found in every notation: the tokens of a picture at a URL are unknown, and
-// a budget reserves the whole context for it.
-func TestTextOnly(t *testing.T) {
+// Content other than text is detected in every notation. The tokens of a picture at a URL are
+// unknown, so a budget reserves the entire context for it.
+func TestMediaIsDetected(t *testing.T) {
 	t.Parallel()
 	who := caller(t)
-	who.Row, _ = who.Find("plain") // whose routes are not asked then
+	who.Row, _ = who.Find("plain") // its routes are not checked
 	for _, c := range []struct {
 		route catalog.Route
 		body  string

@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// message is a chat of one message with the members.
+// message is a chat with one message that has the given members.
 func message(members string) string { return `{"model":"plain","messages":[{` + members + `}]}` }
 
 func prompt(value string) string { return `{"model":"plain","prompt":` + value + `}` }
 
 type ruling struct {
 	name, body string
-	// param is the invalid field; "ok" means a valid request.
+	// param is the invalid field. "ok" means a valid request.
 	param, code string
 }
 
@@ -27,7 +27,7 @@ func rule(t *testing.T, route catalog.Route, cases []ruling) {
 			r, problem := request.Parse(route, []byte(c.body), caller(t))
 			switch {
 			case c.param == "ok" && problem != nil:
-				t.Errorf("%s: refused: %s (%s)", c.body, problem.Message, problem.Param)
+				t.Errorf("%s: rejected: %s (%s)", c.body, problem.Message, problem.Param)
 			case c.param == "ok":
 				if got := string(r.Body(r.Model.ID).Bytes()); got != c.body {
 					t.Errorf("forwarded %s, want %s", got, c.body)
@@ -43,7 +43,7 @@ func rule(t *testing.T, route catalog.Route, cases []ruling) {
 	}
 }
 
-func TestMessageRules(t *testing.T) {
+func TestMessagesAreValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"model is required", `{` + hello + `}`, "model", apierror.MissingParameter},
@@ -54,7 +54,7 @@ func TestMessageRules(t *testing.T) {
 		{"messages are required", `{"model":"plain"}`, "messages", apierror.MissingParameter},
 		{"messages null", `{"model":"plain","messages":null}`, "messages", apierror.MissingParameter},
 		{"messages are an array", `{"model":"plain","messages":{}}`, "messages", apierror.InvalidType},
-		{"messages are some", `{"model":"plain","messages":[]}`, "messages", apierror.EmptyArray},
+		{"messages are not empty", `{"model":"plain","messages":[]}`, "messages", apierror.EmptyArray},
 		{"a message is an object", `{"model":"plain","messages":[{"role":"user","content":""},"hi"]}`, "messages[1]", apierror.InvalidType},
 		{"role is required", message(`"content":"x"`), "messages[0].role", apierror.MissingParameter},
 		{"role is a string", message(`"role":1,"content":"x"`), "messages[0].role", apierror.InvalidType},
@@ -64,19 +64,19 @@ func TestMessageRules(t *testing.T) {
 		{"role tool", message(`"role":"tool","content":"x","tool_call_id":"c"`), ok, ""},
 		{"role developer", message(`"role":"developer","content":"x"`), ok, ""},
 		{"role in another case", message(`"role":"User","content":"x"`), "messages[0].role", apierror.InvalidValue},
-		{"no other role", message(`"role":"narrator","content":"x"`), "messages[0].role", apierror.InvalidValue},
+		{"an unknown role", message(`"role":"narrator","content":"x"`), "messages[0].role", apierror.InvalidValue},
 		{"content is required", message(`"role":"user"`), "messages[0].content", apierror.MissingParameter},
 		{"content null", message(`"role":"user","content":null`), "messages[0].content", apierror.MissingParameter},
 		{"content is text", message(`"role":"user","content":5`), "messages[0].content", apierror.InvalidType},
 		{"content may be empty", message(`"role":"user","content":""`), ok, ""},
-		{"content null beside tool_calls", message(`"role":"assistant","content":null,"tool_calls":[{}]`), ok, ""},
-		{"content absent beside tool_calls", message(`"tool_calls":[{}],"role":"assistant"`), ok, ""},
-		{"content absent beside no calls", message(`"role":"assistant","tool_calls":[ ]`), ok, ""},
-		{"content null beside reasoning", message(`"role":"assistant","content":null,"reasoning_content":"x"`), ok, ""},
-		{"content null beside a refusal", message(`"content":null,"role":"assistant","refusal":"no"`), ok, ""},
-		{"content null beside audio", message(`"role":"assistant","content":null,"audio":{"id":"a"}`), ok, ""},
-		{"content absent beside a function's call", message(`"role":"assistant","function_call":{"name":"f","arguments":"{}"}`), ok, ""},
-		{"content null of a tool", message(`"role":"tool","content":null`), "messages[0].content", apierror.MissingParameter},
+		{"content null with tool_calls", message(`"role":"assistant","content":null,"tool_calls":[{}]`), ok, ""},
+		{"content absent with tool_calls", message(`"tool_calls":[{}],"role":"assistant"`), ok, ""},
+		{"content absent with empty tool_calls", message(`"role":"assistant","tool_calls":[ ]`), ok, ""},
+		{"content null with reasoning", message(`"role":"assistant","content":null,"reasoning_content":"x"`), ok, ""},
+		{"content null with a refusal", message(`"content":null,"role":"assistant","refusal":"no"`), ok, ""},
+		{"content null with audio", message(`"role":"assistant","content":null,"audio":{"id":"a"}`), ok, ""},
+		{"content absent with a function_call", message(`"role":"assistant","function_call":{"name":"f","arguments":"{}"}`), ok, ""},
+		{"content null in a tool message", message(`"role":"tool","content":null`), "messages[0].content", apierror.MissingParameter},
 		{"content absent in another role", message(`"role":"user","tool_calls":[{}]`), "messages[0].content", apierror.MissingParameter},
 		{"tool_calls are an array", message(`"role":"assistant","content":"","tool_calls":{}`), "messages[0].tool_calls", apierror.InvalidType},
 		{"content as parts", message(`"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"u"}}]`), ok, ""},
@@ -86,22 +86,22 @@ func TestMessageRules(t *testing.T) {
 	})
 }
 
-// Streams, sampling and the limits on tokens.
-func TestSamplingRules(t *testing.T) {
+// Tests streaming, sampling and the limits on tokens.
+func TestSamplingFieldsAreValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"stream is a boolean", chat("plain", `"stream":"true"`), "stream", apierror.InvalidType},
-		{"stream is no number", chat("plain", `"stream":1`), "stream", apierror.InvalidType},
+		{"stream is not a number", chat("plain", `"stream":1`), "stream", apierror.InvalidType},
 
 		{"temperature 0", chat("plain", `"temperature":0`), ok, ""},
 		{"temperature 2", chat("plain", `"temperature":2.0`), ok, ""},
 		{"temperature below 0", chat("plain", `"temperature":-0.1`), "temperature", apierror.BelowMinimum},
 		{"temperature above 2", chat("plain", `"temperature":2.000001`), "temperature", apierror.AboveMaximum},
-		{"temperature beyond numbers", chat("plain", `"temperature":1e999`), "temperature", apierror.AboveMaximum},
+		{"temperature is infinite", chat("plain", `"temperature":1e999`), "temperature", apierror.AboveMaximum},
 		{"temperature is a number", chat("plain", `"temperature":"1"`), "temperature", apierror.InvalidType},
-		{"temperature is no boolean", chat("plain", `"temperature":true`), "temperature", apierror.InvalidType},
+		{"temperature is not a boolean", chat("plain", `"temperature":true`), "temperature", apierror.InvalidType},
 		{"top_p is a number", chat("plain", `"top_p":[]`), "top_p", apierror.InvalidType},
-		{"top_p beyond numbers", chat("plain", `"top_p":1e999`), "top_p", apierror.AboveMaximum},
+		{"top_p is infinite", chat("plain", `"top_p":1e999`), "top_p", apierror.AboveMaximum},
 		{"top_p with temperature", chat("plain", `"top_p":0.9,"temperature":1`), ok, ""},
 		{"frequency_penalty -2", chat("plain", `"frequency_penalty":-2.0`), ok, ""},
 		{"frequency_penalty 2", chat("plain", `"frequency_penalty":2`), ok, ""},
@@ -112,19 +112,19 @@ func TestSamplingRules(t *testing.T) {
 		{"presence_penalty is a number", chat("plain", `"presence_penalty":{}`), "presence_penalty", apierror.InvalidType},
 
 		{"max_tokens is an integer", chat("plain", `"max_tokens":"10"`), "max_tokens", apierror.InvalidType},
-		{"max_tokens is no fraction", chat("plain", `"max_tokens":1.5`), "max_tokens", apierror.InvalidType},
-		{"max_tokens of a fraction with a point", chat("plain", `"max_tokens":5.01`), "max_tokens", apierror.InvalidType},
+		{"max_tokens is not a fraction", chat("plain", `"max_tokens":1.5`), "max_tokens", apierror.InvalidType},
+		{"max_tokens is not 1.5", chat("plain", `"max_tokens":5.01`), "max_tokens", apierror.InvalidType},
 		{"max_tokens has no exponent", chat("plain", `"max_tokens":1e2`), "max_tokens", apierror.InvalidType},
 		{"max_tokens is at least 1", chat("plain", `"max_tokens":0`), "max_tokens", apierror.IntegerTooSmall},
-		{"max_tokens of nothing but a point", chat("plain", `"max_tokens":0.0`), "max_tokens", apierror.IntegerTooSmall},
+		{"max_tokens is not a decimal point", chat("plain", `"max_tokens":0.0`), "max_tokens", apierror.IntegerTooSmall},
 		{"max_tokens is not negative", chat("plain", `"max_tokens":-99999999999999999999`), "max_tokens", apierror.IntegerTooSmall},
 		{"max_completion_tokens is an integer", chat("plain", `"max_completion_tokens":true`), "max_completion_tokens", apierror.InvalidType},
-		{"the one that loses is checked too", chat("plain", `"max_tokens":"x","max_completion_tokens":5`), "max_tokens", apierror.InvalidType},
-		{"a row's own field is checked too", chat("cpp", `"n_predict":-1`), "n_predict", apierror.IntegerTooSmall},
+		{"the overridden limit is validated, too", chat("plain", `"max_tokens":"x","max_completion_tokens":5`), "max_tokens", apierror.InvalidType},
+		{"the row's own field is validated, too", chat("cpp", `"n_predict":-1`), "n_predict", apierror.IntegerTooSmall},
 	})
 }
 
-func TestToolRules(t *testing.T) {
+func TestToolsAreValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"tools are an array", chat("plain", `"tools":{}`), "tools", apierror.InvalidType},
@@ -133,25 +133,25 @@ func TestToolRules(t *testing.T) {
 		{"tool_choice none", chat("plain", `"tool_choice":"none"`), ok, ""},
 		{"tool_choice required", chat("plain", `"tool_choice":"required"`), ok, ""},
 		{"tool_choice a function", chat("plain", `"tool_choice":{"type":"function","function":{"name":"f"}}`), ok, ""},
-		{"tool_choice no other word", chat("plain", `"tool_choice":"any"`), "tool_choice", apierror.InvalidValue},
-		{"tool_choice is no number", chat("plain", `"tool_choice":1`), "tool_choice", apierror.InvalidType},
+		{"tool_choice is an unknown word", chat("plain", `"tool_choice":"any"`), "tool_choice", apierror.InvalidValue},
+		{"tool_choice is not a number", chat("plain", `"tool_choice":1`), "tool_choice", apierror.InvalidType},
 		{"tool_choice has a type", chat("plain", `"tool_choice":{"function":{"name":"f"}}`), "tool_choice.type", apierror.InvalidValue},
-		{"tool_choice of another type", chat("plain", `"tool_choice":{"type":"tool","name":"f"}`), ok, ""},
+		{"tool_choice with another type", chat("plain", `"tool_choice":{"type":"tool","name":"f"}`), ok, ""},
 		{"tool_choice custom", chat("plain", `"tool_choice":{"type":"custom","custom":{"name":"f"}}`), ok, ""},
 		{"tool_choice allowed_tools", chat("plain", `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`), ok, ""},
-		{"tool_choice of a type that is no string", chat("plain", `"tool_choice":{"type":5}`), "tool_choice.type", apierror.InvalidValue},
+		{"the type of tool_choice is a string", chat("plain", `"tool_choice":{"type":5}`), "tool_choice.type", apierror.InvalidValue},
 		{"tool_choice names a function", chat("plain", `"tool_choice":{"type":"function","function":{"name":""}}`), "tool_choice.function.name", apierror.MissingParameter},
 		{"tool_choice has a function", chat("plain", `"tool_choice":{"type":"function","function":"f"}`), "tool_choice.function.name", apierror.MissingParameter},
 	})
 }
 
-func TestResponseFormatRules(t *testing.T) {
+func TestResponseFormatIsValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"response_format is an object", chat("bare", `"response_format":"json"`), "response_format", apierror.InvalidType},
 		{"response_format has a type", chat("bare", `"response_format":{}`), "response_format.type", apierror.InvalidValue},
-		{"response_format of a type that is no string", chat("bare", `"response_format":{"type":{}}`), "response_format.type", apierror.InvalidValue},
-		{"response_format of no type", chat("bare", `"response_format":{"type":""}`), "response_format.type", apierror.InvalidValue},
+		{"the type of response_format is a string", chat("bare", `"response_format":{"type":{}}`), "response_format.type", apierror.InvalidValue},
+		{"the type of response_format is not empty", chat("bare", `"response_format":{"type":""}`), "response_format.type", apierror.InvalidValue},
 		{"response_format grammar", chat("bare", `"response_format":{"type":"grammar","grammar":"root"}`), ok, ""},
 		{"response_format regex", chat("bare", `"response_format":{"type":"regex","pattern":"x"}`), ok, ""},
 		{"response_format structural_tag", chat("bare", `"response_format":{"type":"structural_tag","structures":[],"triggers":[]}`), ok, ""},
@@ -161,36 +161,36 @@ func TestResponseFormatRules(t *testing.T) {
 	})
 }
 
-func TestRulesOfOtherFields(t *testing.T) {
+func TestOtherFieldsAreValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"n", chat("plain", `"n":16`), ok, ""},
-		{"n of the row at most", chat("away", `"n":4`), "n", apierror.IntegerTooLarge},
-		{"n of 16 at most", chat("plain", `"n":17`), "n", apierror.IntegerTooLarge},
-		{"n beyond integers", chat("plain", `"n":99999999999999999999`), "n", apierror.IntegerTooLarge},
+		{"n is at most the row's maximum", chat("away", `"n":4`), "n", apierror.IntegerTooLarge},
+		{"n is at most 16", chat("plain", `"n":17`), "n", apierror.IntegerTooLarge},
+		{"n is beyond integers", chat("plain", `"n":99999999999999999999`), "n", apierror.IntegerTooLarge},
 		{"n is at least 1", chat("plain", `"n":0`), "n", apierror.IntegerTooSmall},
 		{"n is an integer", chat("plain", `"n":"2"`), "n", apierror.InvalidType},
-		{"n is no fraction", chat("plain", `"n":1.5`), "n", apierror.InvalidType},
+		{"n is not a fraction", chat("plain", `"n":1.5`), "n", apierror.InvalidType},
 		{"n in capitals", chat("plain", `"N":2`), "N", apierror.InvalidValue},
-		{"best_of is bounded here too", chat("plain", `"best_of":17`), "best_of", apierror.IntegerTooLarge},
+		{"best_of is limited, too", chat("plain", `"best_of":17`), "best_of", apierror.IntegerTooLarge},
 
 		{"stop is a string", chat("plain", `"stop":"\n"`), ok, ""},
 		{"stop up to 4", chat("plain", `"stop":["a","b","c","d"]`), ok, ""},
 		{"stop at most 4", chat("plain", `"stop":["a","b","c","d","e"]`), "stop", apierror.ArrayTooLong},
 		{"stop is text", chat("plain", `"stop":["a",1]`), "stop", apierror.InvalidType},
-		{"stop is no number", chat("plain", `"stop":1`), "stop", apierror.InvalidType},
+		{"stop is not a number", chat("plain", `"stop":1`), "stop", apierror.InvalidType},
 
 		{"reasoning_effort is a string", chat("plain", `"reasoning_effort":3`), "reasoning_effort", apierror.InvalidType},
 		{"chat_template_kwargs is an object", chat("plain", `"chat_template_kwargs":"x"`), "chat_template_kwargs", apierror.InvalidType},
 		{"stream_options is an object", chat("plain", `"stream_options":true`), "stream_options", apierror.InvalidType},
 		{"include_usage is a boolean", chat("plain", `"stream_options":{"include_usage":"yes"}`), "stream_options.include_usage", apierror.InvalidType},
 
-		{"the first of several in the interface's order", chat("plain", `"stop":1,"top_p":"x","temperature":3`), "temperature", apierror.AboveMaximum},
-		{"what is missing comes in that order too", `{"temperature":3,"model":"plain"}`, "messages", apierror.MissingParameter},
+		{"the first error in the contract's order", chat("plain", `"stop":1,"top_p":"x","temperature":3`), "temperature", apierror.AboveMaximum},
+		{"missing fields follow the same order", `{"temperature":3,"model":"plain"}`, "messages", apierror.MissingParameter},
 	})
 }
 
-func TestCompletionRules(t *testing.T) {
+func TestCompletionsAreValidated(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Completions, []ruling{
 		{"prompt is required", `{"model":"plain"}`, "prompt", apierror.MissingParameter},
@@ -213,10 +213,10 @@ func TestCompletionRules(t *testing.T) {
 		{"null inside", prompt(`[null]`), "prompt", apierror.InvalidType},
 		{"deeper", prompt(`[[[1]]]`), "prompt", apierror.InvalidType},
 
-		{"best_of of the row at most", completion("away", `"best_of":4`), "best_of", apierror.IntegerTooLarge},
-		{"prompts of the row at most", `{"model":"away","prompt":["a","b","c"]}`, "prompt", apierror.ArrayTooLong},
-		{"prompts of token ids too", `{"model":"away","prompt":[[1],[2],[3]]}`, "prompt", apierror.ArrayTooLong},
-		{"as many token ids as there are", `{"model":"away","prompt":[1,2,3]}`, ok, ""},
+		{"best_of is at most the row's maximum", completion("away", `"best_of":4`), "best_of", apierror.IntegerTooLarge},
+		{"prompts are at most the row's maximum", `{"model":"away","prompt":["a","b","c"]}`, "prompt", apierror.ArrayTooLong},
+		{"prompts of token ids are limited, too", `{"model":"away","prompt":[[1],[2],[3]]}`, "prompt", apierror.ArrayTooLong},
+		{"any number of token ids", `{"model":"away","prompt":[1,2,3]}`, ok, ""},
 
 		{"any number of stop sequences", completion("plain", `"stop":["a","b","c","d","e","f"]`), ok, ""},
 		{"stop is text", completion("plain", `"stop":[[]]`), "stop", apierror.InvalidType},
@@ -230,46 +230,46 @@ func TestCompletionRules(t *testing.T) {
 	})
 }
 
-// A request that two readers could understand differently is refused: a model server might act on other
-// values than the checked ones.
-func TestAmbiguousRequestsAreRefused(t *testing.T) {
+// A request that two readers could understand differently is rejected, because a model server might
+// use other values than the validated ones.
+func TestAmbiguousRequestsAreRejected(t *testing.T) {
 	deep := strings.Repeat("[", 200) + strings.Repeat("]", 200)
 	rule(t, catalog.Chat, []ruling{
 		{"nothing", ``, "", apierror.InvalidJSON},
-		{"no JSON", `hello`, "", apierror.InvalidJSON},
+		{"not JSON", `hello`, "", apierror.InvalidJSON},
 		{"an array", `[]`, "", apierror.InvalidJSON},
 		{"null", `null`, "", apierror.InvalidJSON},
-		{"cut off", chat("plain")[:40], "", apierror.InvalidJSON},
-		{"something after it", chat("plain") + `{}`, "", apierror.InvalidJSON},
+		{"truncated", chat("plain")[:40], "", apierror.InvalidJSON},
+		{"text after the object", chat("plain") + `{}`, "", apierror.InvalidJSON},
 		{"NaN", chat("plain", `"temperature":NaN`), "", apierror.InvalidJSON},
 		{"Infinity", chat("plain", `"x":-Infinity`), "", apierror.InvalidJSON},
 		{"a comment", chat("plain", `/* x */"x":1`), "", apierror.InvalidJSON},
-		{"a comma too many", chat("plain", `"x":[1,]`), "", apierror.InvalidJSON},
+		{"a trailing comma", chat("plain", `"x":[1,]`), "", apierror.InvalidJSON},
 		{"a byte order mark", "\ufeff" + chat("plain"), "", apierror.InvalidJSON},
-		{"bytes that are no UTF-8", message("\"role\":\"user\",\"content\":\"\xff\""), "", apierror.InvalidJSON},
-		{"half a character", message(`"role":"user","content":"\ud83d"`), "", apierror.InvalidJSON},
+		{"invalid UTF-8", message("\"role\":\"user\",\"content\":\"\xff\""), "", apierror.InvalidJSON},
+		{"a lone surrogate", message(`"role":"user","content":"\ud83d"`), "", apierror.InvalidJSON},
 		{"a control character", message("\"role\":\"user\",\"content\":\"\n\""), "", apierror.InvalidJSON},
 		{"deep", chat("plain", `"x":`+deep), "", apierror.InvalidJSON},
-		{"deep and not closed", strings.Repeat(`{"a":`, 1<<20), "", apierror.InvalidJSON},
-		{"a field twice", chat("plain", `"max_tokens":1`, `"max_tokens":100000`), "max_tokens", apierror.InvalidJSON},
-		{"a field twice, once escaped", chat("plain", `"max_tokens":1`, `"max\u005ftokens":100000`), "max_tokens", apierror.InvalidJSON},
-		{"a field twice, deep inside", `{"model":"plain","messages":[{"role":"user","content":"x","role":"tool"}]}`, "messages[0].role", apierror.InvalidJSON},
-		{"an unknown field twice", chat("plain", `"x":{"y":[{"z":1,"z":2}]}`), "x.y[0].z", apierror.InvalidJSON},
+		{"deep nesting without ends", strings.Repeat(`{"a":`, 1<<20), "", apierror.InvalidJSON},
+		{"a duplicate field", chat("plain", `"max_tokens":1`, `"max_tokens":100000`), "max_tokens", apierror.InvalidJSON},
+		{"a duplicate field, once escaped", chat("plain", `"max_tokens":1`, `"max\u005ftokens":100000`), "max_tokens", apierror.InvalidJSON},
+		{"a nested duplicate field", `{"model":"plain","messages":[{"role":"user","content":"x","role":"tool"}]}`, "messages[0].role", apierror.InvalidJSON},
+		{"a duplicate unknown field", chat("plain", `"x":{"y":[{"z":1,"z":2}]}`), "x.y[0].z", apierror.InvalidJSON},
 		{"a field in another case", chat("plain", `"MAX_TOKENS":100000`), "MAX_TOKENS", apierror.InvalidValue},
-		{"a field with a letter that folds", chat("plain", `"max_toKens":100000`), "max_toKens", apierror.InvalidValue},
+		{"a field with a letter that folds to ASCII", chat("plain", `"max_toKens":100000`), "max_toKens", apierror.InvalidValue},
 	})
-	// Brackets within a string do not count as depth, however many they are and
-	// whatever is escaped next to them.
+	// Brackets within a string do not count as nesting, whatever their number and the escapes next
+	// to them.
 	text := message(`"role":"user","content":"` + strings.Repeat(`[{\"\\`, 500) + `"`)
 	rule(t, catalog.Chat, []ruling{
 		{"brackets in a text", text, "ok", ""},
-		{"not too deep", chat("plain", `"x":`+strings.Repeat("[", 127)+strings.Repeat("]", 127)), "ok", ""},
-		{"many and flat", chat("plain", `"x":[`+strings.Repeat(`[],{},`, 500)+`0]`), "ok", ""},
+		{"the maximum depth", chat("plain", `"x":`+strings.Repeat("[", 127)+strings.Repeat("]", 127)), "ok", ""},
+		{"many flat arrays", chat("plain", `"x":[`+strings.Repeat(`[],{},`, 500)+`0]`), "ok", ""},
 		{"an unknown field in capitals", chat("plain", `"X_Y":1`), "ok", ""},
 	})
 }
 
-func TestMembersAreBounded(t *testing.T) {
+func TestNumberOfMembersIsLimited(t *testing.T) {
 	var many strings.Builder
 	for range 1 << 17 {
 		many.WriteString(`{"a":1,"b":2},`)
@@ -277,17 +277,17 @@ func TestMembersAreBounded(t *testing.T) {
 	body := chat("plain", `"x":[`+many.String()+`{"a":1}]`)
 	_, problem := request.Parse(catalog.Chat, []byte(body), caller(t))
 	if problem == nil || problem.Code != apierror.InvalidJSON {
-		t.Fatalf("got %v, want a refusal", problem)
+		t.Fatalf("got %v, want a rejection", problem)
 	}
 	colons := message(`"role":"user","content":"` + strings.Repeat(":", 1<<19) + `"`)
 	if _, problem := request.Parse(catalog.Chat, []byte(colons), caller(t)); problem != nil {
-		t.Fatalf("colons in a text are refused: %v", problem)
+		t.Fatalf("colons in a text were rejected: %v", problem)
 	}
 }
 
-// The model's existence comes before the caller's scope, and both before the
-// content (docs/contract/errors.md#order-of-checks).
-func TestModelAndScopeComeFirst(t *testing.T) {
+// The model's existence is checked before the caller's scope, and both before the content
+// (docs/contract/errors.md#order-of-checks).
+func TestModelAndScopeAreCheckedFirst(t *testing.T) {
 	who := caller(t)
 	who.Refuses = func(slug string) string {
 		if slug == "short" {
@@ -324,9 +324,9 @@ func TestModelAndScopeComeFirst(t *testing.T) {
 	}
 }
 
-// Bodies of very many values are refused before they are read: reading 31 MiB of them takes
-// seconds.
-func TestVeryManyValuesAreRefused(t *testing.T) {
+// Bodies with very many values are rejected before they are parsed. Parsing 31 MiB of them would
+// take seconds.
+func TestNumberOfValuesIsLimited(t *testing.T) {
 	for route, field := range map[catalog.Route]string{
 		catalog.Rerank: "documents", catalog.Score: "text_2", catalog.Responses: "input", catalog.Chat: "messages",
 		catalog.Completions: "prompt", catalog.Embeddings: "input",

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// rows are models of every kind that a rule distinguishes.
+// rows contains a model of every kind that a rule distinguishes.
 const rows = `
 limits: {video: {duration: 5m, width: 8, height: 8}, image: {pixels: 8}}
 forms: {f: {fields: [{name: data, type: video}, {name: resolution, type: choice, values: [720p], default: 720p}]}}
@@ -48,50 +48,50 @@ func completion(slug string, members ...string) string {
 	return "{" + strings.Join(append([]string{`"model":"` + slug + `"`, `"prompt":"hi"`}, members...), ",") + "}"
 }
 
-// forwarded returns the request to an upstream that calls the model by its slug.
+// forwarded returns the request for an upstream that calls the model by its slug.
 func forwarded(t *testing.T, route catalog.Route, body string, who request.Caller) (string, *request.Request) {
 	t.Helper()
 	r, problem := request.Parse(route, []byte(body), who)
 	if problem != nil {
-		t.Fatalf("%s: refused with %d %s %q: %s", body, problem.Status, problem.Code, problem.Param, problem.Message)
+		t.Fatalf("%s: rejected with %d %s %q: %s", body, problem.Status, problem.Code, problem.Param, problem.Message)
 	}
 	text := string(r.Body(r.Model.ID).Bytes())
 	if !json.Valid([]byte(text)) {
-		t.Fatalf("%s: forwarded as %s, which is no JSON", body, text)
+		t.Fatalf("%s: forwarded as %s, which is not JSON", body, text)
 	}
 	return text, r
 }
 
-func TestMaxTokens(t *testing.T) {
+func TestMaxTokensIsClamped(t *testing.T) {
 	for _, c := range []struct {
 		name, slug string
 		tier       int
 		sent, want string
 	}{
 		{"forwarded as sent", "plain", 0, `"max_tokens":10`, `"max_tokens":10`},
-		{"at the model's length", "plain", 0, `"max_tokens":1000`, `"max_tokens":1000`},
-		{"clamped to the model's length", "plain", 0, `"max_tokens":1001`, `"max_tokens":1000`},
-		{"clamped to the tier's cap", "plain", 50, `"max_tokens":51`, `"max_tokens":50`},
+		{"at the model's limit", "plain", 0, `"max_tokens":1000`, `"max_tokens":1000`},
+		{"clamped to the model's limit", "plain", 0, `"max_tokens":1001`, `"max_tokens":1000`},
+		{"clamped to the tier's limit", "plain", 50, `"max_tokens":51`, `"max_tokens":50`},
 		{"the smaller of both", "plain", 5000, `"max_tokens":5001`, `"max_tokens":1000`},
-		{"greater than any integer", "plain", 0, `"max_tokens":99999999999999999999999`, `"max_tokens":1000`},
+		{"beyond integers", "plain", 0, `"max_tokens":99999999999999999999999`, `"max_tokens":1000`},
 		{"the other name", "plain", 0, `"max_completion_tokens":7`, `"max_tokens":7`},
 		{"the other name, clamped", "plain", 0, `"max_completion_tokens":70000`, `"max_tokens":1000`},
 		{"max_completion_tokens wins", "plain", 0, `"max_tokens":9,"max_completion_tokens":7`, `"max_tokens":7`},
 		{"in any order", "plain", 0, `"max_completion_tokens":7,"max_tokens":9`, `"max_tokens":7`},
-		{"wins when it is greater", "plain", 0, `"max_completion_tokens":9,"x":1,"max_tokens":7`, `"max_tokens":9,"x":1`},
+		{"wins even if it is greater", "plain", 0, `"max_completion_tokens":9,"x":1,"max_tokens":7`, `"max_tokens":9,"x":1`},
 		{"null is absent", "plain", 0, `"max_completion_tokens":null,"max_tokens":7`, `"max_tokens":7`},
-		{"null both", "plain", 0, `"max_tokens":null,"max_completion_tokens":null`, ``},
+		{"both null", "plain", 0, `"max_tokens":null,"max_completion_tokens":null`, ``},
 		{"neither: nothing is added", "plain", 50, ``, ``},
 		{"neither: the row's default", "short", 0, ``, `"max_tokens":64`},
-		{"the row's default under the cap", "short", 50, ``, `"max_tokens":50`},
-		{"the row's default in place of null", "short", 0, `"max_tokens":null`, `"max_tokens":64`},
+		{"the row's default under the tier's limit", "short", 50, ``, `"max_tokens":50`},
+		{"the row's default instead of null", "short", 0, `"max_tokens":null`, `"max_tokens":64`},
 		{"the row's default is not needed", "short", 0, `"max_tokens":100`, `"max_tokens":100`},
 		{"the row's name", "modern", 0, `"max_tokens":7`, `"max_completion_tokens":7`},
-		{"the row's name, sent so", "modern", 0, `"max_completion_tokens":7,"max_tokens":5`, `"max_completion_tokens":7`},
-		{"a name of the row's own", "cpp", 0, `"max_tokens":7`, `"n_predict":7`},
-		{"a name of the row's own, sent so", "cpp", 0, `"n_predict":5000`, `"n_predict":1000`},
-		{"a name of the row's own, beside", "cpp", 0, `"n_predict":5000,"max_tokens":7`, `"n_predict":7`},
-		{"the name of another row is none", "plain", 0, `"n_predict":5000`, `"n_predict":5000`},
+		{"the row's name, sent by the caller", "modern", 0, `"max_completion_tokens":7,"max_tokens":5`, `"max_completion_tokens":7`},
+		{"a custom name", "cpp", 0, `"max_tokens":7`, `"n_predict":7`},
+		{"a custom name, sent by the caller", "cpp", 0, `"n_predict":5000`, `"n_predict":1000`},
+		{"a custom name with the usual one", "cpp", 0, `"n_predict":5000,"max_tokens":7`, `"n_predict":7`},
+		{"the name of another row", "plain", 0, `"n_predict":5000`, `"n_predict":5000`},
 		{"an escaped name is the name", "plain", 0, `"max\u005ftokens":5000`, `"max\u005ftokens":1000`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -119,42 +119,42 @@ func nonEmpty(members string) []string {
 }
 
 // Each case names the rule of docs/contract/gateway.md#reasoning.
-func TestReasoningEffortAndTemplateKwargs(t *testing.T) {
+func TestReasoningRulesApply(t *testing.T) {
 	const format = `"response_format":{"type":"json_object"}`
 	for _, c := range []struct{ name, slug, sent, want string }{
-		{"1: copied into the template's, and removed", "thinker",
+		{"1: moved into the template options", "thinker",
 			`"reasoning_effort":"high","x":1`, `"x":1,"chat_template_kwargs":{"reasoning_effort":"high"}`},
-		{"1: beside what the caller sent", "thinker",
+		{"1: added to the caller's options", "thinker",
 			`"chat_template_kwargs":{"a": 1},"reasoning_effort":"high"`, `"chat_template_kwargs":{"a": 1,"reasoning_effort":"high"}`},
 		{"1: into an empty object", "thinker",
 			`"reasoning_effort":"high","chat_template_kwargs":{ }`, `"chat_template_kwargs":{"reasoning_effort":"high" }`},
-		{"1: in place of null", "thinker",
+		{"1: instead of null", "thinker",
 			`"reasoning_effort":"high","chat_template_kwargs":null`, `"chat_template_kwargs":{"reasoning_effort":"high"}`},
-		{"1: in place of null inside", "thinker",
+		{"1: instead of an inner null", "thinker",
 			`"reasoning_effort":"high","chat_template_kwargs":{"reasoning_effort":null,"a":1}`, `"chat_template_kwargs":{"reasoning_effort":"high","a":1}`},
 		{"1: not for another family", "plain", `"reasoning_effort":"high"`, `"reasoning_effort":"high"`},
 		{"1: null is absent", "thinker", `"reasoning_effort":null`, ``},
 		{"2: xhigh is max", "thinker", `"reasoning_effort":"xhigh"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
-		{"2: however it is written", "thinker", `"reasoning_effort":"\u0078high"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
+		{"2: with escapes", "thinker", `"reasoning_effort":"\u0078high"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
 		{"2: not for another family", "plain", `"reasoning_effort":"xhigh"`, `"reasoning_effort":"xhigh"`},
 		{"3: max", "thinker", `"reasoning_effort":"max"`, `"chat_template_kwargs":{"reasoning_effort":"max"}`},
 		{"3: minimal, literally", "thinker", `"reasoning_effort":"minimal"`, `"chat_template_kwargs":{"reasoning_effort":"minimal"}`},
 		{"3: low, literally", "thinker", `"reasoning_effort":"low"`, `"chat_template_kwargs":{"reasoning_effort":"low"}`},
 		{"3: medium, literally", "thinker", `"reasoning_effort":"medium"`, `"chat_template_kwargs":{"reasoning_effort":"medium"}`},
-		{"4: an explicit one is kept, the field left alone", "thinker",
+		{"4: an explicit one is kept and the field unchanged", "thinker",
 			`"reasoning_effort":"xhigh","chat_template_kwargs":{"reasoning_effort":"low"}`, `"reasoning_effort":"xhigh","chat_template_kwargs":{"reasoning_effort":"low"}`},
 		{"4: kept verbatim", "thinker", `"chat_template_kwargs":{"reasoning_effort":"xhigh"}`, `"chat_template_kwargs":{"reasoning_effort":"xhigh"}`},
 		{"5: forwarded", "plain", `"chat_template_kwargs":{"enable_thinking":false}`, `"chat_template_kwargs":{"enable_thinking":false}`},
 		{"6: forwarded", "plain", `"chat_template_kwargs":{"drop_thinking":true}`, `"chat_template_kwargs":{"drop_thinking":true}`},
 		{"7: injected", "plain", format, format + `,"chat_template_kwargs":{"enable_thinking":false}`},
-		{"7: injected beside", "plain", format + `,"chat_template_kwargs":{"drop_thinking":true}`, format + `,"chat_template_kwargs":{"drop_thinking":true,"enable_thinking":false}`},
+		{"7: added to other options", "plain", format + `,"chat_template_kwargs":{"drop_thinking":true}`, format + `,"chat_template_kwargs":{"drop_thinking":true,"enable_thinking":false}`},
 		{"7: the caller's wins", "plain", format + `,"chat_template_kwargs":{"enable_thinking":true}`, format + `,"chat_template_kwargs":{"enable_thinking":true}`},
-		{"7: null is none", "plain", format + `,"chat_template_kwargs":{"enable_thinking":null}`, format + `,"chat_template_kwargs":{"enable_thinking":false}`},
+		{"7: null counts as absent", "plain", format + `,"chat_template_kwargs":{"enable_thinking":null}`, format + `,"chat_template_kwargs":{"enable_thinking":false}`},
 		{"7: not for text", "plain", `"response_format":{"type":"text"}`, `"response_format":{"type":"text"}`},
 		{"7: for formats of other types", "plain", `"response_format":{"type":"regex"}`, `"response_format":{"type":"regex"},"chat_template_kwargs":{"enable_thinking":false}`},
 		{"7: not without response_format", "plain", `"response_format":null`, ``},
-		{"7: not where the upstream takes none", "bare", format, format},
-		{"forwarded even where the upstream takes none", "bare", `"chat_template_kwargs":{"a":1}`, `"chat_template_kwargs":{"a":1}`},
+		{"7: not if the upstream accepts none", "bare", format, format},
+		{"forwarded even if the upstream accepts none", "bare", `"chat_template_kwargs":{"a":1}`, `"chat_template_kwargs":{"a":1}`},
 		{"1 and 7 together", "thinker", `"reasoning_effort":"max",` + format,
 			format + `,"chat_template_kwargs":{"reasoning_effort":"max","enable_thinking":false}`},
 	} {
@@ -167,20 +167,20 @@ func TestReasoningEffortAndTemplateKwargs(t *testing.T) {
 	}
 }
 
-func TestStreamAsksForUsage(t *testing.T) {
+func TestStreamRequestsUsage(t *testing.T) {
 	for _, c := range []struct {
 		name, slug, sent, want string
 		asked                  bool
 	}{
 		{"on the caller's behalf", "plain", `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, false},
-		{"beside other options", "plain", `"stream":true,"stream_options":{"a":[1]}`, `"stream":true,"stream_options":{"a":[1],"include_usage":true}`, false},
+		{"with other options", "plain", `"stream":true,"stream_options":{"a":[1]}`, `"stream":true,"stream_options":{"a":[1],"include_usage":true}`, false},
 		{"in an empty object", "plain", `"stream_options":{},"stream":true`, `"stream_options":{"include_usage":true},"stream":true`, false},
-		{"in place of null", "plain", `"stream_options":null,"stream":true`, `"stream_options":{"include_usage":true},"stream":true`, false},
-		{"in place of false", "plain", `"stream":true,"stream_options":{"include_usage":false}`, `"stream":true,"stream_options":{"include_usage":true}`, false},
+		{"instead of null", "plain", `"stream_options":null,"stream":true`, `"stream_options":{"include_usage":true},"stream":true`, false},
+		{"instead of false", "plain", `"stream":true,"stream_options":{"include_usage":false}`, `"stream":true,"stream_options":{"include_usage":true}`, false},
 		{"by the caller", "plain", `"stream":true,"stream_options":{"include_usage":true}`, `"stream":true,"stream_options":{"include_usage":true}`, true},
 		{"not without a stream", "plain", `"stream":false`, `"stream":false`, false},
-		{"not where null says the default", "plain", `"stream":null`, ``, false},
-		{"not where the upstream takes no options", "bare", `"stream":true`, `"stream":true`, false},
+		{"not if stream is null", "plain", `"stream":null`, ``, false},
+		{"not if the upstream accepts no options", "bare", `"stream":true`, `"stream":true`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, r := forwarded(t, catalog.Chat, chat(c.slug, c.sent), caller(t))
@@ -194,7 +194,7 @@ func TestStreamAsksForUsage(t *testing.T) {
 	}
 }
 
-func TestForwardedUnchanged(t *testing.T) {
+func TestOtherFieldsAreForwardedUnchanged(t *testing.T) {
 	body := ` { "seed" : 1.50e+3 , "model":"plain","messages" : [ {"content":"\u00e9\/","role":"user","name":"x"} ],` +
 		`"logit_bias":{"5":-100.0},"b":[1.0,1,10000000000000000000001],"a":null,"n":2,"min_p":0.10,"é":"☃" } `
 	got, r := forwarded(t, catalog.Chat, body, caller(t))
@@ -204,7 +204,7 @@ func TestForwardedUnchanged(t *testing.T) {
 	if got := string(r.Body(`Org/"Model"`).Bytes()); got != strings.Replace(body, `"plain"`, `"Org/\"Model\""`, 1) {
 		t.Errorf("forwarded %s under the upstream's name", got)
 	}
-	// Fields of the other route mean nothing.
+	// Fields of the other route have no meaning.
 	body = completion("plain", `"messages":5`, `"reasoning_effort":1`, `"response_format":7`, `"tools":""`,
 		`"chat_template_kwargs":[]`)
 	if got, _ := forwarded(t, catalog.Completions, body, caller(t)); got != body {
@@ -217,8 +217,7 @@ func TestForwardedUnchanged(t *testing.T) {
 	}
 }
 
-// A null in a known field counts as absent; its comma is removed too, wherever
-// it is.
+// A null in a known field counts as absent. Its comma is removed, too, at any position.
 func TestNullMeansAbsent(t *testing.T) {
 	for _, c := range []struct{ sent, want string }{
 		{`{"stop":null,"model":"plain",` + hello + `}`, `{"model":"plain",` + hello + `}`},
@@ -235,7 +234,7 @@ func TestNullMeansAbsent(t *testing.T) {
 	}
 }
 
-func TestPromptTexts(t *testing.T) {
+func TestPromptTextsAreFound(t *testing.T) {
 	for _, c := range []struct {
 		route      catalog.Route
 		body, want string
@@ -260,8 +259,8 @@ func TestPromptTexts(t *testing.T) {
 	}
 }
 
-// Some languages have no integers, and write 5 as 5.0.
-func TestIntegersWithAPoint(t *testing.T) {
+// Some languages have no integers and write 5 as 5.0.
+func TestIntegersWithADecimalPointAreAccepted(t *testing.T) {
 	for _, c := range []struct {
 		route      catalog.Route
 		sent, want string
@@ -281,9 +280,8 @@ func TestIntegersWithAPoint(t *testing.T) {
 	}
 }
 
-// Every parameter that the clients of the two routes offer, and the usual ones
-// of samplers, reach a server on another machine.
-func TestFieldsThatClientsSend(t *testing.T) {
+// All parameters that common clients and samplers send reach a server on another machine.
+func TestCommonFieldsAreForwarded(t *testing.T) {
 	who := caller(t)
 	for _, body := range []string{
 		chat("away", `"audio":{},"frequency_penalty":0,"function_call":"auto","functions":[],"logit_bias":{},"logprobs":true`,
@@ -307,9 +305,9 @@ func TestFieldsThatClientsSend(t *testing.T) {
 	}
 }
 
-// A field that affects more of the model server than the caller's own
-// completion must be allowed by the row.
-func TestFieldsAllowedByTheRow(t *testing.T) {
+// A field that affects more of the model server than the caller's completion must be permitted by
+// the row.
+func TestRowLimitsFields(t *testing.T) {
 	for _, name := range []string{
 		"chat_template", "id_slot", "priority", "guided_regex", "guided_decoding_backend", "structured_outputs", "grammar",
 		"logits_processors", "cache_salt", "cache_prompt", "mm_processor_kwargs", "lora", "lora_adapter", "n_predict",
@@ -324,23 +322,22 @@ func TestFieldsAllowedByTheRow(t *testing.T) {
 			catalog.Completions: completion("away", `"`+name+`":1`)} {
 			_, problem := request.Parse(route, []byte(text), caller(t))
 			if problem == nil || problem.Status != 400 || problem.Code != apierror.UnknownParameter || problem.Param != plain {
-				t.Errorf("%s: got %+v, want it refused", text, problem)
+				t.Errorf("%s: got %+v, want a rejection", text, problem)
 			}
 			open := strings.Replace(text, "away", "plain", 1)
 			if got, _ := forwarded(t, route, open, caller(t)); got != open {
-				t.Errorf("%s became %s before a server on this machine", open, got)
+				t.Errorf("%s became %s for a server on this machine", open, got)
 			}
 		}
 	}
 	body := chat("away", `"guided_json":{"a":1.0}`)
 	if got, _ := forwarded(t, catalog.Chat, body, caller(t)); got != body {
-		t.Errorf("%s became %s, though the row names the field", body, got)
+		t.Errorf("%s became %s although the row lists the field", body, got)
 	}
 }
 
-// A prompt that cannot fit the model's context is refused before it is sent,
-// and no other is.
-func TestPromptsLongerThanTheContext(t *testing.T) {
+// A prompt is rejected only if it cannot fit into the model's context.
+func TestPromptsLongerThanTheContextAreRejected(t *testing.T) {
 	who := caller(t)
 	const longest = 100 * 256 // the most bytes of 100 tokens
 	text := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }

@@ -13,9 +13,9 @@ import (
 // long is a text that is cut out of a body before the walk.
 var long = strings.Repeat("Once upon a time. ", 500)
 
-// Long texts are read, kept and counted like short ones, with special characters at any place of a
-// word.
-func TestLongTexts(t *testing.T) {
+// Long texts are read, kept and counted like short ones, with special characters at any position of
+// a word.
+func TestLongTextsAreReadLikeShortOnes(t *testing.T) {
 	who := caller(t)
 	for _, special := range []string{`\n`, `\"`, `\\`, `\/`, `\t\b\f\r`, "é", "日本", "😀", `\u00e9`, `\ud83d\ude00`, "\u007f", " ", `\\\\\"`} {
 		for shift := range 9 {
@@ -52,8 +52,8 @@ func TestLongTexts(t *testing.T) {
 	}
 }
 
-// A body with much remaining text is read whole, wherever its long text is.
-func TestManyShortTexts(t *testing.T) {
+// A body with much remaining text is parsed without cuts, whatever the position of its long text.
+func TestManyShortTextsAreRead(t *testing.T) {
 	who := caller(t)
 	short := strings.Repeat(`{"role":"user","content":"short"},`, 10000)
 	for name, messages := range map[string]string{
@@ -70,8 +70,8 @@ func TestManyShortTexts(t *testing.T) {
 	}
 }
 
-// Errors in a large body have the same messages as in a small one, with the right position.
-func TestLongTextsThatAreWrong(t *testing.T) {
+// Errors in a large body have the same messages as in a small one, with correct positions.
+func TestErrorsInLargeBodiesHavePositions(t *testing.T) {
 	who := caller(t)
 	begin := `{"model":"plain","messages":[{"role":"user","content":"` + long + `"},{"role":"user","content":"`
 	for _, wrong := range []string{
@@ -83,7 +83,7 @@ func TestLongTextsThatAreWrong(t *testing.T) {
 			if problem == nil || problem.Code != "invalid_json" {
 				t.Fatalf("%q: %+v", wrong, problem)
 			}
-			// The same body without cuts: the reader leaves an escape of four digits to the walk.
+			// In the same body without cuts, the parser checks the four-digit escape.
 			plain := strings.ReplaceAll(body, "Once", `\u004fnce`)
 			_, want := request.Parse(catalog.Chat, []byte(plain), who)
 			if want == nil || problem.Code != want.Code || problem.Param != want.Param ||
@@ -95,7 +95,7 @@ func TestLongTextsThatAreWrong(t *testing.T) {
 	twice := `{"model":"plain","messages":[{"role":"user","content":"` + long + `","content":"` + long + `"}]}`
 	_, problem := request.Parse(catalog.Chat, []byte(twice), who)
 	if problem == nil || problem.Param != "messages[0].content" {
-		t.Errorf("a field that is there twice: %+v", problem)
+		t.Errorf("a duplicate field: %+v", problem)
 	}
 	_, problem = request.Parse(catalog.Chat, []byte(strings.Replace(begin+`x"}]}`, `"}]}`, `"}]]`, 1)), who)
 	if want := "at byte " + itoa(len(begin)+4) + "."; problem == nil || !strings.HasSuffix(problem.Message, want) {
@@ -105,8 +105,8 @@ func TestLongTextsThatAreWrong(t *testing.T) {
 
 func itoa(n int) string { text, _ := json.Marshal(n); return string(text) }
 
-// FuzzSkeleton compares the reading of bodies with cut texts with the reading of whole ones: the same
-// values at the same places, and the same errors.
+// FuzzSkeleton compares reading a body with cuts and without: the values, their positions and the
+// errors must be the same.
 func FuzzSkeleton(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"b","c":["d\n","e\\",{"f" : "g"}]}`, `{"aaaaaaaaaaaa":"bbbbbbbbbbbbbbbb\"c","dd":5}`, `["éééé",""]`, `{"a":"\ud83d\ude00"}`,
@@ -123,8 +123,8 @@ func FuzzSkeleton(f *testing.F) {
 	})
 }
 
-// Random bodies of texts and brackets are read alike too.
-func TestSkeletonsOfRandomBodies(t *testing.T) {
+// Random bodies of texts and brackets are also read the same way.
+func TestSkeletonsEqualRandomBodies(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	pieces := []string{`"`, `"`, `"`, `\"`, `\\`, `\n`, `\u0041`, `\ud800`, "a", "bc", "12345678", "é", "\xff", "\x01", ",", ":", "{", "}", "[", "]", " ", "1"}
 	for range 20000 {

@@ -13,9 +13,9 @@ import (
 	"testing"
 )
 
-// The vocabulary equals the file cl100k_base.tiktoken, byte by byte: a token in base64 and its id a
-// line. tiktoken checks the same sum.
-func TestTheVocabularyIsTheReference(t *testing.T) {
+// The vocabulary equals the file cl100k_base.tiktoken, byte by byte. Each line has a token in
+// base64 and its id. tiktoken checks the same sum.
+func TestVocabularyEqualsTiktoken(t *testing.T) {
 	sum := sha256.New()
 	for id, token := range unpack().tokens {
 		fmt.Fprintf(sum, "%s %d\n", base64.StdEncoding.EncodeToString([]byte(token)), id)
@@ -26,9 +26,8 @@ func TestTheVocabularyIsTheReference(t *testing.T) {
 	}
 }
 
-// Texts of characters of all kinds, most of them at random, have the tokens that tiktoken
-// 0.14.0 gives them.
-func TestTokensAreTheReference(t *testing.T) {
+// Texts of characters of all kinds, mostly random, have the tokens of tiktoken 0.14.0.
+func TestTokensEqualTiktoken(t *testing.T) {
 	file, err := os.Open("testdata/tiktoken.jsonl")
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +51,7 @@ func TestTokensAreTheReference(t *testing.T) {
 	}
 }
 
-// Every text has tokens, which have no byte too few or too many.
+// The tokens of every text have exactly its bytes.
 func FuzzTokens(f *testing.F) {
 	for _, text := range []string{"The quick brown fox's 12345 tails.\n", "  \r\n\t x", "日本語のテキスト", "a\x00\xff\x7f"} {
 		f.Add(text)

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/service/gateway/tokenizer"
 )
 
-// The ids equal the reference implementation's of cl100k_base.
-func TestEncode(t *testing.T) {
+// The ids equal those of the reference implementation of cl100k_base.
+func TestEncodeEqualsReference(t *testing.T) {
 	tok := tokenizer.New()
 	for text, want := range map[string][]int{
 		"":              {},
@@ -24,7 +24,7 @@ func TestEncode(t *testing.T) {
 	}
 }
 
-// texts are of many kinds, some longer than a chunk.
+// texts contains texts of many kinds, some longer than a chunk.
 var texts = []string{
 	"", " ", "a", "The quick brown fox.", "Grüße aus Köln 🤚🏾!", "日本語のテキスト", "a\x00b",
 	"func main() {\n\tfmt.Println(\"hi\")\n}\n",
@@ -47,8 +47,8 @@ func TestTextDecodesToItself(t *testing.T) {
 	}
 }
 
-// Invalid UTF-8 is counted, and breaks nothing.
-func TestBrokenText(t *testing.T) {
+// Invalid UTF-8 is counted and does no harm.
+func TestInvalidUTF8IsCounted(t *testing.T) {
 	tok := tokenizer.New()
 	for _, text := range []string{"\xff\xfe broken", strings.Repeat("\xff", 5000), strings.Repeat("\x80", 5000),
 		"\xf0\x9f"} {
@@ -59,7 +59,7 @@ func TestBrokenText(t *testing.T) {
 }
 
 // Chunks change the count of a long text by at most one each.
-func TestCountOfALongText(t *testing.T) {
+func TestChunksBarelyChangeTheCount(t *testing.T) {
 	tok := tokenizer.New()
 	sentence := "The quick brown fox jumps over the lazy dog."
 	const repeats = 2000
@@ -79,7 +79,7 @@ func TestDecodeRejectsUnknownTokens(t *testing.T) {
 	}
 }
 
-func TestTokenizerServesManyAtOnce(t *testing.T) {
+func TestTokenizerIsSafeForConcurrentUse(t *testing.T) {
 	tok := tokenizer.New()
 	var all sync.WaitGroup
 	for range 8 {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// newEmbeddedCalls returns an embedded server, and a function that calls it.
+// newEmbeddedCalls returns an embedded server and a function that calls it.
 func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call func(context.Context) (Reply, error)) {
 	t.Helper()
 	e = newEmbedded(handle, slog.New(slog.DiscardHandler))
@@ -28,8 +28,8 @@ func newEmbeddedCalls(t *testing.T, handle http.HandlerFunc) (e *embedded, call 
 	}
 }
 
-// An answer of any size is passed on whole, with its status and the header that it began with.
-func TestEmbeddedAnswers(t *testing.T) {
+// A response of any size is returned completely, with its status and initial header.
+func TestEmbeddedResponsesArePassedOn(t *testing.T) {
 	size := 0
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
@@ -38,7 +38,7 @@ func TestEmbeddedAnswers(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		if size > 0 {
-			w.WriteHeader(http.StatusEarlyHints) // not an answer yet
+			w.WriteHeader(http.StatusEarlyHints) // not a final response
 			w.WriteHeader(http.StatusTeapot)
 			w.Header().Set("Content-Type", "too/late")
 			io.WriteString(w, strings.Repeat("x", size))
@@ -61,8 +61,9 @@ func TestEmbeddedAnswers(t *testing.T) {
 	}
 }
 
-// A handler that panics costs only its call, and its partial output is not taken for a whole answer.
-func TestEmbeddedPanics(t *testing.T) {
+// A handler that panics ends only its call. Its partial output does not count as a complete
+// response.
+func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 	write := ""
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {
 		io.WriteString(w, write)
@@ -80,13 +81,13 @@ func TestEmbeddedPanics(t *testing.T) {
 	}
 	silent, call := newEmbeddedCalls(t, func(http.ResponseWriter, *http.Request) { panic("a mistake") })
 	if _, err := call(t.Context()); !errors.Is(err, errEmbedded) {
-		t.Errorf("before an answer: %v", err)
+		t.Errorf("before a response: %v", err)
 	}
-	silent.close() // waits for no reader
+	silent.close() // does not wait for a reader
 }
 
-// The end of a call's context and of the server end calls, before an answer and within one.
-func TestEmbeddedEnds(t *testing.T) {
+// A call ends with its context and with the server, before and during a response.
+func TestEmbeddedCallsEndWithContext(t *testing.T) {
 	for name, answers := range map[string]bool{"before an answer": false, "within an answer": true} {
 		t.Run(name, func(t *testing.T) {
 			begun, ended := make(chan struct{}), make(chan struct{})
@@ -125,14 +126,14 @@ func TestEmbeddedEnds(t *testing.T) {
 				t.Errorf("after the server was closed: %v", err)
 			}
 			if _, err := call(t.Context()); !errors.Is(err, http.ErrServerClosed) {
-				t.Errorf("of a closed server: %v", err)
+				t.Errorf("on a closed server: %v", err)
 			}
 		})
 	}
 }
 
-// A caller that closes an answer ends it, even one that its handler is still writing.
-func TestEmbeddedIsClosed(t *testing.T) {
+// Closing a response ends the call, even while its handler is writing.
+func TestClosingBodyEndsEmbeddedCall(t *testing.T) {
 	wrote := make(chan error)
 	_, call := newEmbeddedCalls(t, func(w http.ResponseWriter, _ *http.Request) {
 		_, err := io.WriteString(w, "never read")

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// scripted is a connection on which the server has sent everything that it
-// will.
+// scripted is a connection on which the server has already sent everything.
 type scripted struct {
 	net.Conn
 	io.Reader
@@ -28,22 +27,21 @@ type piecewise struct{ io.Reader }
 
 func (p piecewise) Read(b []byte) (int, error) { return p.Reader.Read(b[:min(len(b), 7)]) }
 
-// wireAnswer is a reader's result for the bytes of a connection.
+// wireAnswer is the result of reading the bytes of a connection.
 type wireAnswer struct {
 	status                        int
 	contentType, retryAfter, date string
 	length                        int64
 	framed                        bool
 	body                          string
-	// broken reports whether the body has no valid end; kept whether the
-	// connection serves the next call; ahead whether more than the answer was
-	// read by then.
+	// broken means that the body has no valid end, kept that the connection can be reused, and
+	// ahead that more than the response had been read by then.
 	broken, kept, ahead bool
-	// rest is the rest after the answer, unless it is broken.
+	// rest contains the bytes after the response unless it is broken.
 	rest string
 }
 
-// readWire reads an answer as calls do; ok is false if it is refused.
+// readWire reads a response as calls do. ok is false if it is rejected.
 func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 	transport := &h1Transport{}
 	conn := newH1Conn(scripted{Reader: wire}, transport)
@@ -70,7 +68,7 @@ func readWire(wire io.Reader) (a wireAnswer, ok bool) {
 	return a, true
 }
 
-// readWireByLibrary reads an answer as net/http does.
+// readWireByLibrary reads a response as net/http does.
 func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 	reader := bufio.NewReader(wire)
 	for {
@@ -107,9 +105,9 @@ func readWireByLibrary(wire io.Reader) (wireAnswer, error) {
 	}
 }
 
-// Whatever is accepted as an answer is read as net/http reads it: the same head,
-// the same body, and the same bytes after it, however they arrive. A connection
-// is kept only if net/http would keep it, too.
+// An accepted response is read in the same way as by net/http: the same head, the same body, and
+// the same bytes after it, however they arrive. A connection is kept only if net/http would keep
+// it, too.
 func FuzzWire(f *testing.F) {
 	for _, seed := range wireSeeds {
 		f.Add([]byte(seed), false)
@@ -127,27 +125,26 @@ func FuzzWire(f *testing.F) {
 		want, err := readWireByLibrary(bytes.NewReader(wire))
 		if err != nil {
 			if strings.Contains(err.Error(), "bad trailer key") {
-				return // it reads the announcement of trailers, which are skipped here
+				return // net/http parses the announcement of trailers, which are skipped here
 			}
-			t.Fatalf("%q is %+v, and net/http refuses it: %v", wire, got, err)
+			t.Fatalf("%q is %+v, but net/http rejects it: %v", wire, got, err)
 		}
 		if got.kept && (!want.kept || got.broken || got.ahead) {
 			t.Fatalf("%q: the connection is kept after %+v", wire, got)
 		}
 		got.kept, got.ahead = want.kept, want.ahead
 		if got.broken {
-			// The end of a body may be refused, too. The number of bytes read until then depends on the
-			// buffers.
+			// The end of a body may be rejected, too. The number of bytes read until then depends
+			// on the buffers.
 			want.broken, want.body, want.rest, got.body = true, "", "", ""
 		}
 		if got != want {
-			t.Fatalf("%q is\n%+v, and to net/http\n%+v", wire, got, want)
+			t.Fatalf("%q is\n%+v, but to net/http\n%+v", wire, got, want)
 		}
 	})
 }
 
-// wireSeeds are answers of every framing, and answers that readers have disagreed
-// on.
+// wireSeeds contains responses of every framing, and some that readers have disagreed about.
 var wireSeeds = []string{
 	"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
 	"HTTP/1.1 200 OK\r\ndate: d\r\nserver: x\r\ntransfer-encoding: Chunked\r\n\r\n2;x=y\r\n{}\r\n0\r\nX: y\r\n\r\n",

@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// A server that switches protocols has failed, as with the other transport, which the gateway's tests
-// use: its connection is closed, without waiting for further bytes or its end.
-func TestSwitchOfProtocols(t *testing.T) {
+// As with the other transport, which the gateway's tests use, a server that switches protocols has
+// failed. Its connection is closed without waiting for more bytes or its end.
+func TestProtocolSwitchFails(t *testing.T) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		conn, buffered, err := http.NewResponseController(w).Hijack()
