@@ -76,7 +76,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	}
 	// Tiny models have no adapter for images.
 	say(websocket.MessageText, []byte(`{"type":"set_image","image_data":"`+redPixel+`"}`))
-	if ack := next("set_image_ack"); !bytes.Contains(ack, []byte("The engine takes no image for this model.")) {
+	if ack := next("set_image_ack"); !bytes.Contains(ack, []byte("The engine does not support an image for this model.")) {
 		t.Errorf("the image was answered with %s", ack)
 	}
 }

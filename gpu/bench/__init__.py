@@ -1,3 +1,3 @@
 """Measures the engine server with a full-size transformer of random weights.
 
-They take as long to compute as trained ones."""
+Random weights take as long to compute as trained ones."""

@@ -10,7 +10,7 @@ def main() -> int:
     name, *rest = sys.argv[1:] or ["rows"]
     if name.startswith("-"):
         name, rest = "rows", sys.argv[1:]
-    # Each is imported when it is needed: the table needs no PyTorch.
+    # Import each only when needed, because the table needs no PyTorch.
     if name == "table":
         from . import cards
 

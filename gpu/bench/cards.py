@@ -21,7 +21,7 @@ MEASURED = Path(__file__).parent / "measured.yaml"
 
 @dataclass(frozen=True)
 class Card:
-    """A card, and the map that is made for its memory."""
+    """A card, and the map that fits its memory."""
 
     name: str
     gigabytes: int
@@ -38,7 +38,7 @@ CARDS = (
 
 @dataclass(frozen=True)
 class Published:
-    """A figure that others publish, and where."""
+    """A published figure and its source."""
 
     says: str
     where: str
@@ -48,7 +48,7 @@ _WAN21 = "https://github.com/Wan-Video/Wan2.1#readme"
 _WAN22 = "https://github.com/Wan-Video/Wan2.2#readme"
 _VACE = "https://github.com/ali-vilab/VACE/issues/105"
 
-# By the size of the model. The others have no published times.
+# Keyed by model size. Other sizes have no published times.
 PUBLISHED = {
     "wan2.1-1.3b": Published("5 s at 480P in about 4 minutes on an RTX 4090", _WAN21),
     "wan2.1-vace-1.3b": Published("20 to 40 % longer than text to video by Wan 2.1 of its size", _VACE),
@@ -73,7 +73,7 @@ class Measured(BaseModel):
 
 
 def measurements(path: Path = MEASURED) -> dict[tuple[str, str, str], Measured]:
-    """Returns the file's measurements by card, map and pipeline; later ones win."""
+    """Returns the file's measurements by card, map and pipeline. Later ones take precedence."""
     found = [Measured.model_validate(one) for one in yaml.safe_load(path.read_text())]
     return {(one.card, one.map, one.pipeline): one for one in found}
 
@@ -100,7 +100,7 @@ def request_of(row: PipelineRow, seconds: float = 5, size: tuple[int, int] = (12
 
 
 def computed(models: ModelMap, name: str, seconds: float = 5) -> float | None:
-    """Returns how long five seconds, or an image, should take once the row is loaded."""
+    """Returns the expected time for five seconds or an image after the row is loaded."""
     return Estimates(models.pipelines, models.card).seconds(name, request_of(models.pipelines[name], seconds))
 
 

@@ -24,27 +24,27 @@ from cutroom_engine.weights import Weights, WeightsError
 
 from .cards import FOLDER
 
-# Sizes of cameras.
+# Common camera sizes.
 _SIZES = ((640, 360), (1280, 720))
 
 
 def main(arguments: list[str]) -> int:
-    """Measures, and prints a table. It fails without a card."""
+    """Measures and prints a table. It fails without a GPU."""
     parser = argparse.ArgumentParser(prog="python -m bench live", description=__doc__)
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 ...")
     parser.add_argument("--maps", nargs="+", default=["models-live.yaml"], help="files")
-    parser.add_argument("--pictures", type=int, default=200, help="how many of each size")
-    parser.add_argument("--tiny", action="store_true", help="tiny random models on the processor")
+    parser.add_argument("--pictures", type=int, default=200, help="pictures of each size")
+    parser.add_argument("--tiny", action="store_true", help="tiny random models on the CPU")
     chosen = parser.parse_args(arguments)
     if not chosen.tiny and not torch.cuda.is_available():
         print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)
-        print("That the program runs, and nothing else, shows: python -m bench live --tiny", file=sys.stderr)
+        print("To check only that the program runs: python -m bench live --tiny", file=sys.stderr)
         return 1
     diffusion.hide_progress()
     name = "processor" if chosen.tiny else torch.cuda.get_device_name(chosen.device)
     print(f"{datetime.now(UTC):%Y-%m-%d}, {name}, PyTorch {torch.__version__}")
     if chosen.tiny:
-        print("Tiny models of these classes on the processor: no figure here says anything of a card.")
+        print("Tiny models of these classes on the CPU. The figures do not apply to any GPU.")
     print(f"{'':22}{'picture':>10}{'load':>9}{'first':>10}{'median':>10}{'99 %':>10}{'a second':>10}{'peak':>11}")
     for file in chosen.maps:
         _map(chosen, file)
@@ -57,7 +57,7 @@ def _map(chosen: argparse.Namespace, file: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, row in read_model_map(FOLDER / file, "gen", settings.weights_source).live.pipelines.items():
             if chosen.tiny:
-                # Only here: these need the packages of tests.
+                # Import this only here, because it needs the test packages.
                 tiny = importlib.import_module("tests.models.tiny")
                 row = LivePipelineRow.model_validate(tiny.live_row(row.class_name, Path(folder), pixels=64 * 64))
             device = "cpu" if chosen.tiny else chosen.device

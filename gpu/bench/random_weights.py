@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from cutroom_engine.model_map import PipelineRow
 
 # The configurations of Wan-AI/Wan2.1-T2V-1.3B-Diffusers and -14B-Diffusers, and a configuration
-# small enough for a processor.
+# small enough for a CPU.
 SIZES: dict[str, dict[str, Any]] = {
     "1.3b": {"num_attention_heads": 12, "attention_head_dim": 128, "ffn_dim": 8960, "num_layers": 30},
     "14b": {"num_attention_heads": 40, "attention_head_dim": 128, "ffn_dim": 13824, "num_layers": 40},
@@ -36,7 +36,7 @@ _SHEET = {
 
 
 class WithoutText(diffusers.WanVideoToVideoPipeline):  # type: ignore[misc]  # it has no types
-    """The pipeline, with random vectors in place of encoded prompts."""
+    """The pipeline, with random vectors instead of encoded prompts."""
 
     def encode_prompt(self, *_: Any, device: Any = None, **__: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns a prompt and a negative prompt."""
@@ -58,7 +58,7 @@ def build(size: str, device: str) -> WithoutText:
         finally:
             torch.set_default_dtype(was)
         vae = diffusers.AutoencoderKLWan(**(_TINY_VAE if size == "tiny" else {}))
-    # The same as when weights are loaded.
+    # This matches loaded weights.
     for name, parameter in transformer.named_parameters():
         if set(name.split(".")) & set(transformer._keep_in_fp32_modules):
             parameter.data = parameter.data.float()
@@ -74,7 +74,7 @@ def build(size: str, device: str) -> WithoutText:
 
 @dataclass(frozen=True)
 class Transformer:
-    """The cost of one call of a transformer; a denoising step with guidance makes two."""
+    """The cost of one transformer call. A denoising step with guidance makes two calls."""
 
     parameters: int
     # Floating-point operations of a call, and its seconds.
@@ -100,18 +100,18 @@ def measure_transformer(pipe: WithoutText, row: PipelineRow, width: int, height:
 
 
 def measured_peak(device: str, side: int) -> float:
-    """Returns the operations a second of a product of two square matrices in bf16."""
+    """Returns the operations per second of a bf16 product of two square matrices."""
     a, b = (torch.randn((side, side), dtype=torch.bfloat16, device=device) for _ in range(2))
     return 2 * side**3 / _timed(lambda: a @ b, device, 20)
 
 
 def sheet_peak(name: str) -> float | None:
-    """Returns the card's bf16 operations a second according to its data sheet, if it is known."""
+    """Returns the card's bf16 operations per second from its data sheet, if known."""
     return next((peak for known, peak in _SHEET.items() if re.search(rf"\b{known}\b", name)), None)
 
 
 def _timed(call: Any, device: str, calls: int) -> float:
-    """Returns the seconds of a call. The first calls, which choose and build kernels, do not count."""
+    """Returns the seconds of a call, without the first calls, which choose and build kernels."""
     call()
     _finish(device)
     began = time.perf_counter()

@@ -39,18 +39,18 @@ _TINY = {"seconds": 0.5, "size": (96, 64), "fps": 10}
 
 
 def main(arguments: list[str]) -> int:
-    """Measures, and prints a table. It fails without a card."""
+    """Measures and prints a table. It fails without a GPU."""
     chosen = _arguments(arguments)
     if not chosen.tiny and not torch.cuda.is_available():
         print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)
-        print("That the program runs, and nothing else, shows: python -m bench --tiny", file=sys.stderr)
+        print("To check only that the program runs: python -m bench --tiny", file=sys.stderr)
         return 1
     diffusion.hide_progress()
     device = "cpu" if chosen.tiny else chosen.device
     name = "processor" if chosen.tiny else torch.cuda.get_device_name(device)
     print(f"{datetime.now(UTC):%Y-%m-%d}, {name}, PyTorch {torch.__version__}")
     if chosen.tiny:
-        print("Tiny models of these classes on the processor: no figure here says anything of a card.")
+        print("Tiny models of these classes on the CPU. The figures do not apply to any GPU.")
     with tempfile.TemporaryDirectory() as folder:
         found = list(_Bench(chosen, device, name, Path(folder)).all())
     if chosen.record is not None and not chosen.tiny:
@@ -61,9 +61,9 @@ def main(arguments: list[str]) -> int:
 def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench rows", description=__doc__)
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 ...")
-    parser.add_argument("--maps", nargs="+", default=[card.map for card in CARDS], help="files, all that come with it")
-    parser.add_argument("--rows", nargs="+", help="pipelines of the maps; all")
-    parser.add_argument("--tiny", action="store_true", help="tiny random models on the processor")
+    parser.add_argument("--maps", nargs="+", default=[card.map for card in CARDS], help="map files; by default all in the repository")
+    parser.add_argument("--rows", nargs="+", help="pipelines of the maps; by default all")
+    parser.add_argument("--tiny", action="store_true", help="tiny random models on the CPU")
     parser.add_argument("--record", type=Path, help="adds the measurements to the file")
     return parser.parse_args(arguments)
 
@@ -80,7 +80,7 @@ class _Bench:
         self._weights = Weights(self._settings.weights)
 
     def all(self) -> Iterator[Measured]:
-        """Prints a line for every row, and yields the measured ones."""
+        """Prints a line for every row and yields the measured ones."""
         for file in self._chosen.maps:
             models = read_model_map(FOLDER / file, "gen", self._settings.weights_source)
             print(f"\n{file}")
@@ -110,7 +110,7 @@ class _Bench:
 
     def _measured(self, file: str, name: str, row: PipelineRow) -> Measured:
         if self._chosen.tiny:
-            # Only here: these need the packages of tests.
+            # Import this only here, because it needs the test packages.
             row = importlib.import_module("tests.models.tiny").stand_in(row, self._folder)
         if self._device != "cpu":
             torch.cuda.reset_peak_memory_stats(self._device)
@@ -167,7 +167,7 @@ class _Bench:
 
 
 class _Heard:
-    """Listens for signs of life of a run."""
+    """Records a run's signs of life."""
 
     def __init__(self) -> None:
         self.longest = 0.0
@@ -184,13 +184,13 @@ class _Heard:
 
 
 def _noise(width: int, height: int) -> Frame:
-    # Coarse, so that the clip stays small.
+    # Use a coarse pattern, so that the clip stays small.
     drawn = np.random.default_rng(0).integers(0, 255, (8, 8, 3), dtype=np.uint8)
     return np.asarray(Image.fromarray(drawn).resize((width, height), Image.Resampling.BICUBIC), dtype=np.uint8)
 
 
 def _record(path: Path, found: list[Measured]) -> None:
-    """Adds measurements to the file, behind its heading."""
+    """Adds measurements to the file after its heading."""
     head = "".join(line for line in path.read_text().splitlines(keepends=True) if line.startswith("#"))
     before = yaml.safe_load(path.read_text()) or []
     path.write_text(head + yaml.safe_dump([*before, *(one.model_dump() for one in found)], sort_keys=False))

@@ -1,4 +1,4 @@
-"""A job through all parts: HTTP, the service, its worker, the engine server."""
+"""A job through the entire service: HTTP, the worker, and the engine server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cutroom_engine.runs import Runner
 from cutroom_engine.server import Server, create_app
 from cutroom_engine.weights import Weights
 
-# The model of the catalog that the job asks for.
+# The catalog model that the job uses.
 MODEL = "gen-2.1"
 
 

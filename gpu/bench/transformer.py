@@ -29,20 +29,21 @@ from .service import MODEL, job_seconds
 # The catalog's result for the clip with the model.
 WIDTH, HEIGHT, FPS = 1088, 624, 20
 
-# How long a job may take, in seconds (docs/gpu-operations.md, "Benchmark"), minus some for its end.
+# The time limit of a job in seconds (docs/gpu-operations.md, "Benchmark"), minus a margin for its
+# end.
 JOB_SECONDS = 580
 
-# The largest overhead of a job over its pipeline, as a share.
+# The largest overhead of a job over its pipeline, as a fraction.
 OVERHEAD_BAR = 0.02
 
 
 def main(arguments: list[str]) -> int:
-    """Measures, and prints a table. It fails without a GPU."""
+    """Measures and prints a table. It fails without a GPU."""
     chosen = _arguments(arguments)
     if chosen.device.startswith("cuda") and not torch.cuda.is_available():
         print("There is no GPU here, so there is nothing to measure.", file=sys.stderr)
         print(
-            "That the program runs, and nothing else, shows: python -m bench transformer --device cpu --tiny",
+            "To check only that the program runs: python -m bench transformer --device cpu --tiny",
             file=sys.stderr,
         )
         return 1
@@ -89,7 +90,7 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
 
     _reset_peak(chosen.device)
     shot = _shot(size, window.frames)
-    model.run(_shot(size, window.frames), _nothing, _nothing)  # chooses and builds kernels
+    model.run(_shot(size, window.frames), _nothing, _nothing)  # this call chooses and builds kernels
     bare = _seconds(lambda: [model.run(shot, _nothing, _nothing) for _ in range(chosen.windows)])
     _print("pipeline alone", bare, frames)
     if (peak := _peak(chosen.device)) is not None:
@@ -105,7 +106,7 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
     print(f"{'overlap saves':<28}{(serial - overlapped) / serial:9.1%}")
 
     if bare * (1 + OVERHEAD_BAR) > JOB_SECONDS:
-        print("no job: it would not end in the ten minutes that it has. Take fewer --steps or --windows")
+        print("no job: it would exceed its limit of ten minutes. Use fewer --steps or --windows")
         return
     models = ModelMap.model_validate({"pipelines": {"bench": row}, "models": {MODEL: {"pipeline": "bench"}}})
     whole = job_seconds(chosen.program, clip, models, model, folder)
@@ -139,7 +140,7 @@ def _nothing(*_: object) -> None:
 
 
 def _device(device: str) -> str:
-    return torch.cuda.get_device_name(device) if device != "cpu" else "the processor, which says nothing of a GPU"
+    return torch.cuda.get_device_name(device) if device != "cpu" else "the CPU, which says nothing about a GPU"
 
 
 def _reset_peak(device: str) -> None:

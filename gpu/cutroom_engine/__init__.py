@@ -1,4 +1,4 @@
 """The engine server: edits media with diffusion models on one device.
 
-A worker on the same machine sends it runs over HTTP (see protocol.py); media pass
-through a disk that the two share."""
+A worker on the same machine sends it runs over HTTP (see protocol.py). Both share a disk for
+media."""

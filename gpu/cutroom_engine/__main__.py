@@ -21,7 +21,7 @@ from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
 from .weights import Weights
 
-# Share of the device's memory that pipelines may take. The rest is for the driver and for
+# The fraction of the device's memory for pipelines. The rest is for the driver and for
 # fragmentation.
 _USABLE = 0.95
 
@@ -30,7 +30,7 @@ _LOST = os.EX_TEMPFAIL
 
 
 def main() -> int:
-    """Serves until a stop signal, or until no more runs are possible."""
+    """Serves until a stop signal or until no more runs are possible."""
     try:
         settings = read_settings(os.environ)
         models = read_model_map(settings.models, settings.family, settings.weights_source)
@@ -39,8 +39,8 @@ def main() -> int:
         return 1
     # Windows of many lengths would leave unusable gaps in memory.
     os.environ.setdefault("PYTORCH_ALLOC_CONF", "expandable_segments:True")
-    # Imported late, because it takes seconds, and wrong settings should be reported at
-    # once.
+    # Import this late, because it takes seconds and invalid settings should be reported
+    # immediately.
     from . import diffusion
 
     try:
@@ -64,14 +64,14 @@ def main() -> int:
             access_log=False,
             timeout_graceful_shutdown=5,
         )
-        # It raises the signal again after the stop; a traceback of Ctrl-C is useless.
+        # It raises the signal again after it has stopped. A traceback for Ctrl-C is useless.
         with suppress(KeyboardInterrupt):
             Server(config, runner, live).run()
     finally:
         weights.close()
     if runner.lost or live.lost:
-        # At once: a thread that hangs in the driver cannot be waited for, and releasing
-        # memory at the end fails if the device does.
+        # Exit immediately: a thread that hangs in the driver would block forever, and releasing
+        # memory fails if the device has failed.
         logging.shutdown()
         os._exit(_LOST)
     return 0

@@ -1,4 +1,5 @@
-"""Begins a window with the previous window's last frames, for pipelines that take no such frames."""
+"""Starts a window with the previous window's last frames, for pipelines that have no input for
+them."""
 
 from __future__ import annotations
 
@@ -41,7 +42,7 @@ def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
     prepare = pipe.prepare_prev_segment_cond_latents
 
     def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:
-        # Any start other than 0 means that a previous segment exists.
+        # A start other than 0 means that there is a previous segment.
         return prepare(_video(pipe, before[:count]), *rest, start_frame=max(start_frame, 1), **more)
 
     pipe.prepare_prev_segment_cond_latents = prepared
@@ -68,6 +69,6 @@ def _encoded(pipe: Any, before: list[Frame]) -> torch.Tensor:
 
 
 def _video(pipe: Any, frames: list[Frame]) -> torch.Tensor:
-    """Returns the frames as the VAE takes them: 1 x 3 x frames x height x width, -1 to 1."""
+    """Returns the frames in the VAE's format: 1 x 3 x frames x height x width, -1 to 1."""
     pictures = torch.from_numpy(np.stack(frames)).permute(3, 0, 1, 2).unsqueeze(0)
     return (pictures.to(pipe._execution_device).float() / 127.5 - 1).to(pipe.vae.dtype)

@@ -1,5 +1,5 @@
-"""Frames between frames: the pictures of a model that works at a lower rate than the
-result has, interpolated along their motion by FFmpeg."""
+"""Frames between frames: FFmpeg interpolates the pictures of a model that works at a lower rate
+than the result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _OPTIONS = "mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:vsbmc=0:scd=fdiff"
 
 
 def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Iterator[Frame]:
-    """Converts frames of one rate to count frames of a higher one. After the last frame of
-    the input, which nothing follows, it is repeated."""
+    """Converts frames of one rate to count frames of a higher one. The last frame of the input
+    is repeated."""
     source = iter(frames)
     first = next(source)
     last = first

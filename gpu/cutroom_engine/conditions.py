@@ -1,4 +1,4 @@
-"""Derives a pipeline's conditions from a shot's frames, by the model map."""
+"""Derives a pipeline's conditions from a shot's frames, as the model map specifies."""
 
 from __future__ import annotations
 

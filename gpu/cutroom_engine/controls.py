@@ -14,7 +14,7 @@ Mask = NDArray[np.bool_]
 # VACE was trained with this grey in areas to repaint.
 GREY = 128
 
-# The luma of BT.601, which the pictures of its training were made by.
+# BT.601 luma, which its training pictures used.
 _LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
 
 # Lines are where the picture is darker than its surroundings: the difference of two blurs,
@@ -28,8 +28,7 @@ _BLOCK = 16
 
 
 def lines(frame: Frame) -> Frame:
-    """Returns the picture as a drawing, black lines on white, which VACE knows as
-    scribble."""
+    """Returns the picture as black lines on white, which VACE calls scribble."""
     luma = frame.astype(np.float32) @ _LUMA
     scale = max(min(luma.shape) / 480, 0.5)
     near = _blurred(luma, _NEAR * scale)
@@ -45,13 +44,13 @@ def grey(frame: Frame) -> Frame:
 
 
 def near_is_light(depth: NDArray[np.float32]) -> Frame:
-    """Returns inverse depths of any range as a picture, the nearest point white."""
+    """Returns inverse depths of any range as a picture in which the nearest point is white."""
     low, high = float(depth.min()), float(depth.max())
     return _picture((depth - low) * (255 / max(high - low, 1e-6)))
 
 
 def box(edges: tuple[float, float, float, float], width: int, height: int) -> Mask:
-    """Returns the area between left, top, right and bottom, which are shares of the sides."""
+    """Returns the area between left, top, right and bottom, which are fractions of the sides."""
     where = np.zeros((height, width), dtype=np.bool_)
     left, top, right, bottom = edges
     where[round(top * height) : round(bottom * height), round(left * width) : round(right * width)] = True

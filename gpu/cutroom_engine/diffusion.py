@@ -31,11 +31,11 @@ _OUT_OF_MEMORY = ("error: out of memory", "CUBLAS_STATUS_ALLOC_FAILED")
 
 
 class DeviceUnusable(Exception):
-    """The device cannot be used; one line says why."""
+    """The device cannot be used. The message is one line with the reason."""
 
 
 class DiffusersPipeline:
-    """A pipeline with its weights in memory, run as the row of the model map says."""
+    """A pipeline with its weights in memory, which runs as the row of the model map specifies."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class DiffusersPipeline:
                 shot = self._conditions.of(shot, check)
         arguments = self._style.arguments(shot) | {
             "num_inference_steps": self._row.steps,
-            # Drawn on the processor, so that a seed means the same on every device.
+            # Draw the noise on the CPU, so that a seed means the same on every device.
             "generator": torch.Generator("cpu").manual_seed(shot.seed),
             "callback_on_step_end": stepped,
             "output_type": "pt",
@@ -146,11 +146,11 @@ class DiffusersPipeline:
 
 @contextmanager
 def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
-    """Has a scheduler that adds noise draw it by the seed; pipelines give it no generator."""
+    """Makes a scheduler that adds noise use the seed, because pipelines give it no generator."""
     if "generator" not in inspect.signature(scheduler.step).parameters:
         yield
         return
-    # Another than the pipeline's, whose first latents the noise would repeat.
+    # Use a different generator than the pipeline, because the noise would repeat its first latents.
     scheduler.step = partial(scheduler.step, generator=torch.Generator("cpu").manual_seed((seed + 1) % 2**32))
     try:
         yield
@@ -160,7 +160,7 @@ def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
 
 @contextmanager
 def _watched(models: list[Any], check: Callable[[], None]) -> Iterator[None]:
-    """Has check called before each call of one of a pipeline's models: transformers are called once
+    """Calls check before each call of a pipeline's models: transformers are called once
     or twice in a step, and a VAE once for every few frames, so that a run can be ended there and
     shows progress."""
     models = models + [getattr(model, part, None) for model in models for part in _PARTS]
@@ -173,7 +173,7 @@ def _watched(models: list[Any], check: Callable[[], None]) -> Iterator[None]:
             handle.remove()
 
 
-# The parts of VAEs that are called themselves, not by way of the whole.
+# The parts of VAEs that are called directly.
 _PARTS = ("encoder", "decoder")
 
 
@@ -191,7 +191,7 @@ def release_memory() -> None:
 
 
 def device_memory(device: str) -> int | None:
-    """Returns the device's memory in bytes, None for the processor."""
+    """Returns the device's memory in bytes, or None for the CPU."""
     if not device.startswith("cuda"):
         return None
     return int(torch.cuda.get_device_properties(device).total_memory)
@@ -199,7 +199,7 @@ def device_memory(device: str) -> int | None:
 
 def memory_in_use(device: str) -> dict[str, int]:
     """Returns bytes of the device's memory by kind: total, reserved, used by tensors, and
-    the most that tensors used. Empty for the processor."""
+    the most that tensors used. It is empty for the CPU."""
     if not device.startswith("cuda"):
         return {}
     return {
@@ -230,8 +230,8 @@ class DeviceMeter:
 
 
 def check_device(device: str) -> None:
-    """Raises DeviceUnusable unless the device can compute, so that a missing or old
-    driver, or a broken card, is reported at the start."""
+    """Raises DeviceUnusable unless the device can compute, so that a missing or old driver, or a
+    broken card, is reported at startup."""
     try:
         torch.ones(1, device=device).sum().item()
     except (RuntimeError, AssertionError) as error:
@@ -263,7 +263,7 @@ class translated:
 def _answers() -> bool:
     """Reports whether the device still computes.
 
-    Errors of cuBLAS, cuDNN and Triton do not say; after an error from which the device
+    Errors of cuBLAS, cuDNN and Triton do not show this. After an error from which the device
     cannot recover, every call fails."""
     if not torch.cuda.is_initialized():
         return True

@@ -1,4 +1,4 @@
-"""One run, from its inputs to its output, by a loaded pipeline."""
+"""One run with a loaded pipeline, from its inputs to its output."""
 
 from __future__ import annotations
 
@@ -22,11 +22,10 @@ from .styles import STYLES, Shot
 from .windows import edit_in_windows
 from .write import VideoWriter, write_image
 
-# Reports a run's progress, 0 to 1, and its stage. It raises RunCancelled if the run's callers are
-# gone.
+# Reports a run's progress, 0 to 1, and its stage. It raises RunCancelled if no caller is waiting.
 Report = Callable[[float, str], None]
 
-# Notes that a run continues. It raises RunCancelled if the run's callers are gone.
+# Records that a run continues. It raises RunCancelled if no caller is waiting.
 Check = Callable[[], None]
 
 
@@ -96,7 +95,7 @@ class Edit:
             write_image(self._request.output, made[0], self._request.width, self._request.height)
 
     def _video(self, frames: Iterator[Frame], sound_of: Input | None) -> None:
-        """Writes frames of the working rate as frames of the result."""
+        """Converts frames from the working rate to the result's rate and writes them."""
         request = self._request
         with ExitStack() as ended:
             sound = None
@@ -125,11 +124,11 @@ class Edit:
         return self._row.fps or self._request.fps
 
     def _working_count(self) -> int:
-        """Returns how many frames the pipeline makes for the result."""
+        """Returns the number of frames that the pipeline makes for the result."""
         return working_count(self._request.frame_count, self._request.fps, self._row.fps)
 
     def _decoded(self, data: Input, ended: ExitStack) -> Iterator[Frame]:
-        """Yields the input's frames as the pipeline takes them, until ended is set."""
+        """Yields the input's frames in the pipeline's format until ended is set."""
         frames = self._stages.timed("decode", video_frames(data, *self._size, self._rate, self._working_count()))
         return ended.enter_context(ReadAhead(frames, self._row.window.frames)) if self._overlap else frames
 

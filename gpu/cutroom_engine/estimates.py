@@ -1,5 +1,5 @@
-"""How long a run takes: computed from the size of its model and of the request, corrected by the
-times of earlier runs."""
+"""Estimates of run times, computed from the sizes of the model and the request, and corrected by
+earlier runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .styles import STYLES
 _VAE_OPERATIONS = 8e6
 _VAE_SPEED = 0.1
 
-# Estimates may be wrong by these factors, computed or observed; longer requests are refused.
+# Estimates may be wrong by these factors, computed or observed; longer requests are rejected.
 _COMPUTED, _SEEN = 1.5, 1.1
 
 # The weight of the last run in the correction.
@@ -46,7 +46,7 @@ class Estimates:
         return computed * (1.0 if seen is None else seen)
 
     def ended(self, name: str, request: RunRequest, seconds: float) -> None:
-        """Notes how long a run took, its load not included."""
+        """Records the time of a run, without loading."""
         computed = self._computed(self._rows[name], request)
         if computed is None or seconds <= 0:
             return
@@ -55,18 +55,18 @@ class Estimates:
             self._seen[name] = before + _LAST * (seconds / computed - before)
 
     def too_long(self, name: str, request: RunRequest) -> bool:
-        """Reports whether the run cannot be expected to end in the time that it has."""
+        """Reports whether the run is expected to exceed its remaining time."""
         if request.remaining <= 0 or (seconds := self.seconds(name, request)) is None:
             return False
         return seconds > request.remaining * self.slack(name)
 
     def slack(self, name: str) -> float:
-        """Returns for how many times the time that it has a run is not refused."""
+        """Returns the factor by which a run may be expected to exceed its remaining time."""
         with self._lock:
             return _SEEN if name in self._seen else _COMPUTED
 
     def longest(self, name: str, request: RunRequest) -> int:
-        """Returns the longest whole seconds of a clip that fit the time, 0 if none do."""
+        """Returns the longest clip in whole seconds that fits into the time, or 0."""
         least, most = 0, max(math.floor(request.duration), 0)
         while least < most:
             middle = (least + most + 1) // 2

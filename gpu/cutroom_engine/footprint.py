@@ -21,7 +21,7 @@ _VECTORS = 12
 # change, and the change of all others.
 _CACHED = 3
 
-# A VAE's memory for each pixel of the four frames that it processes: tensors of 96 channels.
+# A VAE's memory for each pixel in the four frames that it processes: tensors with 96 channels.
 _VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
 
 # Models that analyse the clip, of 27 to 90 million parameters, with working memory.
@@ -34,7 +34,7 @@ class Footprint:
 
     # Memory of the parts that stay loaded, by identity: pipelines share equal parts.
     parts: dict[Hashable, int]
-    # A run's working memory. Runs do not overlap.
+    # A run's working memory. Only one run is active at a time.
     working: int
 
     @property
@@ -71,7 +71,7 @@ def footprint(name: str, row: PipelineRow) -> Footprint | None:
 
 
 def together(footprints: Iterable[Footprint]) -> int:
-    """Returns the memory of several loaded pipelines, in bytes."""
+    """Returns the memory of several loaded pipelines in bytes."""
     parts: dict[Hashable, int] = {}
     working = 0
     for one in footprints:

@@ -14,14 +14,14 @@ from PIL import Image
 Frame: TypeAlias = NDArray[np.uint8]
 
 
-# The shortest side of a picture that pipelines are shown, and how many times as long the
-# other may be: FLUX.2 refuses others, and some would scale them to nothing.
+# The shortest side of a picture for pipelines, and the largest ratio of its sides. FLUX.2 rejects
+# other pictures, and some pipelines would scale them to nothing.
 _SHORTEST, _TIMES = 64, 8
 
 
 def shown(picture: Image.Image) -> Image.Image:
-    """Returns the picture in a shape that every pipeline takes: a strip on white, a small one
-    enlarged."""
+    """Returns the picture in a shape that every pipeline accepts: narrow pictures get white
+    borders, small ones are enlarged."""
     width, height = picture.size
     whole = max(width, math.ceil(height / _TIMES)), max(height, math.ceil(width / _TIMES))
     if whole != picture.size:
@@ -51,7 +51,7 @@ def working_size(width: int, height: int, multiple: int, pixels: int | None) -> 
     return side(width), side(height)
 
 
-# The shortest side at which models of images work.
+# The shortest side for image models.
 _SMALLEST = 64
 
 

@@ -1,5 +1,5 @@
-"""Live sessions: pictures are edited as they come, the newest of each session, by models that
-stay in memory. Sessions take turns at the device."""
+"""Live sessions: models that stay in memory edit the newest picture of each session. Sessions take
+turns on the device."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ _logger = logging.getLogger(__name__)
 # seconds. Signs are the calls of its models.
 HUNG_AFTER = 60.0
 
-# How long the shutdown waits for the picture in work, in seconds.
+# The time that the shutdown waits for the current picture, in seconds.
 _LAST = 3.0
 
-# How often models that wait for weights look for them, in seconds.
+# The interval of checks for missing weights, in seconds.
 _LOOK = 0.5
 
 # The longest name that a session reports, in characters.
 _MAX_NAME = 64
 
-_FULL = RunError("engine_error", "The engine has as many live sessions as it takes.", retryable=True)
+_FULL = RunError("engine_error", "The engine has no capacity for another live session.", retryable=True)
 _LOADING = RunError("engine_error", "The engine is still loading.", retryable=True)
-_ENDING = RunError("engine_error", "The engine is about to end.", retryable=True)
+_ENDING = RunError("engine_error", "The engine is stopping.", retryable=True)
 _FAILED = RunError("engine_error", "The engine failed.", retryable=True)
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
-_REPLACED = RunError("engine_error", "A later change has replaced it.", retryable=True)
-_NO_IMAGES = invalid_input("The engine takes no image for this model.")
+_REPLACED = RunError("engine_error", "A later change has replaced this one.", retryable=True)
+_NO_IMAGES = invalid_input("The engine does not support an image for this model.")
 
-# Called wherever a model is known to compute; raises RunCancelled to end the call.
+# Called whenever a model is about to compute. It raises RunCancelled to end the call.
 Check = Callable[[], None]
 
 # Sends messages to a client: a text, or the newest picture. It may be called on any thread.
@@ -52,7 +52,7 @@ class LiveModel(Protocol):
     takes_images: bool
 
     def warm(self, check: Check) -> None:
-        """Edits something, so that the first picture of a session is as fast as others."""
+        """Makes a test edit, so that the first picture of a session is as fast as others."""
 
     def encode(self, prompt: str) -> tuple[Any, str]:
         """Returns the encoded prompt, and a notice about it."""
@@ -65,7 +65,7 @@ class LiveModel(Protocol):
 
 
 class Session:
-    """A session, from its beginning to its end. All fields belong to Live."""
+    """A session. All fields belong to Live."""
 
     def __init__(self, model: str, pipeline: str, seed: int, tell: Tell) -> None:
         self.model, self.pipeline, self.seed, self.tell = model, pipeline, seed, tell
@@ -75,7 +75,7 @@ class Session:
         # The newest waiting picture, and the newest waiting change of each kind.
         self.picture: wire.Picture | None = None
         self.changes: dict[type, wire.Image | dict[str, Any]] = {}
-        # When it had its last turn.
+        # The time of its last turn.
         self.turn = 0.0
         self.ended = False
 
@@ -107,7 +107,7 @@ class Live:
         self._sessions: list[Session] = []
         self._ending = False
         self._broken = False
-        # Since when each thread has shown no sign of life, if it works.
+        # The time of each working thread's last sign of life.
         self._quiet: dict[str, float] = {}
         self._threads = [
             threading.Thread(target=self._work, name="live", daemon=True),
@@ -115,12 +115,12 @@ class Live:
         ]
 
     def start(self) -> None:
-        """Begins to load."""
+        """Starts loading."""
         for thread in self._threads if self._rows.pipelines else ():
             thread.start()
 
     def drain(self) -> None:
-        """Refuses new sessions, and ends the existing ones."""
+        """Rejects new sessions and ends the existing ones."""
         with self._changed:
             self._ending = True
             sessions = list(self._sessions)
@@ -129,7 +129,7 @@ class Live:
             session.tell(_ENDING.line())
 
     def stop(self) -> None:
-        """Drains, and waits a limited time for the threads."""
+        """Drains and waits a limited time for the threads."""
         self.drain()
         with self._changed:
             for session in self._sessions:
@@ -146,7 +146,7 @@ class Live:
         return self._broken or any(now - since > HUNG_AFTER for since in list(self._quiet.values()))
 
     def count(self) -> int:
-        """Returns how many sessions there are."""
+        """Returns the number of sessions."""
         with self._changed:
             return len(self._sessions)
 
@@ -166,7 +166,7 @@ class Live:
             }
 
     def open(self, model: str, seed: int, tell: Tell) -> Session:
-        """Begins a session; raises RunError if it cannot begin."""
+        """Starts a session. Raises RunError if that is impossible."""
         pipeline = self._rows.models.get(model)
         with self._changed:
             if pipeline is None or pipeline in self._failed:
@@ -184,7 +184,7 @@ class Live:
         return session
 
     def close(self, session: Session) -> None:
-        """Ends a session, also within the edit of a picture."""
+        """Ends a session, even during an edit."""
         with self._changed:
             session.ended = True
             session.picture = None
@@ -228,7 +228,7 @@ class Live:
         self._quiet.pop(threading.current_thread().name, None)
 
     def _work(self) -> None:
-        """Loads the models, and edits pictures until the end."""
+        """Loads the models and edits pictures until the end."""
         for name, row in self._rows.pipelines.items():
             if not self._loaded(name, row):
                 with self._changed:
@@ -241,7 +241,7 @@ class Live:
             self._edited(session.model, outcome, time.monotonic() - began)
 
     def _loaded(self, name: str, row: LivePipelineRow) -> bool:
-        """Loads a model and warms it up; reports whether it can be used."""
+        """Loads a model, warms it up, and reports whether it can be used."""
         began = time.monotonic()
         try:
             self._weights.want(row.all_weights)
@@ -260,7 +260,7 @@ class Live:
             _logger.exception("the device is lost", extra={"pipeline": name})
             return False
         except Exception:
-            _logger.exception("a live model cannot be loaded, and is not served", extra={"pipeline": name})
+            _logger.exception("cannot load a live model; it is not served", extra={"pipeline": name})
             return False
         with self._changed:
             self._models[name], self._empty[name] = model, empty
@@ -287,7 +287,7 @@ class Live:
             return None
 
     def _edit(self, session: Session, picture: wire.Picture) -> str:
-        """Edits a picture, and returns the outcome."""
+        """Edits a picture and returns the outcome."""
 
         def check() -> None:
             self._alive()
@@ -310,11 +310,11 @@ class Live:
             session.tell(_FAILED.line())
             return "device_lost"
         except MemoryError:
-            _logger.warning("the memory does not suffice", extra=log, exc_info=True)
+            _logger.warning("out of memory", extra=log, exc_info=True)
             session.tell({"refused": {"number": picture.number, **_TOO_LARGE.line()}})
             return "out_of_memory"
         except Exception:
-            _logger.exception("a picture could not be edited", extra=log)
+            _logger.exception("cannot edit a picture", extra=log)
             session.tell(_FAILED.line())
             return "engine_error"
 
@@ -333,7 +333,7 @@ class Live:
                 waiting = [session for session in self._sessions if session.changes]
                 if waiting:
                     session = waiting[0]
-                    # To the end of the line.
+                    # Moves to the end of the queue.
                     self._sessions.remove(session)
                     self._sessions.append(session)
                     return session, session.changes.pop(next(iter(session.changes)))
@@ -341,7 +341,7 @@ class Live:
             return None
 
     def _change(self, session: Session, message: wire.Image | dict[str, Any]) -> dict[str, Any]:
-        """Makes a change, and returns the report about it."""
+        """Applies a change and returns its report."""
         model = self._models[session.pipeline]
         try:
             notice = ""
@@ -358,7 +358,7 @@ class Live:
             _logger.exception("the device is lost", extra={"model": session.model})
             return _FAILED.line()
         except Exception:
-            _logger.exception("a change could not be prepared", extra={"model": session.model})
+            _logger.exception("cannot prepare a change", extra={"model": session.model})
             return _FAILED.line()
 
 
@@ -368,7 +368,7 @@ def _set(message: wire.Image | dict[str, Any], told: Mapping[str, Any]) -> dict[
 
 
 class _Nothing:
-    """A supply for no pipelines."""
+    """A supply without pipelines."""
 
     def want(self, weights: Iterable[str]) -> None:
         """See runs.Supply."""
@@ -379,7 +379,7 @@ class _Nothing:
 
 
 def no_live() -> Live:
-    """Returns an engine for no live models."""
+    """Returns an engine without live models."""
 
     def load(_: LivePipelineRow) -> LiveModel:
         raise AssertionError("there are no rows")

@@ -1,5 +1,5 @@
-"""Live pictures by pipelines of diffusers, from image to image in a few steps. Everything
-independent of the picture, such as the encoded prompt, is computed before."""
+"""Live pictures by pipelines of diffusers, from image to image in a few steps. Anything that
+does not depend on the picture, such as the encoded prompt, is computed in advance."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from .loras import fuse
 from .model_map import LivePipelineRow
 from .speed import PRECISIONS
 
-# How many prompts are remembered, of all sessions.
+# The number of cached prompts of all sessions.
 _KEPT = 32
 
-# The strength of guidance that latent consistency models are published with.
+# The published guidance strength of latent consistency models.
 _CONSISTENCY = 8.0
 
 # Sizes that clients send: the first picture of another size takes longer on some cards.
@@ -73,7 +73,7 @@ def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) 
             )
         pipe.set_progress_bar_config(disable=True)
         if device != "cpu":
-            # For this thread; code that names no device should use this one.
+            # In this thread, code that names no device should use this one.
             torch.cuda.set_device(device)
             pipe.unet.to(memory_format=torch.channels_last)
         pipe.to(device)
@@ -89,7 +89,7 @@ class LiveDiffusion:
         self.takes_images = row.image is not None
         self._row, self._pipe, self._device = row, pipe, device
         self._dtype = PRECISIONS[row.precision]
-        # Pictures have priority on the device, also over runs.
+        # Pictures have priority on the device, even over runs.
         cuda = device != "cpu"
         self._first = torch.cuda.Stream(device, priority=-1) if cuda else None
         self._beside = torch.cuda.Stream(device) if cuda else None
@@ -171,7 +171,7 @@ class LiveDiffusion:
 
     @contextmanager
     def _on(self, stream: Any) -> Iterator[None]:
-        """Computes on a separate stream, and waits for the end."""
+        """Computes on a separate stream and waits for the result."""
         with translated(), torch.no_grad():
             if stream is None:
                 yield
@@ -201,7 +201,7 @@ class LiveDiffusion:
         return _CONSISTENCY if self._row.class_name == "LatentConsistencyModelImg2ImgPipeline" else 0.0
 
     def _unseen(self) -> list[Any] | None:
-        """Returns the placeholder for no image, which has no effect."""
+        """Returns the placeholder for a missing image, which has no effect."""
         if self._row.image is None:
             return None
         projections = self._pipe.unet.encoder_hid_proj.image_projection_layers
@@ -214,7 +214,7 @@ class LiveDiffusion:
             self._shown = shown
 
     def _used(self, *of: Any) -> None:
-        """Keeps the memory of tensors that were made on another stream until they are used."""
+        """Keeps the memory of tensors from another stream until they are used."""
         if self._first is None:
             return
         for tensor in (one for some in of for one in some):

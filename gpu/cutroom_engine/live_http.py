@@ -1,4 +1,4 @@
-"""Live sessions over HTTP: one request, whose body and response run at the same time."""
+"""Live sessions over HTTP: one request whose body and response are streamed at the same time."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from .protocol import RunError, invalid_input
 
 _logger = logging.getLogger(__name__)
 
-# How long a client may take to send its first message, and how long it may send nothing, in
-# seconds. Clients end sessions without pictures earlier.
+# The time in which a client must send its first message, and the longest silence, in seconds.
+# Clients end sessions without pictures earlier.
 _FIRST = 10.0
 _SILENCE = 300.0
 
-# How many texts may wait for a client that does not read them.
+# The number of texts that may wait for a client that does not read them.
 _UNREAD = 64
 
 _NONSENSE = invalid_input("The engine does not understand the session.")
 
 
 class LiveEndpoint:
-    """Answers the requests that open sessions. It is an ASGI application, because only ASGI can
+    """Handles the requests that open sessions. It is an ASGI application, because only ASGI can
     receive during a response."""
 
     def __init__(self, live: Live) -> None:
@@ -71,7 +71,7 @@ class LiveEndpoint:
                 await reading
 
     async def _read(self, session: Session, stream: _Stream, outgoing: _Outgoing) -> None:
-        """Reads until the client leaves. It never waits for the device, so that the newest
+        """Reads until the client disconnects. It never waits for the device, so that the newest
         picture is always known."""
         try:
             while True:
@@ -79,17 +79,17 @@ class LiveEndpoint:
         except _Gone:
             outgoing.end()
         except (wire.WireError, TimeoutError) as error:
-            _logger.warning("a live session is ended", extra={"model": session.model, "reason": str(error)})
+            _logger.warning("a live session ended", extra={"model": session.model, "reason": str(error)})
             outgoing.tell(_NONSENSE.line())
         except asyncio.CancelledError:
             raise
         except Exception:
-            _logger.exception("a live session is ended", extra={"model": session.model})
+            _logger.exception("a live session ended", extra={"model": session.model})
             outgoing.end()
 
 
 class _Gone(Exception):
-    """The client has left."""
+    """The client has disconnected."""
 
 
 class _Stream:
@@ -101,7 +101,7 @@ class _Stream:
         self._read: deque[wire.Message] = deque()
 
     async def next(self) -> wire.Message:
-        """Waits for a message; raises WireError, or _Gone at the end."""
+        """Waits for a message. Raises WireError, or _Gone at the end."""
         while not self._read:
             event = await self._receive()
             if event["type"] != "http.request":
@@ -126,17 +126,17 @@ class _Outgoing:
         self._last = False
 
     def tell(self, message: Mapping[str, Any] | wire.Picture) -> None:
-        """Sends a message; one with an error is the last."""
+        """Sends a message. A message with an error is the last."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._put, message)
 
     def end(self) -> None:
-        """Sends the waiting messages, and nothing more."""
+        """Sends the waiting messages and then stops."""
         self._last = True
         self._there.set()
 
     async def next(self) -> list[bytes]:
-        """Waits for messages, and takes them."""
+        """Waits for messages and returns them."""
         await self._there.wait()
         self._there.clear()
         taken, self._texts = self._texts, []
@@ -164,5 +164,5 @@ def _begin(message: wire.Message) -> tuple[str, int]:
         raise wire.WireError("an unknown or missing version")
     model, seed = message.get("model"), message.get("seed", 0)
     if not isinstance(model, str) or not isinstance(seed, int) or not 0 <= seed < 2**32:
-        raise wire.WireError("the beginning names no model")
+        raise wire.WireError("the first message names no model")
     return model, seed

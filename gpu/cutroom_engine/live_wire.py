@@ -64,19 +64,19 @@ Message = Picture | Image | dict[str, Any]
 
 
 def planes_of(width: int, height: int) -> tuple[int, int]:
-    """Returns how many bytes the plane of luma has, and each of chroma."""
+    """Returns the number of bytes in the luma plane and in each chroma plane."""
     return width * height, (width + 1) // 2 * ((height + 1) // 2)
 
 
 class Reader:
-    """Splits a stream into messages. It holds at most one message, and the bytes that arrived with
+    """Splits a stream into messages. It holds at most one message and the bytes that arrived with
     its end."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, data: bytes) -> Iterator[Message]:
-        """Yields the messages that end with the data; raises WireError."""
+        """Yields the messages that the data completes. Raises WireError."""
         self._buffer += data
         while len(self._buffer) >= _HEAD.size:
             kind, length = _HEAD.unpack_from(self._buffer)
@@ -104,7 +104,7 @@ def _parse(kind: int, payload: bytearray) -> Message:
 
 def _picture(payload: bytearray) -> Picture:
     if len(payload) < _PICTURE_HEAD.size:
-        raise WireError("a picture without a head")
+        raise WireError("a picture without a header")
     number, width, height, narrow = _PICTURE_HEAD.unpack_from(payload)
     luma, chroma = planes_of(width, height)
     planes = payload[_PICTURE_HEAD.size :]
@@ -115,7 +115,7 @@ def _picture(payload: bytearray) -> Picture:
 
 def _image(payload: bytearray) -> Image:
     if len(payload) < _IMAGE_HEAD.size:
-        raise WireError("an image without a head")
+        raise WireError("an image without a header")
     number, width, height = _IMAGE_HEAD.unpack_from(payload)
     pixels = payload[_IMAGE_HEAD.size :]
     if len(pixels) != 4 * width * height:

@@ -1,4 +1,4 @@
-"""Loads pipelines of diffusers as the model map says. Those of the same weights share them
+"""Loads diffusers pipelines as the model map specifies. Pipelines with the same weights share them
 in memory."""
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .sketches import sketcher
 from .speed import PRECISIONS, quantize, set_attention, set_cache, set_compiled
 from .weights import WeightsError
 
-# The parts of a pipeline that are large, without the one for text.
+# The large parts of a pipeline, without the text encoder.
 _LARGE = ("transformer", "vae", "image_encoder")
 
 
@@ -35,7 +35,7 @@ class Loader:
         """folder returns the folder of weights."""
         self._folder = folder
         self._device = device
-        # Large parts, kept while a pipeline uses them.
+        # Large parts, which stay while a pipeline uses them.
         self._parts: WeakValueDictionary[tuple[object, str], torch.nn.Module] = WeakValueDictionary()
 
     def load(self, row: PipelineRow) -> DiffusersPipeline:
@@ -148,7 +148,7 @@ class Loader:
         return {"device_map": torch.device(self._device).type}
 
     def _shrink(self, row: PipelineRow, pipe: Any) -> None:
-        """Halves the transformer's weights if the row asks for it, unless the folder has them
+        """Halves the transformer's weights if the row requires it and the folder does not have them
         halved."""
         if row.storage == "fp8":
             pipe.transformer.enable_layerwise_casting(
@@ -184,7 +184,7 @@ def _schedule(row: PipelineRow, pipe: Any) -> None:
     if row.scheduler is not None:
         kind, options = getattr(diffusers, row.scheduler.class_name), dict(row.scheduler.options)
     if row.shift is not None:
-        # Schedulers of other origins know the same number by another name.
+        # Other schedulers have another name for the same number.
         known = inspect.signature(kind.__init__).parameters
         options["flow_shift" if "flow_shift" in known else "shift"] = row.shift
     if row.scheduler is not None or options:
@@ -194,7 +194,7 @@ def _schedule(row: PipelineRow, pipe: Any) -> None:
 
 
 def _set_levels(scheduler: Any, sigmas: list[float]) -> None:
-    """Has every run use the noise levels, whatever the pipeline asks for."""
+    """Makes every run use the noise levels, whatever the pipeline requests."""
     known = scheduler.set_timesteps
     if "sigmas" not in inspect.signature(known).parameters:
         raise WeightsError(f"sigmas: {type(scheduler).__name__} takes none", retryable=False)

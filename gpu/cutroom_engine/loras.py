@@ -15,8 +15,8 @@ Folder = Callable[[str], Path]
 
 
 def fuse(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, part: str = "transformer") -> None:
-    """Adds the row's LoRAs to the weights of the part that they are for, after which they cost
-    neither time nor memory."""
+    """Merges the row's LoRAs into the weights of their part, so that they cost neither time nor
+    memory."""
     if not row.loras:
         return
     names = {f"lora{number}": lora for number, lora in enumerate(row.loras)}

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, generate_la
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-# Seconds from acceptance to end; a job has ten minutes.
+# Seconds from acceptance to the end. A job has ten minutes.
 _RUN_SECONDS = (1, 2, 5, 10, 20, 40, 60, 120, 180, 240, 300, 420, 600)
 
 # A camera sends a picture every 0.03 to 0.07 s.
@@ -23,7 +23,7 @@ class Metrics:
         self._runs = Counter("cutroom_engine_runs", "Runs that ended.", ["model", "outcome"], registry=self._registry)
         self._seconds = Histogram(
             "cutroom_engine_run_seconds",
-            "From the acceptance of a run to its end, its wait included.",
+            "Time from the acceptance of a run to its end, including its wait.",
             ["model"],
             buckets=_RUN_SECONDS,
             registry=self._registry,
@@ -37,20 +37,20 @@ class Metrics:
 
         self._live = Counter(
             "cutroom_engine_live_pictures",
-            "Pictures of live sessions that were edited, or replaced by newer ones before, or not edited.",
+            "Pictures of live sessions that were edited, replaced by newer ones, or not edited.",
             ["model", "outcome"],
             registry=self._registry,
         )
         self._live_seconds = Histogram(
             "cutroom_engine_live_picture_seconds",
-            "The edit of a live picture, without its wait.",
+            "Time of a live edit, without the wait.",
             ["model"],
             buckets=_PICTURE_SECONDS,
             registry=self._registry,
         )
 
     def live_picture(self, model: str, outcome: str, seconds: float) -> None:
-        """Counts a picture of a live session; the model is one of the map."""
+        """Counts a picture of a live session. The model is in the map."""
         self._live.labels(model, outcome).inc()
         if outcome == "edited":
             self._live_seconds.labels(model).observe(seconds)
@@ -93,19 +93,19 @@ class _Gauges(Collector):
         self._live = live
 
     def collect(self) -> Iterable[Metric]:
-        yield GaugeMetricFamily("cutroom_engine_unfinished_runs", "Runs in work or in line.", value=self._unfinished())
+        yield GaugeMetricFamily("cutroom_engine_unfinished_runs", "Running and waiting runs.", value=self._unfinished())
         yield GaugeMetricFamily("cutroom_engine_live_sessions", "Live sessions.", value=self._live())
         resident = GaugeMetricFamily("cutroom_engine_resident", "Pipelines in memory.", labels=["pipeline"])
         for name in self._resident():
             resident.add_metric([name], 1)
         yield resident
-        memory = GaugeMetricFamily("cutroom_engine_memory_bytes", "Memory of the device.", labels=["kind"])
+        memory = GaugeMetricFamily("cutroom_engine_memory_bytes", "Device memory.", labels=["kind"])
         for kind, size in self._memory().items():
             memory.add_metric([kind], size)
         yield memory
         needs = GaugeMetricFamily(
             "cutroom_engine_pipeline_memory_bytes",
-            "Memory that a pipeline needs, as computed and as corrected, and the most in use in its runs.",
+            "Memory that a pipeline needs, as computed and as corrected, and the peak in its runs.",
             labels=["pipeline", "kind"],
         )
         for pipeline, kinds in self._pipelines().items():

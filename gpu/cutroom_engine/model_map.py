@@ -21,7 +21,7 @@ def parse_bytes(text: Any) -> Any:
     """Parses a number of bytes, for example 24GiB."""
     found = re.fullmatch(r"([0-9]+)(KiB|MiB|GiB)?", str(text))
     if found is None:
-        raise ValueError(f"{text!r} is not a size, for example 24GiB")
+        raise ValueError(f"{text!r} is not a size such as 24GiB")
     return int(found[1]) * _UNITS.get(found[2] or "", 1)
 
 
@@ -83,7 +83,7 @@ GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
 
 
 class ControlRow(_Row):
-    """The picture derived from each frame of the clip for the result to follow: its lines, its
+    """The picture derived from each frame of the clip, which the result follows: its lines, its
     luminance, its depth or its person's pose. A model of transformers estimates the depth, from a
     folder or s3://bucket/prefix."""
 
@@ -99,7 +99,7 @@ class ControlRow(_Row):
 
 class MaskRow(_Row):
     """The area of the clip that is repainted: the person, parts found by a segmentation model, or a
-    box in shares of the picture's sides. The rest is kept."""
+    box in fractions of the picture's sides. The rest is kept."""
 
     of: Literal["person", "parts", "box"]
     model: str | None = None
@@ -110,10 +110,10 @@ class MaskRow(_Row):
     @model_validator(mode="after")
     def _check(self) -> MaskRow:
         if (self.of == "parts") != (self.model is not None and self.labels != []):
-            raise ValueError("parts, and nothing else, needs model and labels")
+            raise ValueError("parts needs model and labels; the other areas need neither")
         left, top, right, bottom = self.box
         if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
-            raise ValueError("box: left, top, right and bottom are shares from 0 to 1, in this order")
+            raise ValueError("box: left, top, right and bottom must be fractions from 0 to 1, in this order")
         return self
 
 
@@ -132,17 +132,17 @@ class ServerRow(_Row):
 
     url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
     api: Literal["vllm-omni", "sglang"]
-    # The fields of its forms that take the clip and the reference image; if the second is not set,
-    # no image is sent.
+    # The fields of its forms for the clip and the reference image. If the second is not set, no
+    # image is sent.
     clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
     reference: Literal["input_reference", "image_reference"] | None = None
 
     @model_validator(mode="after")
     def _check(self) -> ServerRow:
         if self.api == "sglang" and (self.clip != "input_reference" or self.reference is not None):
-            raise ValueError("sglang takes a clip as input_reference, and then no reference")
+            raise ValueError("sglang accepts a clip only as input_reference, and then no reference")
         if self.reference is not None and self.clip in ("input_reference", "video_reference"):
-            raise ValueError(f"reference: the server takes none with {self.clip}")
+            raise ValueError(f"reference: the server accepts none with {self.clip}")
         return self
 
 
@@ -152,7 +152,7 @@ class PipelineRow(_Row):
     class_name: str = Field(alias="class")
     # A folder in the layout of diffusers, or s3://bucket/prefix of one.
     weights: str = ""
-    # For the classes that are served by another server.
+    # For classes that run on another server.
     server: ServerRow | None = None
     # The model's size, a name in shapes.SHAPES. Its time is computed from it.
     shape: str | None = None
@@ -162,7 +162,7 @@ class PipelineRow(_Row):
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
-    # LoRAs that requests may choose, by the names that they choose them by.
+    # LoRAs that requests may choose, by name.
     lora_choices: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,31}$")], LoraRow] = {}
     # A file with the transformer's weights in fewer bits, in a folder or below a prefix of S3.
     gguf: GgufFile | None = None
@@ -181,7 +181,7 @@ class PipelineRow(_Row):
     # Whether the transformer's blocks are compiled, with the first run.
     compile: bool = False
     precision: Precision = "bf16"
-    # Precision of single parts of the pipeline, for example {vae: fp32}.
+    # The precision of individual parts of the pipeline, for example {vae: fp32}.
     parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
@@ -196,21 +196,21 @@ class PipelineRow(_Row):
     # "model" moves whole parts between the device's memory and the machine's when needed,
     # "sequential" moves single layers: less memory, more time.
     offload: Literal["none", "model", "sequential"] = "none"
-    # Device memory that it needs, activations included. If it is not set no other pipeline stays in
-    # memory with it.
+    # The device memory that it needs, including activations. If this is not set, no other pipeline
+    # stays in memory with it.
     memory: Bytes | None = None
     # Whether the VAE works tile by tile: less memory, more time.
     vae_tiling: bool = False
     # Sides are multiples of this, and pictures have at most this many pixels.
     multiple: int = Field(default=16, ge=1)
     pixels: int | None = Field(default=None, ge=1)
-    # The frame rate at which it works; if absent, the rate of the result.
+    # The frame rate at which it works. If absent, it is the rate of the result.
     fps: int | None = Field(default=None, ge=1, le=120)
     # How the result gets a higher rate: by frames interpolated along their motion, or by repeated
     # frames.
     between: Literal["motion", "repeat"] = "motion"
     window: WindowRow = WindowRow()
-    # More arguments of each call, for example {guidance_scale: 5.0}.
+    # Further arguments of each call, for example {guidance_scale: 5.0}.
     call: dict[str, Any] = {}
 
     @model_validator(mode="after")
@@ -243,13 +243,13 @@ class PipelineRow(_Row):
         if self.cache is not None:
             self._check_cache(style.caches)
         if self.sigmas and (len(self.sigmas) != self.steps or self.sigmas != sorted(set(self.sigmas), reverse=True)):
-            raise ValueError("sigmas: as many as steps, each lower than the one before")
+            raise ValueError("sigmas: there must be one for each step, each lower than the one before")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if style.guidance == "true_cfg_scale" and (self.guidance or 0) > 1 and self.negative is None:
             raise ValueError(f"guidance: {self.class_name} has it only with a negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
-            raise ValueError(f"call: {repeated.pop()} has a key of its own")
+            raise ValueError(f"call: {repeated.pop()} has its own key")
         self.window.window()
         return self
 
@@ -264,14 +264,14 @@ class PipelineRow(_Row):
         if len(ways) > 1:
             raise ValueError(f"{ways[1]}: the weights have another form by {ways[0]}")
         if self.gguf is not None and (self.loras or self.lora_choices):
-            raise ValueError("gguf: such weights take no LoRAs")
+            raise ValueError("gguf: these weights do not support LoRAs")
         if self.lora_choices and (ways or self.compile):
             key = ways[0] if ways else "compile"
             raise ValueError(f"{key}: LoRAs that come and go do not fit such weights; it takes no lora_choices")
 
     def _check_cache(self, caches: str | None) -> None:
         if caches is None:
-            raise ValueError(f"cache: the blocks of {self.class_name} cannot be left out")
+            raise ValueError(f"cache: the blocks of {self.class_name} cannot be skipped")
         if caches == "unguided" and (self.guidance is None or self.guidance > 1):
             raise ValueError(f"cache: {self.class_name} has one only without guidance (guidance: 1.0)")
 
@@ -282,7 +282,7 @@ class PipelineRow(_Row):
 
     @property
     def references(self) -> bool:
-        """Whether it takes reference images."""
+        """Whether it accepts reference images."""
         style = STYLES[self.class_name]
         beside = self.server is None or style.takes == "image" or self.server.reference is not None
         return style.references and beside
@@ -296,7 +296,7 @@ class PipelineRow(_Row):
 
     @property
     def all_weights(self) -> list[str]:
-        """Every folder or prefix that it is loaded from."""
+        """Every folder or prefix from which it is loaded."""
         if self.server is not None:
             return []
         beside = [self.poses.detector, self.poses.estimator] if self.poses else []
@@ -341,7 +341,7 @@ class ImageAdapterRow(_Row):
 
     file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
     encoder: str
-    # How strongly the image acts.
+    # The strength of the image.
     scale: float = Field(default=0.6, gt=0, le=1)
 
     @property
@@ -378,21 +378,21 @@ class LivePipelineRow(_Row):
     # Sides are multiples of this, and pictures have at most this many pixels.
     multiple: int = Field(default=8, ge=8, le=64, multiple_of=8)
     pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
-    # Memory of the device that it needs, pictures included, which other pipelines do not get.
+    # The device memory that it needs, including pictures, which other pipelines do not get.
     memory: Bytes = 0
 
     @model_validator(mode="after")
     def _check(self) -> LivePipelineRow:
         consistency = self.class_name == "LatentConsistencyModelImg2ImgPipeline"
         if not consistency and int(self.steps * self.strength) < 1:
-            raise ValueError("strength: steps times strength is less than one step")
+            raise ValueError("strength: steps times strength must be at least one step")
         if not consistency and (self.guidance or 0) > 1:
             raise ValueError(f"guidance: {self.class_name} is for distilled models, which need none")
         return self
 
     @property
     def all_weights(self) -> list[str]:
-        """Every folder or prefix that it is loaded from."""
+        """Every folder or prefix from which it is loaded."""
         beside = [self.vae] if self.vae else []
         beside += [self.image.folder, self.image.encoder] if self.image else []
         return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
@@ -401,7 +401,7 @@ class LivePipelineRow(_Row):
 class LiveMap(_Row):
     """Models that edit live pictures. They are loaded when the server starts, and stay."""
 
-    # How many sessions there are at once; their pictures take turns.
+    # The number of concurrent sessions. Their pictures take turns.
     sessions: int = Field(default=1, ge=1, le=64)
     pipelines: dict[str, LivePipelineRow] = {}
     # The pipeline of each model.
@@ -416,7 +416,7 @@ class LiveMap(_Row):
 
     @property
     def memory(self) -> int:
-        """The bytes of the device that other pipelines do not get."""
+        """The bytes of device memory that other pipelines do not get."""
         return sum(row.memory for row in self.pipelines.values())
 
 
@@ -424,19 +424,18 @@ class ModelRow(_Row):
     """Which pipelines serve a model."""
 
     pipeline: str
-    # Serves jobs with a reference image, if the pipeline does not take images.
+    # Serves jobs with a reference image if the pipeline does not accept images.
     with_reference: str | None = None
 
 
 class CardRow(_Row):
-    """The device that a map is for: operations a second that transformers reach on it, in
-    10^12."""
+    """The device of a map: the operations per second that transformers reach on it, in 10^12."""
 
     teraflops: float = Field(gt=0)
 
 
 class ModelMap(_Row):
-    """The whole file."""
+    """The entire file."""
 
     card: CardRow | None = None
     pipelines: dict[str, PipelineRow] = {}
@@ -458,12 +457,12 @@ class ModelMapError(Exception):
     """One line that describes the file's error."""
 
 
-# The folder of weights in maps that are meant for any machine.
+# The folder of weights in maps for any machine.
 _FOLDER = "/models/"
 
 
 def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
-    """Reads the file and replaces $family in it by the name of the model family.
+    """Reads the file and replaces $family with the name of the model family.
 
     weights, if given, is a folder or a prefix in S3 that replaces /models."""
     try:

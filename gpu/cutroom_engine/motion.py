@@ -38,7 +38,7 @@ _LIMBS = (
 )
 _HUES = len(_LIMBS) + 1
 
-# COCO's keypoints, the neck after them, in the order of OpenPose, which says their colours.
+# COCO's keypoints, then the neck, in the order of OpenPose, which determines their colours.
 _ORDER = (0, _NECK, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
 
 # Limbs are darker than their keypoints, and so thick by the shorter side, as WanAnimate's
@@ -49,11 +49,10 @@ _DARKER, _THICK = 0.6, 200
 _BONES = tuple((0 if joint % 4 == 1 else joint - 1, joint) for joint in range(1, 21))
 _JOINT = (0, 0, 255)
 
-# Where the left hand and the right hand begin among the keypoints of COCO-WholeBody, and how
-# many each has.
+# The first keypoints of the left and the right hand in COCO-WholeBody, and their number.
 _HANDS, _OF_HAND = (91, 112), 21
 
-# Keypoints of lower certainty are not drawn.
+# Keypoints with a lower certainty are not drawn.
 _CERTAIN = 0.3
 
 
@@ -151,7 +150,7 @@ def _with_neck(points: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _colour(share: float) -> tuple[int, int, int]:
-    """Returns a hue by its share of the circle, which begins with red."""
+    """Returns a hue from its fraction of the circle, which starts with red."""
     hue = share * 6
     rise = round(255 * (hue % 1))
     sixth = (

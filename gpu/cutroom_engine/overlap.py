@@ -108,14 +108,14 @@ class WriteBehind(Generic[_Item]):
 
 
 class _End:
-    """Marks the end, after the last item."""
+    """Marks the end after the last item."""
 
     def __init__(self, error: BaseException | None) -> None:
         self.error = error
 
 
 def _put(to: queue.Queue[_Item | _End], item: _Item | _End, stop: threading.Event) -> bool:
-    """Waits for capacity and puts the item; returns false if it should stop instead."""
+    """Waits for capacity and puts the item. Returns false if it should stop instead."""
     while not stop.is_set():
         try:
             to.put(item, timeout=_LOOK)

@@ -21,15 +21,15 @@ class Pipeline(Protocol):
         previews: Previews | None = None,
     ) -> list[Frame]:
         """Makes the shot's frames. on_step is called after each denoising step with the share that
-        is done; check is called wherever the model is known to compute, inside of steps and between
+        is done; check is called whenever the model is about to compute, inside steps and between
         them. An error that one of them raises ends the call. Wanted previews are offered after
         steps, if the model can draw them. They do not change the frames.
 
-        Raises MemoryError if memory does not suffice, and DeviceLost."""
+        Raises MemoryError if there is too little memory, and DeviceLost."""
 
     def close(self) -> None:
         """Releases its memory; it is not used again."""
 
 
 class DeviceLost(Exception):
-    """The device is in an error that only a new process ends."""
+    """The device has an error from which only a new process recovers."""

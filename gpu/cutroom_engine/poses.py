@@ -15,7 +15,7 @@ from .exclusive import LOADING
 from .frames import Frame
 from .motion import Person, person
 
-# How many pictures are processed together.
+# The number of pictures that are processed together.
 _BATCH = 8
 
 _CERTAIN = 0.3
@@ -23,7 +23,7 @@ _CERTAIN = 0.3
 # COCO's number for persons, and ViTPose+'s numbers for the data sets COCO and COCO-WholeBody.
 _PERSON, _COCO, _WHOLE_BODY = 0, 0, 5
 
-# How many keypoints COCO has; COCO-WholeBody has 133.
+# The number of COCO's keypoints. COCO-WholeBody has 133.
 _KEYPOINTS = 17
 
 

@@ -1,4 +1,4 @@
-"""Converts weights once to the model map's form: in its precision, with LoRAs added, in FP8.
+"""Converts weights once to the model map's form: in its precision, with LoRAs merged, in FP8.
 Published weights have twice the size or more. Weights for torchao are written in its precision, and
 quantized when loaded.
 
@@ -32,7 +32,7 @@ _LOOK = 1.0
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command."""
     parser = argparse.ArgumentParser("python -m cutroom_engine.prepare", description="Converts weights once.")
-    parser.add_argument("folder", type=Path, help="is written, and has to be new or empty")
+    parser.add_argument("folder", type=Path, help="output folder, which must be new or empty")
     parser.add_argument("--map", type=Path, help="the model map (CUTROOM_ENGINE_MODELS, else models.yaml)")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="a pipeline of the map; repeatable")
     given = parser.parse_args(arguments)
@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> int:
         if unknown := set(given.only) - set(models.pipelines):
             raise ModelMapError(f"--only: the map has no pipeline {min(unknown)}")
         if given.folder.exists() and any(given.folder.iterdir()):
-            raise SettingError(f"{given.folder}: it is not empty")
+            raise SettingError(f"{given.folder}: not empty")
         weights = Weights(settings.weights)
         try:
             prepare(models, given.folder, weights, set(given.only) or set(models.pipelines))
@@ -76,7 +76,7 @@ def prepare(models: ModelMap, folder: Path, weights: Weights, names: set[str]) -
 def _written(
     loader: Any, row: PipelineRow, folder: Path, written: dict[Hashable, str], weights: Weights
 ) -> dict[str, Any]:
-    """Writes the row's missing weights, and returns its changed fields."""
+    """Writes the row's missing weights and returns its changed fields."""
     changes: dict[str, Any] = {}
     if row.shared not in written:
         to = _named(folder, row.weights, set(written.values()))

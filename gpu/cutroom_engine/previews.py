@@ -1,4 +1,4 @@
-"""Previews: small pictures of a run's result so far."""
+"""Previews: small pictures of a run's unfinished result."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Draw = Callable[[], Frame]
 class Previews:
     """The previews of one run, at a limited rate.
 
-    They are drawn and encoded in a thread, which the device does not wait for. One that
-    fails is the last, and costs the run nothing. It is a context manager: leaving it ends
+    They are drawn and encoded in a thread, for which the device does not wait. If one fails,
+    there are no more previews, but the run continues. It is a context manager: leaving it ends
     the thread."""
 
     def __init__(self, every: float, width: int, height: int, send: Callable[[bytes], None]) -> None:
@@ -49,7 +49,7 @@ class Previews:
         self._behind.__exit__(kind, error, trace)
 
     def offer(self, begin: Callable[[], Draw]) -> None:
-        """Has a preview made, if one is due. begin is called at once, and its result in the thread."""
+        """Makes a preview if one is due. begin is called immediately, its result in the thread."""
         now = time.monotonic()
         if self._busy or self._over or now < self._due_at:
             return

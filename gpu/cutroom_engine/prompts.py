@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-# How many prompts are remembered: a run of several windows has one, and some come again.
+# The number of cached prompts. A run of several windows has one prompt, and some prompts recur.
 _KEPT = 8
 
 
 class Prompts:
-    """Has a pipeline encode its prompts by text encoders that are not its own."""
+    """Lets a pipeline encode its prompts with text encoders that are not its own."""
 
     def __init__(self, pipe: Any, encoders: Mapping[str, Any], device: str, leaves: bool) -> None:
         """encoders are the parts of the pipeline that it lacks, by their names. With leaves they
@@ -23,12 +23,12 @@ class Prompts:
         self._device = device if leaves else None
         self._encode: Callable[..., Any] = pipe.encode_prompt
         self._kept: OrderedDict[tuple[tuple[str, Any], ...], Any] = OrderedDict()
-        # The only place where pipelines use their text encoders.
+        # Pipelines use their text encoders only here.
         pipe.encode_prompt = self._encoded
 
     def _encoded(self, **arguments: Any) -> Any:
-        """Stands in the place of the pipeline's method."""
-        if "image" in arguments:  # the model may use the image as a prompt too, and it does not come again
+        """Replaces the pipeline's method."""
+        if "image" in arguments:  # the model may use the image as a prompt too, and an image does not recur
             return self._anew(arguments)
         key = tuple(sorted(arguments.items()))
         if key not in self._kept:
@@ -72,6 +72,6 @@ def _brought(encoder: Any, device: str) -> Callable[[], None]:
         for tensor, data in zip(tensors, at_home, strict=True):
             tensor.data = data.to(device, copy=True)
     except BaseException:
-        restore()  # the memory did not suffice for all of it
+        restore()  # there was not enough memory for all of it
         raise
     return restore

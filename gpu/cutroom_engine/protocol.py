@@ -1,4 +1,4 @@
-"""A worker's requests and the answers to them: the protocol of shared/engine/engineserver."""
+"""A worker's requests and the responses to them: the protocol of shared/engine/engineserver."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Input(BaseModel):
     # The tracks to read, counted among the pictures that are not covers and among the sounds.
     picture_track: int = Field(default=0, ge=0)
     sound_track: int = Field(default=0, ge=0)
-    # FFmpeg's name of a decoder, if its own choice ignores alpha.
+    # FFmpeg's name of a decoder, if its default ignores alpha.
     decoder: str = ""
-    # Pictures may consist of two fields.
+    # Pictures may be interlaced.
     interlaced: bool = False
 
 
 class RunRequest(BaseModel):
-    """A run. Unknown fields come from later versions, and are ignored."""
+    """A run. Unknown fields are from later versions and are ignored."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -49,7 +49,7 @@ class RunRequest(BaseModel):
     height: int = Field(ge=2, le=8192)
     fps: int = Field(default=0, ge=0, le=120)
     duration: float = Field(default=0, ge=0, le=3600)
-    # Seconds until the run is stopped, 0 if that is not known.
+    # Seconds until the run is stopped, or 0 if unknown.
     remaining: float = Field(default=0, ge=0)
     # The shortest time between two previews in seconds, 0 for no previews.
     preview_every: float = Field(default=0, ge=0)
@@ -66,7 +66,7 @@ class RunRequest(BaseModel):
 
     @property
     def frame_count(self) -> int:
-        """How many pictures the result has: as long as the input, and at least one."""
+        """The number of pictures in the result: as long as the input, and at least one."""
         return max(1, math.floor(self.duration * self.fps + 0.5))
 
     @property
@@ -80,7 +80,7 @@ class RunRequest(BaseModel):
 
 
 class EstimatedEdit(BaseModel):
-    """A kind of edit. Its time is wanted for clips of each of the lengths, in seconds."""
+    """A kind of edit, with the lengths for which its time is requested, in seconds."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -93,7 +93,7 @@ class EstimatedEdit(BaseModel):
     lengths: list[Annotated[float, Field(ge=0, le=3600)]] = Field(max_length=64)
 
     def request(self, length: float) -> RunRequest:
-        """Returns an edit of the length, of files that do not exist."""
+        """Returns an edit of the length with files that do not exist."""
         data = None if self.kind == "text-to-video" else Input(path="", mime="")
         reference = Input(path="", mime="") if self.reference else None
         return RunRequest.model_construct(
@@ -110,14 +110,13 @@ class EstimatedEdit(BaseModel):
 
 
 class EstimatesRequest(BaseModel):
-    """The edits whose times are asked for."""
+    """The edits whose times are requested."""
 
     edits: list[EstimatedEdit] = Field(max_length=1000)
 
 
 class RunError(Exception):
-    """Ends a run. The message is for the person who sent the job: it contains no path and
-    no library's text."""
+    """Ends a run. The message is for the user: it contains no path and no text from a library."""
 
     def __init__(self, code: Code, message: str, *, retryable: bool = False) -> None:
         super().__init__(message)
@@ -136,4 +135,4 @@ def invalid_input(message: str) -> RunError:
 
 
 class RunCancelled(Exception):
-    """Ends a run whose callers are gone."""
+    """Ends a run for which no caller is waiting."""

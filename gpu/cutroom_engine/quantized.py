@@ -1,4 +1,4 @@
-"""Transformers whose weights are a GGUF file, in fewer bits than they compute in."""
+"""Transformers whose weights are a GGUF file, with fewer bits than they use to compute."""
 
 from __future__ import annotations
 

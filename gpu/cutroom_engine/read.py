@@ -47,8 +47,8 @@ _IMAGES = {
     "image/gif": "GIF",
 }
 
-# docs/contract/media.md#input-limits: an image has at most 50 megapixels. The rest is
-# slack, for the blocks of a codec for example.
+# docs/contract/media.md#input-limits: an image has at most 50 megapixels. The rest is a margin, for
+# example for the blocks of a codec.
 _MAX_PIXELS = 60_000_000
 
 
@@ -100,7 +100,7 @@ def video_frames(source: Input, width: int, height: int, fps: float, count: int)
 
 
 def image(source: Input) -> Image.Image:
-    """Returns the picture of an image file, upright and opaque; the first of an animation."""
+    """Returns the picture of an image file, or the first of an animation, upright and opaque."""
     form = _IMAGES.get(source.mime)
     if form is None:
         raise invalid_input("The file is not an image.")
@@ -118,7 +118,7 @@ def image(source: Input) -> Image.Image:
         raise invalid_input("The image cannot be decoded.") from error
     except OSError as error:
         if error.errno is not None:
-            raise  # an error of the disk, not of the image
+            raise  # a disk error, not an image error
         raise invalid_input("The image cannot be decoded.") from error
 
 
@@ -153,7 +153,7 @@ def _decoded(container: InputContainer, stream: Any, name: str) -> Iterator[av.V
 
 
 def _deinterlaced(frames: Iterator[av.VideoFrame], stream: Any) -> Iterator[av.VideoFrame]:
-    """Yields the frames without fields. Frames whose size differs from the first one keep their fields."""
+    """Yields deinterlaced frames. Frames whose size differs from the first one stay interlaced."""
     graph, size = None, (0, 0)
     for frame in frames:
         if graph is None:
@@ -206,7 +206,7 @@ def _convert(frame: av.VideoFrame, width: int, height: int) -> Frame:
         width, height = height, width
     matrix = frame.colorspace
     if matrix == Colorspace.DEFAULT or matrix in (0, 2):
-        # Players assume this of high definition that does not say.
+        # Players assume this for high definition without a declared matrix.
         matrix = Colorspace.ITU709 if max(frame.width, frame.height) >= 1280 else Colorspace.ITU601
     options: dict[str, Any] = {
         "width": width,
@@ -236,8 +236,7 @@ _TROUBLE |= {errno.EACCES, errno.EPERM, errno.ENOENT, errno.ESTALE}
 
 
 def _explain(error: Exception | None) -> Exception:
-    """Returns the error for a decoder's error: it is the input's fault, unless it is the
-    machine's."""
+    """Returns the error for a decoder's error, which blames the input or the machine."""
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _TROUBLE):
         return error
     return invalid_input("The video cannot be decoded.")

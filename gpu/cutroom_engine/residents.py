@@ -26,10 +26,10 @@ class Meter(Protocol):
         """Returns the bytes of all tensors now."""
 
     def begin(self) -> None:
-        """Forgets the most that they took."""
+        """Resets the peak."""
 
     def most(self) -> int:
-        """Returns the most that they took since then."""
+        """Returns the peak since the last reset."""
 
 
 class Residents:
@@ -52,11 +52,11 @@ class Residents:
         self._most: dict[str, int] = {}
 
     def names(self) -> list[str]:
-        """The pipelines in memory, the least recently used first."""
+        """The pipelines in memory, least recently used first."""
         return list(self._resident)
 
     def get(self, name: str) -> Pipeline:
-        """Returns the pipeline, and loads it first if it is not in memory."""
+        """Returns the pipeline. Loads it first if it is not in memory."""
         if name in self._resident:
             self._resident.move_to_end(name)
             return self._resident[name]
@@ -122,7 +122,7 @@ class Residents:
             return computed
         beyond, working = self._beyond[name], self._working.get(name, 0)
         if row.memory is not None:
-            # The figure of the map is for weights and runs together, and is not lowered.
+            # The map's figure covers weights and runs together and is never lowered.
             beyond, working = max(0, beyond), max(0, working + min(0, beyond))
         corrected: Hashable = "beyond", name
         return Footprint(computed.parts | {corrected: beyond}, max(computed.working, working))
@@ -140,4 +140,4 @@ class Residents:
 
     def _evict(self, name: str) -> None:
         self._resident.pop(name).close()
-        _logger.info("let a pipeline go", extra={"pipeline": name})
+        _logger.info("unloaded a pipeline", extra={"pipeline": name})

@@ -1,4 +1,4 @@
-"""Runs: one at a time on the device. Every caller learns how its run ended."""
+"""Runs: one at a time on the device. Every caller is notified of the outcome."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from .weights import WeightsError
 
 _logger = logging.getLogger(__name__)
 
-# A cancelled run that does not end within this time is stuck, in seconds. It is longer
-# than a denoising step of a large model takes.
+# The time after which a cancelled run counts as stuck, in seconds. It is longer than a denoising
+# step of a large model.
 STUCK_AFTER = 180.0
 
-# A run that shows no sign of life for this long after its weights are loaded hangs, in seconds.
-# Signs are the calls of its models. The longest call is far shorter.
+# The time without a sign of life after which a run counts as hung, in seconds, once its weights are
+# loaded. Signs are the calls of its models. The longest call is much shorter.
 HUNG_AFTER = 300.0
 
-# How long the shutdown waits for the run's next step, in seconds.
+# The time that the shutdown waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
 
-# How often runs that wait for weights are checked, in seconds.
+# The interval of checks for runs that wait for weights, in seconds.
 _LOOK = 0.5
 # The longest name that a result reports, in characters.
 _MAX_NAME = 64
@@ -48,7 +48,7 @@ _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(
 _NO_ROOM = RunError("engine_error", "The disk is full, so the result could not be stored.")
 _TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
 _BUSY = RunError("engine_error", "The engine has too many edits waiting.", retryable=True)
-_ENDING = RunError("engine_error", "The engine is about to end.", retryable=True)
+_ENDING = RunError("engine_error", "The engine is stopping.", retryable=True)
 _CANCELLED = RunError("engine_error", "The edit was cancelled.", retryable=True)
 _BROKEN = RunError("engine_error", "The engine has lost its device.", retryable=True)
 _FAILED = RunError("engine_error", "The engine failed.", retryable=True)
@@ -60,14 +60,14 @@ class Supply(Protocol):
     """Brings weights to the disk: see weights.Weights."""
 
     def want(self, weights: Iterable[str]) -> None:
-        """Says that a run needs the weights."""
+        """Records that a run needs the weights."""
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """Reports whether the run need not wait for them any longer."""
+        """Reports whether the run no longer has to wait for them."""
 
 
 class Run:
-    """A run from its acceptance to its end.
+    """An accepted run.
 
     tell receives the lines of the protocol. It is called on the device's thread, on the previews'
     thread, or on the thread that stops the server."""
@@ -91,7 +91,7 @@ class Run:
             self._cancelled_at = time.monotonic()
 
     def end(self, line: dict[str, Any]) -> None:
-        """Sends how the run ended, unless that was sent already."""
+        """Sends the outcome of the run unless it was already sent."""
         if self._ended.acquire(blocking=False):
             self._tell(line)
 
@@ -102,25 +102,25 @@ class Run:
 
     @property
     def cancelled_for(self) -> float:
-        """Returns how many seconds ago it was cancelled, 0 if it was not."""
+        """Returns the seconds since it was cancelled, or 0."""
         return 0.0 if self._cancelled_at is None else time.monotonic() - self._cancelled_at
 
     def report(self, fraction: float, stage: str) -> None:
-        """Sends the progress; raises RunCancelled if the run's callers are gone."""
+        """Sends the progress. Raises RunCancelled if no caller is waiting."""
         self.check()
         self.stage = stage
-        # A second attempt begins again, and progress never falls.
+        # A second attempt starts over, but progress never falls.
         self._fraction = max(self._fraction, min(fraction, 1.0))
         self._tell(self.line())
 
     @property
     def quiet_for(self) -> float:
-        """Returns for how many seconds its models have shown no sign of life; 0 before they
-        are loaded, which may take any time."""
+        """Returns the seconds since its models' last sign of life, or 0 before they are loaded,
+        which may take any time."""
         return 0.0 if self.stage in ("wait", "load") else time.monotonic() - self._moved_at
 
     def check(self) -> None:
-        """Notes that the run continues; raises RunCancelled if its callers are gone."""
+        """Records that the run continues. Raises RunCancelled if no caller is waiting."""
         self._moved_at = time.monotonic()
         if self.cancelled:
             raise RunCancelled
@@ -135,7 +135,7 @@ class Run:
 
 
 class Runner:
-    """Works on runs, one at a time, in a separate thread.
+    """Does runs one at a time in a separate thread.
 
     Images and videos take turns if both wait, because the sender of an image waits for it: at most
     the current video goes first. Within a kind, the first that arrived is next. A run whose weights
@@ -158,8 +158,8 @@ class Runner:
         self._waiting = waiting
         self._weights = weights
         self._estimates = Estimates(models.pipelines, models.card)
-        # Held while runs are added or removed or the server begins to stop, and notified
-        # of all three.
+        # Held while runs are added or removed or the server starts to stop, and notified of all
+        # three.
         self._changed = threading.Condition()
         # The accepted runs that have not ended, in order of arrival.
         self._runs: list[Run] = []
@@ -171,7 +171,7 @@ class Runner:
         self._thread = threading.Thread(target=self._work, name="device", daemon=True)
 
     def start(self) -> None:
-        """Begins to work."""
+        """Starts the thread."""
         self._thread.start()
 
     def drain(self) -> None:
@@ -185,7 +185,7 @@ class Runner:
             run.end(_ENDING.line())
 
     def stop(self) -> None:
-        """Drains, and waits for the thread to end, if the next step ends it."""
+        """Drains and waits a limited time for the thread to end."""
         self.drain()
         with self._changed:
             self._stopped = True
@@ -196,7 +196,7 @@ class Runner:
 
     @property
     def stuck(self) -> bool:
-        """Reports whether a run hangs, or does not end after it was cancelled."""
+        """Reports whether a run hangs or does not end after its cancellation."""
         if (current := self._current) is None:
             return False
         return current.cancelled_for > STUCK_AFTER or current.quiet_for > HUNG_AFTER
@@ -207,7 +207,7 @@ class Runner:
         return self._broken or self.stuck
 
     def health(self) -> str:
-        """Returns "ok", or why no run can be done."""
+        """Returns "ok" or the reason why no run is possible."""
         if self._broken:
             return "device lost"
         if self._draining:
@@ -217,7 +217,7 @@ class Runner:
         return "ok" if self._thread.is_alive() else "stopped"
 
     def unfinished(self) -> int:
-        """Returns how many accepted runs have not ended."""
+        """Returns the number of accepted runs that have not ended."""
         with self._changed:
             return len(self._runs)
 
@@ -227,7 +227,7 @@ class Runner:
 
     def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
         """Returns the estimated time of such an edit for each of its lengths, and its possible
-        error; None if it is not made here, or unknown."""
+        error; None if it is not supported or unknown."""
         requests = [edit.request(length) for length in edit.lengths]
         try:
             name = self._pipeline_of(edit.request(0))
@@ -239,7 +239,7 @@ class Runner:
         return {"seconds": [round(one or 0, 3) for one in seconds], "slack": self._estimates.slack(name)}
 
     def submit(self, request: RunRequest, tell: Tell, traceparent: str = "") -> Run:
-        """Accepts a run, or raises RunError if it is refused.
+        """Accepts a run or raises RunError.
 
         A traceparent (W3C Trace Context) puts the trace into the log; an invalid one is
         ignored."""
@@ -262,7 +262,7 @@ class Runner:
         return run
 
     def _next(self) -> Run | None:
-        """Waits for the next run to be done; returns None if no more come."""
+        """Waits for the next run. Returns None if there will be no more."""
         with self._changed:
             while self._runs or not self._stopped:
                 for run in sorted(self._runs, key=lambda run: _is_image(run) == self._last_was_image):
@@ -288,7 +288,7 @@ class Runner:
                 run.end(line)
 
     def _outcome(self, run: Run, stages: Stages) -> tuple[dict[str, Any], str]:
-        """Does a run, and returns the line that reports its end, and the outcome in a word."""
+        """Does a run. Returns the line with its outcome, and the outcome as a word."""
         log = run.log
         try:
             self._attempt(run, stages)
@@ -310,12 +310,12 @@ class Runner:
             _logger.exception("the device is lost", extra=log)
             return _BROKEN.line(), "device_lost"
         except MemoryError:
-            _logger.warning("the memory does not suffice", extra=log, exc_info=True)
+            _logger.warning("out of memory", extra=log, exc_info=True)
             return _TOO_LARGE.line(), "out_of_memory"
         except WeightsError as error:
-            _logger.exception("the weights are not there", extra=log)
+            _logger.exception("the weights are missing", extra=log)
             return RunError(
-                "engine_error", "The engine has not got its weights.", retryable=error.retryable
+                "engine_error", "The engine's weights are missing.", retryable=error.retryable
             ).line(), "engine_error"
         except Exception as error:
             _logger.exception("run failed", extra=log)
@@ -329,7 +329,7 @@ class Runner:
             self._edit(run, name, stages)
             return
         except MemoryError:
-            _logger.warning("memory ran out; trying again with nothing else in it", extra=run.log)
+            _logger.warning("out of memory; trying again without other pipelines", extra=run.log)
         # Outside the handler, whose traceback would keep tensors alive.
         self._residents.evict_all()
         self._edit(run, name, stages)
@@ -364,9 +364,9 @@ class Runner:
         style = STYLES[self._models.pipelines[name].class_name]
         wanted = {"image": "image", "text-to-video": "text"}.get(request.kind, "video")
         if style.takes != wanted:
-            raise RunError("engine_error", f"The engine's pipeline for {request.model} does no {request.kind}.")
+            raise RunError("engine_error", f"The engine's pipeline for {request.model} does not support {request.kind}.")
         if request.reference is not None and not self._models.pipelines[name].references:
-            raise RunError("invalid_input", f"The engine takes no reference image for {request.model}.")
+            raise RunError("invalid_input", f"The engine does not support a reference image for {request.model}.")
         if request.reference is None and style.needs_reference:
             raise RunError("invalid_input", f"The engine needs a reference image for {request.model}.")
         return name
@@ -375,7 +375,7 @@ class Runner:
         return self._models.pipelines[self._pipeline_of(request)].all_weights
 
     def _check_paths(self, request: RunRequest) -> None:
-        """Refuses paths that are not in the folder for runs."""
+        """Rejects paths outside the folder for runs."""
         folder = Path(request.folder)
         if not folder.is_absolute() or not folder.is_dir() or Path(request.output).parent != folder:
             raise RunError("engine_error", "The engine cannot reach the folder of the edit.")
@@ -392,7 +392,7 @@ class Runner:
             raise RunError("invalid_input", f"There is no LoRA {request.lora[:32]!r} for {request.model}.")
 
     def _check_length(self, request: RunRequest) -> None:
-        """Refuses a run that is not expected to end in time, before any work."""
+        """Rejects a run that is not expected to finish in time, before any work."""
         name = self._pipeline_of(request)
         if not self._estimates.too_long(name, request):
             return
@@ -405,7 +405,7 @@ class Runner:
 
 
 def _spoken(seconds: float) -> str:
-    """Returns a length of time for people."""
+    """Returns a duration as text."""
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 

@@ -15,7 +15,7 @@ from .controls import Mask, near_is_light
 from .exclusive import LOADING
 from .frames import Frame
 
-# How many pictures are processed together.
+# The number of pictures that are processed together.
 _BATCH = 4
 
 _OPTIONS: dict[str, Any] = {"local_files_only": True}

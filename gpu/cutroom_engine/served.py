@@ -32,21 +32,21 @@ from .read import video_frames
 from .styles import STYLES, Shot
 from .write import VideoWriter
 
-# The longest time of a call that waits for no model, and the interval of polls for a video, in
+# The time limit of a call that does not wait for a model, and the interval of polls for a video, in
 # seconds.
 _CALL, _POLL = 60.0, 1.0
 
-# How many questions in a row may go unanswered.
+# The number of consecutive polls that may fail.
 _LOST = 10
 
-# Limits of an answer in bytes: a record or an image, and a video.
+# The size limits of responses in bytes: of a record or an image, and of a video.
 _MAX_ANSWER, _MAX_VIDEO = 64 << 20, 1 << 30
 
 _AWAY = RunError("engine_error", "The engine's server cannot be reached.", retryable=True)
-_REFUSED = RunError("engine_error", "The engine's server did not take the edit.")
-_BUSY = RunError("engine_error", "The engine's server takes no edit now.", retryable=True)
-_BROKE = RunError("engine_error", "The engine's server ended in the middle of the edit.", retryable=True)
-_NONSENSE = RunError("engine_error", "The engine's server gave an answer that makes no sense.", retryable=True)
+_REFUSED = RunError("engine_error", "The engine's server rejected the edit.")
+_BUSY = RunError("engine_error", "The engine's server accepts no edits now.", retryable=True)
+_BROKE = RunError("engine_error", "The engine's server stopped during the edit.", retryable=True)
+_NONSENSE = RunError("engine_error", "The engine's server returned an invalid response.", retryable=True)
 
 Check = Callable[[], None]
 
@@ -98,7 +98,7 @@ class ServedPipeline:
             return self._video(shot, Path(folder), on_step, check)
 
     def close(self) -> None:
-        """It holds nothing."""
+        """Does nothing, because it holds nothing."""
 
     def _video(self, shot: Shot, folder: Path, on_step: Callable[[float], None], check: Check) -> list[Frame]:
         body, kind = self._request(shot, folder)
@@ -141,14 +141,14 @@ class ServedPipeline:
         on_step(1.0)
 
     def _forget(self, path: str) -> None:
-        """Asks the server once to stop and delete the video. Servers also delete old videos."""
+        """Asks the server once to stop and delete the video. Servers delete old videos anyway."""
         try:
             self._call("DELETE", path)
         except RunError:
             return
 
     def _request(self, shot: Shot, folder: Path) -> tuple[bytes, str]:
-        """Returns the body of the call that asks for a video, and its type."""
+        """Returns the body of the call that requests a video, and its type."""
         options = self._options(shot)
         clip = _clip(shot, folder) if shot.frames else None
         size = {"num_frames": shot.length, "fps": shot.fps}
@@ -192,7 +192,7 @@ class ServedPipeline:
         return np.asarray(made, dtype=np.uint8)
 
     def _patiently(self, path: str, body: bytes, kind: str, check: Check) -> bytes:
-        """Makes a call that waits for the model, and ends it when the run ends."""
+        """Makes a call that waits for the model, and cancels it when the run ends."""
         connection = self._connect(None)
         with ThreadPoolExecutor(1) as pool:
             answer: Future[bytes] = pool.submit(self._exchange, connection, "POST", path, body, kind, _MAX_ANSWER)
@@ -246,7 +246,7 @@ class ServedPipeline:
 
 
 def _end(connection: http.client.HTTPConnection) -> None:
-    """Ends a call that another thread waits for."""
+    """Cancels a call for which another thread waits."""
     if connection.sock is not None:
         with suppress(OSError):
             connection.sock.shutdown(socket.SHUT_RDWR)
@@ -269,7 +269,7 @@ def _texts(fields: dict[str, Any]) -> dict[str, str]:
 
 
 def _add(form: _Form, name: str, of: str, mime: str, extension: str, content: bytes) -> None:
-    """Adds a file, as a separate part or as the URL that fields of references take."""
+    """Adds a file as a separate part, or as the URL that reference fields expect."""
     if name.endswith("_reference") and name.startswith(("image", "video")):
         form.fields[name] = json.dumps({f"{of}_url": f"data:{mime};base64,{base64.b64encode(content).decode()}"})
     else:

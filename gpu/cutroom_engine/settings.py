@@ -11,7 +11,7 @@ from .model_map import parse_bytes
 
 
 class SettingError(Exception):
-    """One line that names the variable and the error."""
+    """An error in one line, with the name of the variable."""
 
 
 @dataclass(frozen=True)
@@ -23,13 +23,13 @@ class Settings:
     models: Path
     family: str
     device: str
-    # Bytes of the device for pipelines; None means nearly all.
+    # Bytes of device memory for pipelines. None means nearly all.
     memory: int | None
     # The folder for weights from S3.
     weights: Path
-    # Replaces the map's folder /models; "" keeps that folder.
+    # Replaces the map's folder /models. "" keeps that folder.
     weights_source: str
-    # The folder of all files of runs; None means anywhere.
+    # The folder for all files of runs. None means anywhere.
     scratch: Path | None
     # The API key of the rows' servers, or "".
     server_key: str
@@ -43,7 +43,7 @@ def read_settings(env: Mapping[str, str]) -> Settings:
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:
-        raise SettingError(f"CUTROOM_ENGINE_ADDR: {address!r} is not an address, for example 127.0.0.1:8090")
+        raise SettingError(f"CUTROOM_ENGINE_ADDR: {address!r} is not an address such as 127.0.0.1:8090")
     memory = None
     if env.get("CUTROOM_ENGINE_MEMORY"):
         try:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Shape:
-    """A pipeline's parts, in parameters, and how its transformer sees a picture."""
+    """The parameters of a pipeline's parts, and its transformer's view of a picture."""
 
     transformer: float
     # Blocks, and the width of each.
@@ -33,13 +33,13 @@ class Shape:
         return 2 * self.transformer * tokens + 4 * self.layers * self.width * tokens**2
 
 
-# UMT5-XXL's encoder, which all of Wan use.
+# The encoder of UMT5-XXL, which all Wan models use.
 _UMT5 = 5.68e9
 
 SHAPES = {
     "wan2.1-1.3b": Shape(1.42e9, 30, 1536, _UMT5, 0.127e9),
     "wan2.1-14b": Shape(14.29e9, 40, 5120, _UMT5, 0.127e9),
-    # The blocks of VACE come in addition: 15 to 30, and 8 to 40.
+    # VACE has additional blocks: 15 to 30, and 8 to 40.
     "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, _UMT5, 0.127e9),
     "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, _UMT5, 0.127e9),
     "wan2.2-animate-14b": Shape(17.3e9, 40, 5120, _UMT5, 0.127e9, other=0.63e9),

@@ -1,4 +1,4 @@
-"""Pictures of latents, for previews: quick ones, without a pass of the VAE."""
+"""Fast pictures of latents for previews, without a pass of the VAE."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Sketcher:
         return draw
 
     def picture(self, latents: torch.Tensor) -> Frame:
-        """Returns the picture of latents as the VAE makes them, channels x height x width."""
+        """Returns the picture of latents in the VAE's format, channels x height x width."""
         values = torch.einsum("chw,cd->hwd", latents, self._weights) + self._bias
         rounded = ((torch.nan_to_num(values).clamp(-1, 1) + 1) * 127.5).round()
         picture: Frame = rounded.to(torch.uint8).numpy()

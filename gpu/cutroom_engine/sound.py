@@ -1,4 +1,4 @@
-"""The sound of an input, as long as the result's picture."""
+"""The sound of an input, with the length of the result's picture."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .read import opened
 
 RATE = 48_000
 
-# A jump of the time stamps below this is not a gap, in seconds.
+# A smaller jump of the timestamps is not a gap, in seconds.
 _TOLERANCE = 0.05
 
 
@@ -27,7 +27,7 @@ class Sound:
         self._rest: NDArray[np.float32] = np.zeros((2, 0), dtype=np.float32)
 
     def take(self, samples: int) -> NDArray[np.float32]:
-        """Returns the next samples, 2 x samples; silence after the track has ended."""
+        """Returns the next samples, 2 x samples, or silence after the track has ended."""
         parts = [self._rest]
         held = self._rest.shape[1]
         while held < samples:
@@ -60,7 +60,7 @@ class Sound:
                 for frame in decoded:
                     time = frame.time
                     if resampler is None or form != (frame.layout.name, frame.rate, frame.format.name):
-                        # A resampler accepts one form, but broadcasts change it.
+                        # A resampler accepts only one format, but broadcasts change it.
                         form = (frame.layout.name, frame.rate, frame.format.name)
                         resampler = av.AudioResampler(format="fltp", layout="stereo", rate=RATE)
                     for part in resampler.resample(frame):

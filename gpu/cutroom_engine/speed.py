@@ -14,7 +14,7 @@ from .model_map import PipelineRow
 
 _logger = logging.getLogger(__name__)
 
-# The names of the map, as diffusers knows them.
+# Maps the names in the map to those in diffusers.
 _BACKENDS = {
     "cudnn": AttentionBackendName._NATIVE_CUDNN,
     "flash": AttentionBackendName._NATIVE_FLASH,
@@ -45,7 +45,7 @@ def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
     name = row.attention
     if name is not None and (reason := _unusable(name, row, transformer, device)) is not None:
         _logger.warning(
-            "the kernel of attention cannot be used; PyTorch's choice is",
+            "cannot use the attention kernel; using PyTorch's choice",
             extra={"attention": name, "reason": reason},
         )
         return
@@ -56,7 +56,7 @@ def set_attention(row: PipelineRow, transformer: Any, device: str) -> None:
 
 
 def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str | None:
-    """Returns the reason why the kernel cannot be used, in a line; None if it can."""
+    """Returns the reason why the kernel cannot be used in one line, or None."""
     size = (1, _TOKENS, _HEADS, transformer.config.attention_head_dim)
     precision = PRECISIONS[row.parts.get("transformer", row.precision)]
     drawn = torch.Generator().manual_seed(0)
@@ -65,7 +65,7 @@ def _unusable(name: str, row: PipelineRow, transformer: Any, device: str) -> str
         with attention_backend(_BACKENDS[name]), torch.no_grad():
             made = dispatch_attention_fn(query, key, value, backend=_BACKENDS[name])
     except torch.AcceleratorError:
-        raise  # after it the device does nothing any more
+        raise  # after this error the device does not work any more
     except Exception as error:
         return (str(error).splitlines() or [type(error).__name__])[0]
     expected = dispatch_attention_fn(query, key, value, backend=_NATIVE)
@@ -81,7 +81,7 @@ def set_cache(row: PipelineRow, transformer: Any) -> None:
 
 
 def set_compiled(row: PipelineRow, transformer: Any) -> None:
-    """Has the transformer's blocks compiled when they are first called, each kind once."""
+    """Compiles the transformer's blocks when they are first called, each kind once."""
     if row.compile:
         transformer.compile_repeated_blocks()
 
@@ -113,5 +113,5 @@ def quantize(row: PipelineRow, transformer: Any, device: str) -> None:
 
 
 def _multiplies_fp8(device: str) -> bool:
-    """Reports whether the device is one of Ada, Hopper or later."""
+    """Reports whether the device is Ada, Hopper or later."""
     return device.startswith("cuda") and torch.cuda.get_device_capability(device) >= (8, 9)

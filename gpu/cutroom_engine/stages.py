@@ -1,4 +1,4 @@
-"""How long the stages of a run take."""
+"""The times of the stages of a run."""
 
 from __future__ import annotations
 

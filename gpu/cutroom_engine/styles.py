@@ -1,4 +1,4 @@
-"""How each class of pipeline is called.
+"""The ways to call each class of pipeline.
 
 This module knows the arguments of the classes, but not their libraries."""
 
@@ -24,21 +24,21 @@ class Shot:
     seed: int
     width: int
     height: int
-    # How many frames to make; 1 for an image.
+    # The number of frames to make, or 1 for an image.
     length: int
     # The frames to edit, length of them; empty for text-to-video.
     frames: list[Frame] = field(default_factory=list)
     # Pictures that show the wanted appearance.
     references: list[Image.Image] = field(default_factory=list)
-    # The first frames of the result, as the previous window made them.
+    # The first frames of the result, made by the previous window.
     before: list[Frame] = field(default_factory=list)
-    # The person in each of the frames, for classes that ask for it.
+    # The person in each frame, for classes that need it.
     people: list[Person | None] = field(default_factory=list)
     # For classes that are conditioned on pictures of the clip: a control for each frame or none,
     # and the repainted area of each frame, or none for the whole frame.
     control: list[Frame] = field(default_factory=list)
     masks: list[Mask] = field(default_factory=list)
-    # Frames a second; 0 for an image.
+    # Frames per second, or 0 for an image.
     fps: int = 0
     # The name of the request's LoRA in the row, or "".
     lora: str = ""
@@ -50,14 +50,14 @@ class Style:
 
     takes: Literal["video", "text", "image"]
     arguments: Callable[[Shot], dict[str, Any]]
-    # Whether it takes reference images, and whether it needs one.
+    # Whether it accepts reference images, and whether it needs one.
     references: bool = False
     needs_reference: bool = False
-    # Whether it takes the person's face and poses.
+    # Whether it uses the person's face and poses.
     people: bool = False
     # Whether controls and masks define the kept parts of the clip.
     conditioned: bool = False
-    # Whether the model is on another server.
+    # Whether the model runs on another server.
     served: bool = False
     # How it receives the previous window's frames: by its arguments, by the latents of each step,
     # or as the previous segment; None if it cannot.
@@ -85,7 +85,7 @@ def _text_to_video(shot: Shot) -> dict[str, Any]:
 
 
 def _video_to_video(shot: Shot) -> dict[str, Any]:
-    # It makes the same number of frames as it receives.
+    # It makes as many frames as it receives.
     return {**_sized(shot), "video": _pictures(shot.frames)}
 
 
@@ -118,12 +118,12 @@ def segment_before(shot: Shot) -> int:
     return 5 if len(shot.before) >= 5 and shot.length > 10 else 1
 
 
-# The side in pixels of the face that the pipeline's motion encoder sees.
+# The side of the face picture for the pipeline's motion encoder, in pixels.
 _FACE = 512
 
 
 def _animate(shot: Shot) -> dict[str, Any]:
-    """Replaces the person in the clip by the person in the reference image."""
+    """Replaces the person in the clip with the person in the reference image."""
     size = shot.width, shot.height
     regions = [region(person, *size) for person in shot.people]
     kept = [
@@ -137,7 +137,7 @@ def _animate(shot: Shot) -> dict[str, Any]:
         "background_video": _pictures(kept),
         "mask_video": [Image.fromarray(np.where(where, 255, 0).astype(np.uint8)).convert("RGB") for where in regions],
         "mode": "replace",
-        # The whole shot at once.
+        # Edit the entire shot in one call.
         "segment_frame_length": shot.length,
         "prev_segment_conditioning_frames": segment_before(shot),
     }

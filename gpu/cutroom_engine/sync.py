@@ -28,13 +28,13 @@ _logger = logging.getLogger(__name__)
 PART = 64 * 2**20
 _CHUNK = 2**20
 
-# Parts that are fetched at once; one connection to S3 gives about 100 MB/s.
+# The number of parts fetched concurrently. One connection to S3 gives about 100 MB/s.
 _PARALLEL = 12
 
-# How often a part is requested when connections break.
+# The number of attempts for a part if connections break.
 _ATTEMPTS = 4
 
-# How often a server that waits for another one's copy checks it, in seconds.
+# The interval at which a server checks another server's copy, in seconds.
 _LOOK = 0.5
 
 # This file exists only in a complete folder, and names its source.
@@ -42,7 +42,7 @@ _MANIFEST = ".manifest.json"
 
 
 class WeightsError(Exception):
-    """Why weights are not available."""
+    """The reason why weights are not available."""
 
     def __init__(self, message: str, *, retryable: bool) -> None:
         super().__init__(message)
@@ -54,7 +54,7 @@ class Cancelled(Exception):
 
 
 class Bucket(Protocol):
-    """The part of boto3's S3 client that is used here."""
+    """The methods of boto3's S3 client that are used here."""
 
     def get_paginator(self, name: str) -> Any:
         """Returns the pages of a listing."""
@@ -87,7 +87,7 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
         if not (folder / _MANIFEST).exists():
             raise WeightsError(f"{weights}: {error}", retryable=True) from error
         _logger.warning(
-            "S3 cannot be asked; the weights stay as they are", extra={"weights": weights, "reason": str(error)}
+            "cannot reach S3; the weights stay unchanged", extra={"weights": weights, "reason": str(error)}
         )
         return folder
     try:
@@ -128,7 +128,7 @@ def _listed(bucket: Bucket, name: str, prefix: str, weights: str) -> list[_File]
                 raise WeightsError(f"{item['Key']!r} leads out of its folder", retryable=False)
             files.append(_File(path, item["Key"], item["Size"], item["ETag"]))
     if not files:
-        raise WeightsError(f"there is nothing at {weights}", retryable=False)
+        raise WeightsError(f"{weights} is empty or does not exist", retryable=False)
     return sorted(files, key=lambda file: file.name)
 
 
@@ -190,23 +190,23 @@ class _Target:
         try:
             etag, *starts = self._mark.read_text().split("\n")
             if etag == file.etag and self._path.stat().st_size == file.size:
-                # Without its line end, a number may be cut off.
+                # A number without its line end may be truncated.
                 self._came = {int(start) for start in starts[:-1]}
         except (OSError, ValueError):
             pass
         if not self._came:
-            # Not overwritten: it may also be the file of the current folder.
+            # Do not overwrite it: it may also be a file of the current folder.
             self._path.unlink(missing_ok=True)
             self._mark.write_text(file.etag + "\n")
         self._descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT, 0o644)
         os.ftruncate(self._descriptor, file.size)
 
     def missing(self) -> list[int]:
-        """Returns the starts of the parts that are missing."""
+        """Returns the starts of the missing parts."""
         return [start for start in range(0, self.file.size, PART) if start not in self._came]
 
     def fetch(self, bucket: Bucket, name: str, start: int, stop: threading.Event) -> None:
-        """Fetches a part, again if the connection breaks."""
+        """Fetches a part and retries if the connection breaks."""
         for attempt in range(_ATTEMPTS):
             try:
                 self._fetch(bucket, name, start, stop)
@@ -238,7 +238,7 @@ class _Target:
                     raise _disk_error(self._path.parent, error) from error
                 at += len(chunk)
         if at != end:
-            raise EOFError(f"{at - start} bytes came of {end - start}")
+            raise EOFError(f"got {at - start} of {end - start} bytes")
 
     def close(self) -> None:
         """Closes the file."""
@@ -246,7 +246,7 @@ class _Target:
 
 
 def _write(descriptor: int, chunk: bytes, at: int) -> None:
-    """Writes the whole chunk: one call may write less, when the disk fills for example."""
+    """Writes the entire chunk. One call may write less, for example if the disk is full."""
     view = memoryview(chunk)
     while view:
         written = os.pwrite(descriptor, view, at)
@@ -271,7 +271,7 @@ def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> N
 
 
 def _publish(partial: Path, folder: Path, files: list[_File]) -> None:
-    """Makes the whole folder visible by one rename."""
+    """Makes the complete folder visible with one rename."""
     names = {file.name for file in files}
     for path in sorted(partial.rglob("*"), reverse=True):
         if path.is_dir():

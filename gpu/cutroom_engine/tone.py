@@ -1,4 +1,4 @@
-"""Converts high dynamic range pictures for an ordinary display."""
+"""Converts high dynamic range pictures for ordinary displays."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .frames import Frame
 # ITU-T H.273, transfer characteristics.
 PQ, HLG = 16, 18
 
-# White of ordinary pictures, in cd/m2 (ITU-R BT.2408), which is 1.0 here.
+# White of ordinary pictures in cd/m2 (ITU-R BT.2408), which is 1.0 here.
 _WHITE = 203.0
 
 # BT.2020 to BT.709 primaries, for linear light (ITU-R BT.2087).

@@ -1,4 +1,4 @@
-"""Weights: a folder, or a prefix in S3 that is copied to one."""
+"""Weights: a folder, or an S3 prefix that is copied to a folder."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Copy:
         self.wanted = False
         self.folder: Path | None = None
         self.error: WeightsError | None = None
-        # Set to have another copied first.
+        # Set to copy another prefix first.
         self.stop = threading.Event()
 
     @property
@@ -49,7 +49,7 @@ class Weights:
         self._thread.start()
 
     def start(self, weights: Iterable[str]) -> None:
-        """Begins to copy all weights in S3, in this order."""
+        """Starts to copy all weights in S3, in this order."""
         with self._asked:
             for one in weights:
                 self._copy(one)
@@ -66,8 +66,7 @@ class Weights:
             self._asked.notify()
 
     def ready(self, weights: Iterable[str]) -> bool:
-        """Reports whether there is nothing to wait for: all are on the disk, or known to be
-        unavailable."""
+        """Reports whether all weights are on the disk or known to be unavailable."""
         with self._asked:
             copies = [self._copy(one) for one in weights]
             return all(copy is None or copy.ended for copy in copies)
@@ -82,11 +81,11 @@ class Weights:
         if copy.error is not None:
             raise copy.error
         if copy.folder is None:
-            raise WeightsError(f"{weights}: they are still being copied", retryable=True)
+            raise WeightsError(f"{weights}: still being copied", retryable=True)
         return copy.folder
 
     def close(self) -> None:
-        """Stops copying; arrived parts are kept, and the next start continues."""
+        """Stops copying. Received parts are kept, and the next start continues."""
         with self._asked:
             self._closed = True
             if self._current is not None:
@@ -95,7 +94,7 @@ class Weights:
         self._thread.join()
 
     def _copy(self, weights: str) -> _Copy | None:
-        """Returns the copy of a prefix, None for a folder. The caller holds the lock."""
+        """Returns the copy of a prefix, or None for a folder. The caller must hold the lock."""
         if not weights.startswith("s3://"):
             return None
         if weights not in self._copies:
@@ -109,20 +108,20 @@ class Weights:
             try:
                 folder = synchronize(self._bucket(), copy.weights, self._cache, copy.stop)
             except Cancelled:
-                pass  # it continues when it is its turn again
+                pass  # it continues when its turn comes again
             except WeightsError as error:
                 failure = error
-            except Exception as error:  # of boto3, which looks for credentials
+            except Exception as error:  # boto3 looks for credentials
                 failure = WeightsError(f"{copy.weights}: {error}", retryable=True)
             if failure is not None:
-                _logger.error("the weights cannot be had", extra={"weights": copy.weights, "reason": str(failure)})
+                _logger.error("cannot get the weights", extra={"weights": copy.weights, "reason": str(failure)})
             with self._asked:
                 self._current = None
                 copy.stop.clear()
                 copy.folder, copy.error = folder, failure
 
     def _next(self) -> _Copy | None:
-        """Waits for the next copy to be made; returns None if no more are needed."""
+        """Waits for the next copy to make. Returns None if no more are needed."""
         with self._asked:
             while not self._closed:
                 waiting = [copy for copy in self._copies.values() if not copy.ended]

@@ -13,8 +13,8 @@ from .frames import Frame
 
 @dataclass(frozen=True)
 class Window:
-    """How many frames a model edits at once, how many of them two windows share, and the
-    lengths that it supports: one more than a multiple of step."""
+    """The number of frames that a model edits at a time, the overlap of two windows, and the
+    supported lengths: one more than a multiple of step."""
 
     frames: int
     overlap: int
@@ -24,7 +24,7 @@ class Window:
         if self.step < 1 or self.frames < 1 or (self.frames - 1) % self.step:
             raise ValueError(f"frames: {self.frames} is not one more than a multiple of {self.step}")
         if not 0 <= self.overlap < self.frames:
-            raise ValueError(f"overlap: {self.overlap} is not from 0 to {self.frames - 1}")
+            raise ValueError(f"overlap: {self.overlap} is not between 0 and {self.frames - 1}")
 
     def valid(self, length: int) -> int:
         """Returns the shortest valid length of at least two steps that holds length frames: models
@@ -68,7 +68,7 @@ def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: E
         padded = held + [held[-1]] * (window.valid(length) - length)
         edited = edit(number, padded, before)
         if len(edited) < length:
-            raise ValueError(f"the model made {len(edited)} frames of {len(padded)}")
+            raise ValueError(f"the model made {len(edited)} frames instead of {len(padded)}")
         edited = edited[:length]
         for i, earlier in enumerate(before):
             edited[i] = _mix(earlier, edited[i], (i + 1) / (len(before) + 1))
@@ -82,6 +82,6 @@ def edit_in_windows(frames: Iterator[Frame], total: int, window: Window, edit: E
 
 
 def _mix(a: Frame, b: Frame, share: float) -> Frame:
-    """Fades one picture into another, by the share."""
+    """Fades one picture into another by the fraction."""
     mixed = a.astype(np.float32) * (1 - share) + b.astype(np.float32) * share
     return (mixed + 0.5).astype(np.uint8)

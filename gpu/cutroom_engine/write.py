@@ -1,4 +1,4 @@
-"""Encodes results as a stream: an MP4 that a browser plays at once, or a PNG."""
+"""Encodes results as a stream: an MP4 that browsers can play while it downloads, or a PNG."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class VideoWriter:
             self._container.close()
 
     def write(self, frame: Frame) -> None:
-        """Adds a picture of any size, and the sound up to its end."""
+        """Adds a picture of any size and the sound up to its end."""
         picture = av.VideoFrame.from_ndarray(np.ascontiguousarray(frame), format="rgb24")
         width, height = self._size
         picture = picture.reformat(

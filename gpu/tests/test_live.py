@@ -385,7 +385,7 @@ def test_images_are_refused_where_the_model_takes_none(start: Start) -> None:
     client = start(model).open()
     client.send(wire.image(wire.Image(1, 1, 1, bytes(4))))
     told = client.next()
-    assert told["set"]["error"]["message"] == "The engine takes no image for this model."
+    assert told["set"]["error"]["message"] == "The engine does not support an image for this model."
     client.send(wire.image(wire.Image(2, 0, 0, b"")))
     assert client.next() == {"set": {"number": 2}}
     client.leave()
@@ -396,7 +396,7 @@ def test_a_stop_tells_sessions(start: Start) -> None:
     client = place.open()
     place.server.should_exit = True
     told = client.next()
-    assert told["error"]["message"] == "The engine is about to end."
+    assert told["error"]["message"] == "The engine is stopping."
     with pytest.raises(EOFError):
         client.next()
     client.leave()

@@ -238,7 +238,7 @@ def test_what_cannot_be_edited_is_the_inputs_fault(world: MakeRunner, ask: Ask, 
     ("changes", "code", "says"),
     [
         ({"model": "gen-9"}, "engine_error", "does not serve gen-9"),
-        ({"model": "gen-image-2"}, "engine_error", "does no edit"),
+        ({"model": "gen-image-2"}, "engine_error", "does not support edit"),
         ({"model": "gen-2.1", "reference": "picture"}, "invalid_input", "no reference image"),
         ({"model": "gen-vton-3.5", "kind": "try-on"}, "invalid_input", "needs a reference image"),
         ({"folder": "/nowhere", "output": "/nowhere/output.mp4"}, "engine_error", "cannot reach"),
@@ -571,7 +571,7 @@ def test_weights_that_cannot_be_had(world: MakeRunner, ask: Ask, clip: Clip, ret
         raise WeightsError("/secret/path is full", retryable=retryable)
 
     error = world(load=refuse).run(ask(clip()))[-1]["error"]
-    assert error == {"code": "engine_error", "message": "The engine has not got its weights.", "retryable": retryable}
+    assert error == {"code": "engine_error", "message": "The engine's weights are missing.", "retryable": retryable}
 
 
 @pytest.mark.parametrize(

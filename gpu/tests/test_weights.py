@@ -190,7 +190,7 @@ def test_an_object_that_changes_meanwhile_or_comes_short_is_no_weights(tmp_path:
         copied(bucket, tmp_path)
     bucket = Bucket(MODEL)
     bucket.cut = 1
-    with pytest.raises(WeightsError, match="1 bytes came of 2"):
+    with pytest.raises(WeightsError, match="got 1 of 2 bytes"):
         copied(bucket, tmp_path)
 
 
