@@ -13,7 +13,7 @@ import (
 
 // A clip edited in its decoded format looks like one converted to RGB first, whatever the file says
 // about its colours.
-func TestDecodedPicturesAreEditedAsOthers(t *testing.T) {
+func TestDecodedPicturesMatchConvertedOnes(t *testing.T) {
 	size := box
 	for _, c := range []struct{ name, matrix, primaries, transfer string }{
 		{name: "nothing said"},

@@ -23,8 +23,8 @@ const upright = "nullsrc"
 const corners = "drawbox=c=red:t=fill:w=iw/2:h=ih/2,drawbox=c=lime:t=fill:x=iw/2:w=iw/2:h=ih/2," +
 	"drawbox=c=blue:t=fill:y=ih/2:w=iw/2:h=ih/2,drawbox=c=white:t=fill:x=iw/2:y=ih/2:w=iw/2:h=ih/2"
 
-// TestInputs edits typical inputs.
-func TestInputs(t *testing.T) {
+// TestTypicalInputsAreEdited edits typical inputs.
+func TestTypicalInputsAreEdited(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		clip  mediatest.Video
@@ -72,9 +72,9 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// TestUpright checks that pictures that ask to be rotated are, and that nothing
+// Pictures that ask to be rotated are, and that nothing
 // is cut off or padded: each quarter keeps its colour.
-func TestUpright(t *testing.T) {
+func TestPicturesAreUpright(t *testing.T) {
 	quarters := func(t *testing.T, p picture, want [4]string) {
 		t.Helper()
 		for i, name := range want {
@@ -123,9 +123,9 @@ func TestUpright(t *testing.T) {
 	}
 }
 
-// TestImages edits pictures of every kind; the result is a PNG with 8 bits a
+// TestImagesAreEdited edits pictures of every kind; the result is a PNG with 8 bits a
 // channel, and alpha where the input has it.
-func TestImages(t *testing.T) {
+func TestImagesAreEdited(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		image mediatest.Image
@@ -165,8 +165,8 @@ func TestImages(t *testing.T) {
 	})
 }
 
-// TestAlpha edits pictures with holes: an image keeps them, a video shows white.
-func TestAlpha(t *testing.T) {
+// TestAlphaIsKeptOrWhite edits pictures with holes: an image keeps them, a video shows white.
+func TestAlphaIsKeptOrWhite(t *testing.T) {
 	hole := "format=rgba,geq=r=200:g=30:b=30:a='255*gt(X,W/2)'"
 	image := input(t, mediatest.Image{PixelFormat: "rgba", Filter: hole}.Make(t), true)
 	spec := engine.Spec{Kind: catalog.Image, Prompt: "sharper", Data: image, Size: box}
@@ -187,9 +187,9 @@ func TestAlpha(t *testing.T) {
 	}
 }
 
-// TestDynamicRange edits one scene from a clip of high dynamic range and from
+// TestHDRLooksLikeSDR edits one scene from a clip of high dynamic range and from
 // an ordinary one: on a screen both must look about the same.
-func TestDynamicRange(t *testing.T) {
+func TestHDRLooksLikeSDR(t *testing.T) {
 	edit := func(clip mediatest.Video) picture {
 		data := input(t, clip.Make(t), false)
 		spec := engine.Spec{
@@ -213,9 +213,9 @@ func TestDynamicRange(t *testing.T) {
 	}
 }
 
-// TestSound edits a clip whose flashes and clicks coincide: they stay together, to within a
+// TestSoundStaysInSync edits a clip whose flashes and clicks coincide: they stay together, to within a
 // frame.
-func TestSound(t *testing.T) {
+func TestSoundStaysInSync(t *testing.T) {
 	data := input(t, mediatest.Video{Flash: true, Source: "color=c=gray", Seconds: 2, FPS: 20}.Make(t), false)
 	spec := engine.Spec{
 		Kind: catalog.Edit, Prompt: "sharper", Data: data, Size: box, FPS: 20, Duration: data.Info.Duration,
@@ -252,9 +252,9 @@ func TestSound(t *testing.T) {
 	}
 }
 
-// TestLengths edits clips whose picture and sound start or end at different times: the result plays as
+// TestResultHasLengthOfLongerTrack edits clips whose picture and sound start or end at different times: the result plays as
 // long as the longer of them, and gaps become a still or silence.
-func TestLengths(t *testing.T) {
+func TestResultHasLengthOfLongerTrack(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		// args read a picture and a sound.

@@ -287,8 +287,8 @@ func specs(t *testing.T, prompts []string) []engine.Spec {
 	return specs
 }
 
-// TestLooks edits the sample by the name of every look and measures the look's promise.
-func TestLooks(t *testing.T) {
+// TestLooksKeepTheirPromise edits the sample by the name of every look and measures the look's promise.
+func TestLooksKeepTheirPromise(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
 	names := look.Names()
@@ -316,8 +316,8 @@ func TestLooks(t *testing.T) {
 	}
 }
 
-// TestModifiers edits the sample by words that change it a little.
-func TestModifiers(t *testing.T) {
+// TestModifiersChangePicture edits the sample by words that change it a little.
+func TestModifiersChangePicture(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
 	modifiers := []struct {
@@ -359,9 +359,9 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// TestLargePicturesLookLikeSmallOnes: edits made at a half or a third of a large picture, and at more
+// Edits made at a half or a third of a large picture, and at more
 // of a small one, look the same.
-func TestLargePicturesLookLikeSmallOnes(t *testing.T) {
+func TestLargePicturesMatchSmallOnes(t *testing.T) {
 	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
 		less, more := small(t, prompt), small(t, prompt)
 		less.Duration, more.Duration = 100*time.Millisecond, 100*time.Millisecond
@@ -373,10 +373,10 @@ func TestLargePicturesLookLikeSmallOnes(t *testing.T) {
 	}
 }
 
-// TestTexturesThatNoFrameSharesAreNotSearchedFor: if grain changes, streaks rush by or a drawing jumps,
+// If grain changes, streaks rush by or a drawing jumps,
 // frames are predicted only from earlier ones. If a look stays or moves little, they are predicted from
 // later ones too. The encoder looks ahead if frames share content.
-func TestTexturesThatNoFrameSharesAreNotSearchedFor(t *testing.T) {
+func TestEncoderSearchMatchesTexture(t *testing.T) {
 	for prompt, want := range map[string]struct{ both, ahead bool }{
 		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},
 		"pencil sketch": {false, true}, "underwater": {true, false},

@@ -11,7 +11,7 @@ import (
 )
 
 // A clip that has a good header but no decodable picture is refused: its sound is not a result.
-func TestAClipWithoutPictures(t *testing.T) {
+func TestClipWithoutPicturesIsRejected(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "a.mp4")
 	mediatest.Run(t, "-i", mediatest.Video{}.Make(t), "-c", "copy", "-bsf:v", "filter_units=remove_types=5", path)

@@ -25,9 +25,9 @@ var (
 	person    = filepath.Join("..", "..", "..", "testdata", "person.mp4")
 )
 
-// TestKinds edits by every kind of model, and examines the result as a player
+// TestEveryKindIsEdited edits by every kind of model, and examines the result as a player
 // would.
-func TestKinds(t *testing.T) {
+func TestEveryKindIsEdited(t *testing.T) {
 	for _, c := range []struct {
 		kind      catalog.Kind
 		prompt    string
@@ -122,8 +122,8 @@ func checkVideo(t *testing.T, path string, spec engine.Spec, sound bool) {
 	}
 }
 
-// TestRepeatable runs requests twice, and with another seed.
-func TestRepeatable(t *testing.T) {
+// TestSameRequestGivesSameResult runs requests twice, and with another seed.
+func TestSameRequestGivesSameResult(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		spec engine.Spec
@@ -168,9 +168,9 @@ func same(t *testing.T, a, b string) bool {
 	return bytes.Equal(first, second)
 }
 
-// TestPrompts checks that any two prompts that name looks produce visibly different
+// Any two prompts that name looks produce visibly different
 // pictures, and that each differs from the input.
-func TestPrompts(t *testing.T) {
+func TestPromptsGiveDifferentPictures(t *testing.T) {
 	prompts := []string{
 		"enhance it", "watercolor", "a watercolor of a snowy castle", "film noir", "golden hour", "make it blue",
 		"make it brighter", "沙漠",
@@ -178,9 +178,9 @@ func TestPrompts(t *testing.T) {
 	all(t, prompts, 8, func(prompt string) engine.Spec { return small(t, prompt) })
 }
 
-// TestWhatIsNotFollowedChangesNothing checks that a request without any followed part returns the
+// A request without any followed part returns the
 // input's picture, whatever the seed, with the reason.
-func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
+func TestIgnoredPromptChangesNothing(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle, catalog.Clip, catalog.TryOn, catalog.Image} {
 		t.Run(string(kind), func(t *testing.T) {
 			spec := small(t, "add a hat")
@@ -212,9 +212,9 @@ func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 	}
 }
 
-// TestScenes checks that any two texts, and any two seeds, produce different
+// Any two texts, and any two seeds, produce different
 // videos.
-func TestScenes(t *testing.T) {
+func TestScenesDiffer(t *testing.T) {
 	texts := []string{
 		"the sea", "the sea at night", "a desert", "a desert with camels", "snowy mountains", "a city", "northern lights",
 		"a galaxy", "a woman at the sea", "abstract", "a cat", "a dog",
@@ -227,10 +227,10 @@ func TestScenes(t *testing.T) {
 	})
 }
 
-// TestGarmentsAndWords checks that a try-on follows its prompt too when it has a garment. Only the
+// A try-on follows its prompt too when it has a garment. Only the
 // clothes change, a sixth of this picture, so that a whole frame differs by a sixth of their
 // difference.
-func TestGarmentsAndWords(t *testing.T) {
+func TestTryOnFollowsGarmentAndPrompt(t *testing.T) {
 	all(t, []string{
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
 	}, 8.0/6, func(prompt string) engine.Spec {
@@ -240,9 +240,9 @@ func TestGarmentsAndWords(t *testing.T) {
 	})
 }
 
-// TestTryOnLeavesTheFaceAlone checks on the photograph of a person who moves that the
+// TestTryOnKeepsFace checks on the photograph of a person who moves that the
 // clothes change, and neither the face nor the hair.
-func TestTryOnLeavesTheFaceAlone(t *testing.T) {
+func TestTryOnKeepsFace(t *testing.T) {
 	spec := small(t, "a blue denim jacket")
 	spec.Kind, spec.Data, spec.Duration = catalog.TryOn, input(t, person, false), time.Second
 	spec.Size = catalog.Size{Width: 512, Height: 288}
@@ -264,9 +264,9 @@ func TestTryOnLeavesTheFaceAlone(t *testing.T) {
 	}
 }
 
-// TestReferences checks that a reference image's colours are used: any two of
+// A reference image's colours are used: any two of
 // them produce visibly different pictures.
-func TestReferences(t *testing.T) {
+func TestReferencesGiveDifferentPictures(t *testing.T) {
 	references := map[string]string{
 		"aurora": reference,
 		"jersey": garment,
@@ -333,9 +333,9 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 	}
 }
 
-// TestSelfAnchor edits a clip that turns from blue to red, towards a reference:
+// TestSelfAnchorUsesFirstFrame edits a clip that turns from blue to red, towards a reference:
 // anchored colours are fitted to its first frame, others to the whole clip.
-func TestSelfAnchor(t *testing.T) {
+func TestSelfAnchorUsesFirstFrame(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
 	var specs []engine.Spec
 	for _, anchor := range []any{true, false, nil} {
@@ -356,8 +356,8 @@ func TestSelfAnchor(t *testing.T) {
 	}
 }
 
-// TestCancel ends an edit in the middle.
-func TestCancel(t *testing.T) {
+// TestEditEndsWithContext ends an edit in the middle.
+func TestEditEndsWithContext(t *testing.T) {
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		spec := with(small(t, "watercolor of the sea"), func(s *engine.Spec) {

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine"
 )
 
-// TestThumbnails: they come with the result if wanted, and leave it unchanged.
-func TestThumbnails(t *testing.T) {
+// They come with the result if wanted, and leave it unchanged.
+func TestThumbnailsComeWithResult(t *testing.T) {
 	t.Parallel()
 	clip := small(t, "a watercolor painting")
 	clip.Size = catalog.Size{Width: 640, Height: 360}
@@ -70,9 +70,9 @@ func TestThumbnails(t *testing.T) {
 	}
 }
 
-// TestThumbnailsOfWhatBeginsBlank: the engine leaves them to the caller, which looks at more of the
+// The engine leaves them to the caller, which looks at more of the
 // clip.
-func TestThumbnailsOfWhatBeginsBlank(t *testing.T) {
+func TestBlankStartHasNoThumbnails(t *testing.T) {
 	t.Parallel()
 	spec := small(t, "a watercolor painting")
 	spec.Data = input(t, mediatest.Video{Seconds: 1, Filter: "fade=d=0.5"}.Make(t), false)
@@ -87,9 +87,9 @@ func TestThumbnailsOfWhatBeginsBlank(t *testing.T) {
 	}
 }
 
-// TestThumbnailsShowTheirPictures: whatever the format of a picture's planes, its thumbnails and its
+// Whatever the format of a picture's planes, its thumbnails and its
 // poster have its colours, on white if it is transparent.
-func TestThumbnailsShowTheirPictures(t *testing.T) {
+func TestThumbnailsHavePictureColours(t *testing.T) {
 	t.Parallel()
 	clear := mediatest.Image{
 		Width: 321, Height: 161, Source: "color=c=red", PixelFormat: "rgba",

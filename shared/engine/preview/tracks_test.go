@@ -62,9 +62,9 @@ func join(t *testing.T, name string, paths ...string) string {
 // x264 encodes pictures quickly.
 var x264 = strings.Fields("-pix_fmt yuv420p -c:v libx264 -preset ultrafast -g 25")
 
-// TestTracks edits files with several tracks, or whose tracks change or need corrections, and compares
+// TestTracksAreCorrected edits files with several tracks, or whose tracks change or need corrections, and compares
 // pictures and sounds of the result with the original ones.
-func TestTracks(t *testing.T) {
+func TestTracksAreCorrected(t *testing.T) {
 	wide, silent := drawn(bars, "320x180", "1"), []float64(nil)
 	changing := func(t *testing.T, name, codec string, args []string, sizes ...string) string {
 		var parts []string
@@ -188,8 +188,8 @@ func TestTracks(t *testing.T) {
 	}
 }
 
-// TestEveryLookSurvivesAChangeOfSize edits with looks whose graphs FFmpeg cannot start again.
-func TestEveryLookSurvivesAChangeOfSize(t *testing.T) {
+// TestLooksSurviveSizeChange edits with looks whose graphs FFmpeg cannot start again.
+func TestLooksSurviveSizeChange(t *testing.T) {
 	part := func(size string) string {
 		return write(t, slices.Concat(drawn(bars, size, "0.2"), x264, []string{"a.ts"})...)
 	}

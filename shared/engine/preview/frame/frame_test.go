@@ -207,7 +207,7 @@ func alike(t testing.TB, what string, live, done image.Image) {
 	}
 }
 
-func TestEveryLookIsLikeTheFinishedOne(t *testing.T) {
+func TestLiveLooksMatchFinishedLooks(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	for i, prompt := range append(look.Names(), "warmer, vivid anime at sunset") {
 		if i%compareEach != 0 {
@@ -224,7 +224,7 @@ func TestEveryLookIsLikeTheFinishedOne(t *testing.T) {
 }
 
 // Ignored parts of a prompt change nothing, and the editor says so.
-func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
+func TestIgnoredPartsChangeNothing(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
 		e := editor(t, kind)
@@ -243,7 +243,7 @@ func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 	}
 }
 
-func TestTheReferenceGivesItsColours(t *testing.T) {
+func TestReferenceColoursAreApplied(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	reference, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "reference.jpg"))
 	if err != nil {
@@ -265,7 +265,7 @@ func TestTheReferenceGivesItsColours(t *testing.T) {
 
 // Try-on changes the clothes of a person, but not the head or the rest; a picture without a face stays
 // unchanged.
-func TestTryOnDressesTheSubject(t *testing.T) {
+func TestTryOnChangesOnlyClothes(t *testing.T) {
 	data := filepath.Join("..", "..", "..", "..", "testdata")
 	garment, err := os.ReadFile(filepath.Join(data, "garment.png"))
 	if err != nil {
@@ -316,7 +316,7 @@ func TestTryOnDressesTheSubject(t *testing.T) {
 	}
 }
 
-func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
+func TestChangesApplyFromNextFrame(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	e := editor(t, catalog.Edit)
 	first := edit(t, e, in)
@@ -335,7 +335,7 @@ func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
 }
 
 // A session's first prompt often comes while its first frame is edited.
-func TestAPromptSetDuringTheFirstFrameApplies(t *testing.T) {
+func TestPromptDuringFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	fresh := editor(t, catalog.Edit)
 	fresh.SetPrompt(t.Context(), "film noir")
@@ -369,7 +369,7 @@ func TestAPromptSetDuringTheFirstFrameApplies(t *testing.T) {
 }
 
 // A frame is edited even if the prompt changes the whole time.
-func TestAFrameIsEditedWhilePromptsChange(t *testing.T) {
+func TestFramesAreEditedWhilePromptsChange(t *testing.T) {
 	in := pictureOf(t, frameOf(t, frame.Box, 1))
 	e := editor(t, catalog.Edit)
 	done := make(chan error, 1)
@@ -393,7 +393,7 @@ func TestAFrameIsEditedWhilePromptsChange(t *testing.T) {
 	}
 }
 
-func TestSnowFalls(t *testing.T) {
+func TestSnowMoves(t *testing.T) {
 	now := time.Unix(0, 0)
 	e, err := frame.New(
 		func() time.Time { return now }, func() uint32 { return seed },
@@ -413,7 +413,7 @@ func TestSnowFalls(t *testing.T) {
 	edit(t, e, in)
 }
 
-func TestFramesOfAllSizes(t *testing.T) {
+func TestFramesAreFittedIntoBox(t *testing.T) {
 	e := editor(t, catalog.Edit)
 	e.SetPrompt(t.Context(), "oil painting in the rain")
 	for _, c := range []struct{ in, want catalog.Size }{
@@ -459,7 +459,7 @@ func TestEveryLookEditsThinFrames(t *testing.T) {
 	}
 }
 
-func TestBadFramesAreRefused(t *testing.T) {
+func TestBadFramesAreRejected(t *testing.T) {
 	e := editor(t, catalog.Edit)
 	for what, size := range map[string]image.Point{"an empty one": {0, 360}, "a large one": {4000, 3000}} {
 		bad := &engine.Picture{YCbCr: *image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)}
@@ -472,7 +472,7 @@ func TestBadFramesAreRefused(t *testing.T) {
 
 // A picture with the range of video is edited as the same one with the full range, and
 // keeps its range.
-func TestTheRangeOfAPictureIsKept(t *testing.T) {
+func TestPictureRangeIsKept(t *testing.T) {
 	full := pictureOf(t, frameOf(t, frame.Box, 1))
 	scale := func(levels int) func(uint8) uint8 {
 		return func(v uint8) uint8 { return uint8((int(v)*levels+127)/255 + 16) }
@@ -515,7 +515,7 @@ func copied(from *image.YCbCr, luma, chroma func(uint8) uint8) *image.YCbCr {
 }
 
 // A prompt is prepared while frames are edited.
-func TestPromptsChangeDuringFrames(t *testing.T) {
+func TestFramesFollowLastRequest(t *testing.T) {
 	in := frameOf(t, catalog.Size{Width: 160, Height: 90}, 1)
 	e, image := editor(t, catalog.Edit), still(t, in, "image/jpeg")
 	var asking sync.WaitGroup

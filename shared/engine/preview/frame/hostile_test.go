@@ -43,7 +43,7 @@ func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand)
 
 // A session whose pictures change their size with each frame edits them like a new session, whatever
 // their sizes and looks.
-func TestPicturesOfHostileSizes(t *testing.T) {
+func TestHostileSizesAreEdited(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := look.Names()
 	ask := func(prompt string) engine.LiveEditor {

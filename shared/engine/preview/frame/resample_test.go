@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestGrow: enlarging by a whole number gives the same result as the taps, except for rounding.
-func TestGrow(t *testing.T) {
+// Enlarging by a whole number gives the same result as the taps, except for rounding.
+func TestGrowthMatchesTaps(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
 		width, height := size[0], size[1]
@@ -27,8 +27,8 @@ func TestGrow(t *testing.T) {
 	}
 }
 
-// TestShrink: shrinking by a whole number gives the mean.
-func TestShrink(t *testing.T) {
+// Shrinking by a whole number gives the mean.
+func TestShrinkingComputesMeans(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for _, size := range [][2]int{{1, 1}, {3, 2}, {4, 4}, {9, 5}, {21, 3}} {
 		width, height := size[0], size[1]
@@ -52,8 +52,8 @@ func TestShrink(t *testing.T) {
 	}
 }
 
-// TestLayersPixelByPixel: processing eight pixels at once gives the same result as processing each.
-func TestLayersPixelByPixel(t *testing.T) {
+// Processing eight pixels at once gives the same result as processing each.
+func TestLayersMatchSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	for name, do := range map[string]func(to, from []uint8){
 		"multiply": multiply, "screen": screen, "add": add,
@@ -87,8 +87,8 @@ func TestLayersPixelByPixel(t *testing.T) {
 	}
 }
 
-// TestSharpen: eight pixels at once get the same values as each of them.
-func TestSharpen(t *testing.T) {
+// Eight pixels at once get the same values as each of them.
+func TestSharpeningMatchesSinglePixels(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	for _, amount := range []float64{0.3, 0.5, 1.1, 1.5} {
 		plane, blurred := noise(random, 1003), noise(random, 1003)

@@ -21,7 +21,7 @@ func plain(size catalog.Size, fill, middle color.NRGBA) *garment.Reference {
 }
 
 // The reference may have any size and show only its background.
-func TestClothOfAnyReference(t *testing.T) {
+func TestClothIsDrawnFromAnyReference(t *testing.T) {
 	red, blue, clear := color.NRGBA{200, 20, 20, 255}, color.NRGBA{20, 20, 200, 255}, color.NRGBA{}
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 1, Height: 7}, {Width: 7, Height: 1}, {Width: 2, Height: 2}, {Width: 7, Height: 7},
@@ -48,7 +48,7 @@ func TestClothOfAnyReference(t *testing.T) {
 	}
 }
 
-func TestClothOfAnEmptyReference(t *testing.T) {
+func TestClothIsDrawnFromEmptyReference(t *testing.T) {
 	size := catalog.Size{Width: 16, Height: 16}
 	if got := garment.Cloth(&garment.Reference{}, "", 7, size).Bounds().Size(); got.X != 16 || got.Y != 16 {
 		t.Errorf("a cloth of %v", got)
@@ -57,7 +57,7 @@ func TestClothOfAnEmptyReference(t *testing.T) {
 
 // Empty frames, and frames smaller than a face, have no face, and break nothing if the caller claims
 // that they do.
-func TestFindInAnyFrame(t *testing.T) {
+func TestFindHandlesAnyFrame(t *testing.T) {
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},
 	} {

@@ -9,7 +9,7 @@ import (
 
 // Any caller may ask for the reading of a prompt, so the longest prompt must cost little for each of
 // its words.
-func TestAPromptCostsLittleForEachWord(t *testing.T) {
+func TestParsingUsesLittleMemoryPerWord(t *testing.T) {
 	const words, most = 4000, 10
 	for name, read := range map[string]func(string) look.Reading{
 		"a look": func(prompt string) look.Reading { return look.Read(prompt, nil) }, "cloth": look.ReadCloth,

@@ -32,9 +32,9 @@ var made = sync.OnceValue(func() map[string][]Op {
 	return all
 })
 
-// TestTextures draws every texture of every look. Equal seeds give equal textures, and different seeds
+// TestTexturesDependOnSeed draws every texture of every look. Equal seeds give equal textures, and different seeds
 // differ if the texture is random. The size fits the motion.
-func TestTextures(t *testing.T) {
+func TestTexturesDependOnSeed(t *testing.T) {
 	const width, height = 96, 54
 	margin := newSheet(width, height, 1, Motion{Hold: 1}).Height - height
 	varied := 0
@@ -87,7 +87,7 @@ func TestTextures(t *testing.T) {
 	}
 }
 
-// TestLayersAreNeutral checks that empty layers change nothing.
+// Empty layers change nothing.
 func TestLayersAreNeutral(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {
@@ -115,9 +115,9 @@ func TestLayersAreNeutral(t *testing.T) {
 	}
 }
 
-// TestSeamless checks that textures which leave on one side and come back on the
+// Textures which leave on one side and come back on the
 // other have no seam there.
-func TestSeamless(t *testing.T) {
+func TestMovingTexturesHaveNoSeam(t *testing.T) {
 	const width, height = 160, 90
 	for name, ops := range made() {
 		for i, op := range ops {
@@ -160,7 +160,7 @@ func TestSeamless(t *testing.T) {
 	}
 }
 
-func TestCloth(t *testing.T) {
+func TestClothFollowsPrompt(t *testing.T) {
 	draw := func(prompt string, seed uint32) *image.RGBA { return Cloth(prompt, seed, 120, 120) }
 	mean := func(picture *image.RGBA) (r, g, b float64) {
 		for i := 0; i < len(picture.Pix); i += 4 {
@@ -195,7 +195,7 @@ func TestCloth(t *testing.T) {
 
 // A panic of a texture reaches its caller, who can contain it, though rows are
 // drawn by several goroutines.
-func TestAPanicOfATextureReachesItsCaller(t *testing.T) {
+func TestTexturePanicReachesCaller(t *testing.T) {
 	draw := func() (err error) {
 		defer contain.Error(&err)
 		Layer{Texture: func(s *Sheet) { s.fill(func(_, _ float64) float64 { panic("a fault") }) }}.Draw(16, 16, 1)
@@ -206,8 +206,8 @@ func TestAPanicOfATextureReachesItsCaller(t *testing.T) {
 	}
 }
 
-// TestLayersBecomeOne: one combined picture has the same effect as several layers of a kind.
-func TestLayersBecomeOne(t *testing.T) {
+// One combined picture has the same effect as several layers of a kind.
+func TestLayersAreCombined(t *testing.T) {
 	value := func(v float32) Texture {
 		return func(s *Sheet) {
 			for i := range s.Values {
@@ -240,9 +240,9 @@ func TestLayersBecomeOne(t *testing.T) {
 	}
 }
 
-// TestABrushPaintsOnce: textures of a brush share their strokes, also at half size, because strokes
+// Textures of a brush share their strokes, also at half size, because strokes
 // take most of the time.
-func TestABrushPaintsOnce(t *testing.T) {
+func TestBrushTexturesShareStrokes(t *testing.T) {
 	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
 	laid := b.lay(newSheet(640, 360, 1, Motion{}))
 	if again := b.lay(newSheet(1280, 720, 1, Motion{})); again.Sheet != laid.Sheet {
@@ -255,9 +255,9 @@ func TestABrushPaintsOnce(t *testing.T) {
 	}
 }
 
-// TestPiecesAreFoundOnce: textures of the same cells share their pieces, which take most of the time,
+// Textures of the same cells share their pieces, which take most of the time,
 // and no sheet gets another's pieces.
-func TestPiecesAreFoundOnce(t *testing.T) {
+func TestCellTexturesSharePieces(t *testing.T) {
 	c := &cells{perUnit: 22, purpose: 1}
 	sheet := newSheet(320, 180, 1, Motion{})
 	found := c.pieces(sheet)
@@ -272,9 +272,9 @@ func TestPiecesAreFoundOnce(t *testing.T) {
 	}
 }
 
-// TestSoftTexturesNeedHalfTheSize: drawing at half size and scaling up equals drawing at full size, and
+// Drawing at half size and scaling up equals drawing at full size, and
 // a soft warp tears nothing apart.
-func TestSoftTexturesNeedHalfTheSize(t *testing.T) {
+func TestSoftTexturesSurviveHalfSize(t *testing.T) {
 	const width, height = 640, 360
 	soft := 0
 	for name, ops := range made() {

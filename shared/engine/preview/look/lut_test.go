@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
-func TestLUT(t *testing.T) {
+func TestLUTAppliesAdjustments(t *testing.T) {
 	same := NewLUT()
 	invertAll := LUTOf(func(r, g, b float64) (float64, float64, float64) { return 1 - r, 1 - g, 1 - b })
 	for _, c := range [][3]float64{{0, 0, 0}, {1, 1, 1}, {0.2, 0.5, 0.8}, {0.013, 0.99, 0.41}} {
@@ -43,9 +43,9 @@ func TestLUT(t *testing.T) {
 	}
 }
 
-// TestTransfer maps pictures towards a reference: the means of colour arrive,
+// TestTransferMatchesReference maps pictures towards a reference: the means of colour arrive,
 // and even a reference of one flat colour leaves the scene.
-func TestTransfer(t *testing.T) {
+func TestTransferMatchesReference(t *testing.T) {
 	var scene, warmScene, flat []byte
 	for i := range 4096 {
 		v := byte(i * 255 / 4096)
@@ -78,8 +78,8 @@ func TestTransfer(t *testing.T) {
 	}
 }
 
-// TestOklab checks the conversion against the values of its author's page.
-func TestOklab(t *testing.T) {
+// TestOklabMatchesPublishedValues checks the conversion against the values of its author's page.
+func TestOklabMatchesPublishedValues(t *testing.T) {
 	for _, c := range []struct{ rgb, lab [3]float64 }{
 		{[3]float64{1, 1, 1}, [3]float64{1, 0, 0}},
 		{[3]float64{1, 0, 0}, [3]float64{0.628, 0.225, 0.126}},

@@ -51,9 +51,9 @@ func TestParseFindsLooks(t *testing.T) {
 	}
 }
 
-// TestParseIsOneLook checks that prompts with the same meaning lead to the same
+// Prompts with the same meaning lead to the same
 // operations.
-func TestParseIsOneLook(t *testing.T) {
+func TestEquivalentPromptsGiveSameLook(t *testing.T) {
 	for _, same := range [][]string{
 		{"watercolor", "Watercolour!", "make it a watercolor", "turn this video into watercolors"},
 		{"watercolor", "a watercolor of a castle in the clouds", "acuarela", "水彩画", "watercolr"},
@@ -171,9 +171,9 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestForeignNames goes through the names of looks in other languages: each belongs to
+// TestForeignNamesSelectLooks goes through the names of looks in other languages: each belongs to
 // a look of the lexicon, and asks for it.
-func TestForeignNames(t *testing.T) {
+func TestForeignNamesSelectLooks(t *testing.T) {
 	names := foreignNames()
 	for name := range names {
 		if !slices.Contains(Names(), name) {
@@ -193,9 +193,9 @@ func TestForeignNames(t *testing.T) {
 	}
 }
 
-// TestTypos checks which misspelled words are recognized, and that common words similar to a look's are
+// TestTyposAreRecognized checks which misspelled words are recognized, and that common words similar to a look's are
 // not.
-func TestTypos(t *testing.T) {
+func TestTyposAreRecognized(t *testing.T) {
 	for prompt, want := range map[string]string{
 		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",
 		"cyberpnuk": "cyberpunk neon", "penicl sketch": "pencil sketch", "vintge film": "vintage film",

@@ -98,8 +98,8 @@ var answers = []answer{
 	{tryOn, "", "", "", "Nothing was changed: there is neither"},
 }
 
-// TestAnswers checks the readings of prompts.
-func TestAnswers(t *testing.T) {
+// TestReadingsOfPrompts checks the readings of prompts.
+func TestReadingsOfPrompts(t *testing.T) {
 	for _, c := range answers {
 		got := reading.Of(reading.Request{Kind: c.kind, Prompt: c.prompt})
 		if u, i := strings.Join(got.Understood, "; "), strings.Join(got.Ignored, "; "); u != c.understood || i != c.ignored {
@@ -117,8 +117,8 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestReferences checks the effect of a reference image.
-func TestReferences(t *testing.T) {
+// TestReferencesAreReported checks the effect of a reference image.
+func TestReferencesAreReported(t *testing.T) {
 	for _, c := range []struct {
 		kind        catalog.Kind
 		prompt      string
