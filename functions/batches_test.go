@@ -32,21 +32,19 @@ import (
 
 const chatRoute = "/v1/chat/completions"
 
-// strangerKey is a key of another account.
 const strangerKey = "ck_sample_stranger"
 
-// batchWorld is a world with batches, and a model server that makes their answers.
+// batchWorld is a world with batches and a model server for their requests.
 type batchWorld struct {
 	*world
-	t *testing.T
-	// api is the function batches.
+	t   *testing.T
 	api *lambdatest.Function
-	// started has an element for each start of the function steps that was asked for.
+	// started gets an element for each requested start of the function steps.
 	started  chan struct{}
 	settings []string
 }
 
-// answerBytes is the size of an answer: so large that answers are kept after a few.
+// answerBytes is the size of a response. It is so large that a few responses fill a stored part.
 const answerBytes = 60_000
 
 func newBatchWorld(t *testing.T) *batchWorld {
@@ -65,7 +63,7 @@ func newBatchWorld(t *testing.T) *batchWorld {
 	must(t, err)
 	models = fmt.Appendf(models, "\n  - {id: counted, routes: [chat], context_length: 100000, max_output_length: 50, "+
 		"price: {input: 1, output: 2, batch: 0.5}, upstreams: [{url: %q, model: counted}]}\n", model.URL+"/v1")
-	models, err = catalog.JSON(models) // as a deploy gives it to functions
+	models, err = catalog.JSON(models) // like a deployment for functions
 	must(t, err)
 	path := filepath.Join(t.TempDir(), "catalog.json")
 	must(t, os.WriteFile(path, models, 0o600))
@@ -77,7 +75,6 @@ func newBatchWorld(t *testing.T) *batchWorld {
 	return w
 }
 
-// answer is the model server.
 func (w *batchWorld) answer(out http.ResponseWriter, r *http.Request) {
 	var asked struct {
 		Messages []struct{ Content string }
@@ -94,7 +91,7 @@ func (w *batchWorld) answer(out http.ResponseWriter, r *http.Request) {
 		"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`, content)
 }
 
-// call calls the API with a key and returns the answer's status and body.
+// call calls the API with a key and returns the status and the body.
 func (w *batchWorld) call(key, method, resource, id, contentType string, body []byte) (int, []byte) {
 	w.t.Helper()
 	event, err := json.Marshal(events.APIGatewayProxyRequest{
@@ -115,7 +112,7 @@ func (w *batchWorld) call(key, method, resource, id, contentType string, body []
 	return answer.Status, text
 }
 
-// shownBatch is a batch as the API shows it.
+// shownBatch is a batch as the API returns it.
 type shownBatch struct {
 	ID     string
 	Status string
@@ -126,7 +123,7 @@ type shownBatch struct {
 	} `json:"request_counts"`
 }
 
-// create makes a batch of this many calls from a file, which is then deleted.
+// create makes a batch of this many requests from a file, which it then deletes.
 func (w *batchWorld) create(calls int) shownBatch {
 	w.t.Helper()
 	var form bytes.Buffer
@@ -153,11 +150,10 @@ func (w *batchWorld) create(calls int) shownBatch {
 	if status, answer := w.call(sampleKey, http.MethodDelete, "/v1/files/{file_id}", file.ID, "", nil); status != http.StatusOK {
 		w.t.Fatalf("delete: %d %s", status, answer)
 	}
-	patience.Receive(w.t, "w.started", w.started) // work on it
+	patience.Receive(w.t, "w.started", w.started) // the request to work on it
 	return b
 }
 
-// get returns a batch.
 func (w *batchWorld) get(id string) (b shownBatch) {
 	w.t.Helper()
 	status, answer := w.call(sampleKey, http.MethodGet, "/v1/batches/{batch_id}", id, "", nil)
@@ -167,7 +163,7 @@ func (w *batchWorld) get(id string) (b shownBatch) {
 	return b
 }
 
-// results returns the lines of a file with results by their custom ids.
+// results returns the result lines of a file by custom id.
 func (w *batchWorld) results(file string) map[string]resultLine {
 	w.t.Helper()
 	all := map[string]resultLine{}
@@ -213,8 +209,8 @@ func (w *batchWorld) billed() (counts usage.Counts) {
 	return counts
 }
 
-// Each line of a batch is answered once and billed once, and other accounts see nothing of it.
-func TestBatch(t *testing.T) {
+// Each line of a batch has one response and is billed once. Other accounts cannot see it.
+func TestBatchLinesAreBilledOnce(t *testing.T) {
 	t.Parallel()
 	const lines = 30
 	w := newBatchWorld(t)
@@ -243,7 +239,7 @@ func TestBatch(t *testing.T) {
 	must(t, err)
 	files = slices.DeleteFunc(files, func(f file.File) bool { return f.Purpose != batch.OutputPurpose })
 	if len(files) != 1 {
-		t.Errorf("there are %d files with results", len(files))
+		t.Errorf("found %d files with results", len(files))
 	}
 	for _, resource := range []string{"/v1/batches", "/v1/files"} {
 		status, answer := w.call(sampleKey, http.MethodGet, resource, "", "", nil)

@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// ownPicture returns a picture as a worker of the deploy signs it, which leaves its
-// certificates for who verifies.
+// ownPicture returns a picture as a worker of the deployment signs it. The worker publishes its
+// certificates for verifiers.
 func (w *world) ownPicture(t *testing.T) []byte {
 	t.Helper()
 	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
@@ -34,7 +34,7 @@ func (w *world) ownPicture(t *testing.T) []byte {
 	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	must(t, err)
 	must(t, w.signers.Add(t.Context(), who.Chain()))
-	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker, at the same time
+	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker, concurrently
 	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), InputTime: patience.Max,
@@ -66,12 +66,12 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 	body, err := io.ReadAll(answer.Body)
 	must(t, err)
 	var report origin.Report
-	_ = json.Unmarshal(body, &report) // a refusal is not a report
+	_ = json.Unmarshal(body, &report) // an error is not a report
 	return answer.Status, report, string(body)
 }
 
-// The function verifies signed results. A hostile file costs an answer, but not the function.
-func TestFilesAreVerified(t *testing.T) {
+// The function verifies signed results. A hostile file fails its request, but not the function.
+func TestHostileFilesDoNotStopVerification(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.start(t, "c2pa")
@@ -113,12 +113,12 @@ func TestFilesAreVerified(t *testing.T) {
 	}
 	expect("its own after all of them", own, sized(own), 200, origin.Valid, true)
 	if log := f.Log(); strings.Count(log, "Content Credentials can be verified") != 1 {
-		t.Errorf("it has looked for the library more than once:\n%s", log)
+		t.Errorf("the function searched for the library more than once:\n%s", log)
 	}
 }
 
-// If the library is missing, the function answers with an error, and logs it once.
-func TestVerifyingWithoutTheLibrary(t *testing.T) {
+// If the library is missing, the function responds with an error and logs it once.
+func TestMissingLibraryIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.start(t, "c2pa", "CUTROOM_C2PA_LIBRARY="+filepath.Join(t.TempDir(), "none.so"))
@@ -129,6 +129,6 @@ func TestVerifyingWithoutTheLibrary(t *testing.T) {
 		}
 	}
 	if n := strings.Count(f.Log(), "cannot be verified"); n != 1 {
-		t.Errorf("it was said %d times:\n%s", n, f.Log())
+		t.Errorf("logged %d times:\n%s", n, f.Log())
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// callsOfAJob are the AWS calls of one job, from its submission until its thumbnails are
-// stored, at least and at most. docs/cost.md prices them. The calls of the state machine are
-// counted as transitions.
+// callsOfAJob has the minimum and maximum of the AWS calls of one job, from its submission until
+// its thumbnails are stored. docs/cost.md prices them. The calls of the state machine are counted
+// as transitions.
 var callsOfAJob = map[string]struct{ least, most int }{
 	"DynamoDB.Query":                {4, 4},
 	"DynamoDB.TransactWriteItems":   {2, 2},
@@ -31,8 +31,8 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"StepFunctions.StartExecution":  {1, 1},
 	"StepFunctions.SendTaskSuccess": {1, 1},
 	"transitions":                   {3, 3},
-	// Two checks of the capacity and the acceptance read the account's sets of open jobs. Caches expire
-	// between two jobs, and the worker reports and polls while it works.
+	// Two checks of the capacity and the acceptance read the account's sets of open jobs. Caches
+	// expire between two jobs, and the worker reports and polls while it works.
 	"DynamoDB.BatchGetItem":       {3, 4},
 	"DynamoDB.GetItem":            {1, 6},
 	"DynamoDB.UpdateItem":         {2, 7},
@@ -41,9 +41,9 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"SQS.ChangeMessageVisibility": {0, 2},
 }
 
-// TestCallsOfAJob runs one job through the function, the state machine and a worker, and
-// counts every call that they make.
-func TestCallsOfAJob(t *testing.T) {
+// This runs one job through the function, the state machine and a worker, and counts every AWS
+// call.
+func TestJobNeedsFewCalls(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	f := w.start(t, "jobs")
@@ -51,8 +51,8 @@ func TestCallsOfAJob(t *testing.T) {
 	w.work(t)
 	worker := w.proxy
 	calls := map[string]int{}
-	// count adds the calls since the last count and reports whether there were any, other than
-	// the worker's polls for its next job.
+	// count adds the calls since the last count. more reports whether it found any, except the
+	// worker's polls for its next job.
 	count := func() (more bool) {
 		for _, proxy := range []*awstest.Proxy{function, worker} {
 			for call, n := range proxy.Calls() {
@@ -93,7 +93,7 @@ func TestCallsOfAJob(t *testing.T) {
 		})
 		return answer.ID
 	}
-	run() // The first job also fills the caches of both programs.
+	run() // the first job also fills the caches of both programs
 	clear(calls)
 	id := run()
 	calls["transitions"] = w.transitions(t, id)
@@ -110,8 +110,8 @@ func TestCallsOfAJob(t *testing.T) {
 	}
 }
 
-// transitions returns the number of billed transitions of a job's execution: its start, its
-// end, and each state.
+// transitions returns the number of billed transitions of a job's execution: its start, its end,
+// and each state.
 func (w *world) transitions(t *testing.T, id string) (n int) {
 	t.Helper()
 	arn := strings.Replace(w.machine, ":stateMachine:", ":execution:", 1) + ":" + id

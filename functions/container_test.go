@@ -26,16 +26,15 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// container is a running program of the media container.
+// container is a running media container program.
 type container struct {
 	url     string
 	command *exec.Cmd
 	log     *listening
-	// ended is closed when the program has ended.
-	ended chan struct{}
+	ended   chan struct{}
 }
 
-// serve runs the media container in the world until the test ends.
+// serve runs the media container's program in the world until the test ends.
 func (w *world) serve(t *testing.T) *container {
 	t.Helper()
 	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
@@ -48,7 +47,7 @@ func (w *world) serve(t *testing.T) *container {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = c.command.Wait() // how it ended is in ProcessState
+		_ = c.command.Wait() // ProcessState has the outcome
 		close(c.ended)
 	}()
 	t.Cleanup(func() {
@@ -63,29 +62,29 @@ func (w *world) serve(t *testing.T) *container {
 	case <-c.ended:
 		t.Fatal("the container ended")
 	case <-time.After(patience.Max):
-		t.Fatal("the container does not serve")
+		t.Fatal("the container did not start")
 	}
 	return c
 }
 
-// stop stops the container as ECS does, and waits as long as ECS does before it
-// kills. It does nothing if the container has ended.
+// stop stops the container like ECS, and waits as long as ECS does before it kills. It does nothing
+// if the container has ended.
 func (c *container) stop(t *testing.T) {
 	t.Helper()
-	_ = c.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
+	_ = c.command.Process.Signal(syscall.SIGTERM) // fails if it has ended
 	select {
 	case <-c.ended:
 	case <-time.After(patience.Max):
-		t.Error("the container continues after a stop")
-		_ = c.command.Process.Kill() // it may have ended just now
+		t.Error("the container still runs after SIGTERM")
+		_ = c.command.Process.Kill() // it may have just ended
 		patience.Receive(t, "c.ended", c.ended)
 	}
 	if code := c.command.ProcessState.ExitCode(); code != 0 {
-		t.Errorf("the container ended with %d", code)
+		t.Errorf("the container exited with %d", code)
 	}
 }
 
-// listening collects a program's log and finds the address that it listens on.
+// listening collects a program's log and finds the address at which the program listens.
 type listening struct {
 	mu    sync.Mutex
 	log   bytes.Buffer
@@ -102,14 +101,13 @@ func (l *listening) Write(p []byte) (int, error) {
 	return l.log.Write(p)
 }
 
-// String returns the log.
 func (l *listening) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.log.String()
 }
 
-func TestTheContainer(t *testing.T) {
+func TestContainerRespondsLikeTheFunctions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.serve(t)
@@ -118,8 +116,8 @@ func TestTheContainer(t *testing.T) {
 	t.Run("stop", func(t *testing.T) { c.testStop(t, w) })
 }
 
-// testAnswers checks that the container answers the requests of the functions' events
-// as the functions do.
+// testAnswers checks that the container responds to the requests of the functions' events like the
+// functions.
 func (c *container) testAnswers(t *testing.T) {
 	for _, name := range []string{"jobs", "content", "c2pa", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
@@ -129,7 +127,7 @@ func (c *container) testAnswers(t *testing.T) {
 		for _, path := range cases {
 			path = strings.TrimSuffix(path, ".want.json")
 			if filepath.Base(path) == "below-a-base-path" {
-				continue // for custom domains, which a container does not have
+				continue // for custom domains, which the container lacks
 			}
 			t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
 				event, want := read(t, path)
@@ -143,8 +141,7 @@ func (c *container) testAnswers(t *testing.T) {
 	}
 }
 
-// testLargeBody checks that the container accepts bodies that are too large for the
-// functions.
+// testLargeBody checks that the container accepts bodies that are too large for the functions.
 func (c *container) testLargeBody(t *testing.T) {
 	var form bytes.Buffer
 	writer := multipart.NewWriter(&form)
@@ -171,8 +168,8 @@ func (c *container) testLargeBody(t *testing.T) {
 	}
 }
 
-// testStop checks that a stop ends a stream of job events in order, so that neither the client nor the
-// stop waits for the job's end, and that the job continues.
+// testStop checks that a shutdown ends a stream of job events cleanly, so that neither the client
+// nor the shutdown waits for the job, and that the job continues.
 func (c *container) testStop(t *testing.T, w *world) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v1/jobs/"+samplePending+"/events", nil)
 	if err != nil {
@@ -195,14 +192,14 @@ func (c *container) testStop(t *testing.T, w *world) {
 		t.Errorf("the stream continues with %q and ends with %v", rest, err)
 	}
 	if strings.Contains(c.log.String(), "requests were cut off") {
-		t.Error("the stop waited for the stream as long as it could")
+		t.Error("the shutdown waited for the stream until its limit")
 	}
 	if j, err := w.jobs.Get(t.Context(), samplePending); err != nil || j.Status != job.Pending {
 		t.Errorf("the job is %s, %v", j.Status, err)
 	}
 }
 
-// requestOf returns the request that an event of API Gateway describes.
+// requestOf converts an API Gateway event to an HTTP request.
 func requestOf(t *testing.T, base string, text []byte) *http.Request {
 	t.Helper()
 	var event events.APIGatewayProxyRequest

@@ -16,28 +16,28 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// want is the content of the file next to an event: the function's answer. A text between slashes is a
-// regular expression.
+// want is the content of the file next to an event: the expected response of the function. A text
+// between slashes is a regular expression.
 type want struct {
-	// Status, Header and Body are the answer to API Gateway. The answer may have other header fields;
-	// its body must have exactly these.
+	// Status, Header and Body are the response to API Gateway. The response may have other header
+	// fields. Its body must have exactly these fields.
 	Status int            `json:"status"`
 	Header map[string]any `json:"header"`
 	Body   any            `json:"body"`
-	// Answer is the answer to any other event.
+	// Answer is the response to any other event.
 	Answer any `json:"answer"`
 }
 
-// Every function answers the events of its folder as the files next to them describe, both buffered and
-// streamed if it supports both.
-func TestEvents(t *testing.T) {
+// Every function responds to the events in its folder as the files next to them describe, both
+// buffered and streamed if it supports both.
+func TestFunctionsRespondToEvents(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.work(t)
 	for _, function := range functions.All() {
 		name := function.Name
 		if name == "wake" || name == "scale" || name == "smoke" {
-			continue // they need a service, see TestFleet and TestSmoke
+			continue // these need an AWS service, see the tests of the fleet and of smoke
 		}
 		cases := casesOf(t, name)
 		if name == "arrived" {
@@ -58,14 +58,13 @@ func TestEvents(t *testing.T) {
 	}
 	w.happened(t)
 	w.pictured(t)
-	// Eight calls of models, buffered and streamed, are metered when their answers have
-	// ended.
+	// Eight model requests, buffered and streamed, are metered after their responses have ended.
 	if metered := w.metered(t); metered.Requests != 16 || metered.CompletionTokens == 0 {
 		t.Errorf("metered: %+v", metered)
 	}
 }
 
-// casesOf returns the paths of a function's sample events, without their suffixes.
+// casesOf returns the paths of a function's sample events without their suffixes.
 func casesOf(t *testing.T, name string) []string {
 	t.Helper()
 	cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
@@ -75,7 +74,7 @@ func casesOf(t *testing.T, name string) []string {
 	for i, path := range cases {
 		cases[i] = strings.TrimSuffix(path, ".want.json")
 	}
-	// The jobs that other events submit are listed too, once a worker has done them.
+	// Jobs from other events are listed too, after a worker has run them.
 	first := filepath.Join("..", "events", "jobs", "list")
 	slices.SortStableFunc(cases, func(a, b string) int {
 		switch {
@@ -89,7 +88,7 @@ func casesOf(t *testing.T, name string) []string {
 	return cases
 }
 
-// answers sends an event to a function and checks the answer.
+// answers sends an event to a function and checks the response.
 func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	t.Helper()
 	event, want := read(t, path)
@@ -109,11 +108,11 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 		t.Errorf("streamed: %v", answer.Streamed)
 	}
 	judge(t, want, answer.Status, answer.Header, answer.Body)
-	// Every answer has API Gateway's id of the request.
+	// Every response has API Gateway's request id.
 	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
 }
 
-// read returns an event and the answer that it must get.
+// read returns an event and its expected response.
 func read(t *testing.T, path string) (event []byte, w want) {
 	t.Helper()
 	event, err := os.ReadFile(path + ".json")
@@ -130,7 +129,7 @@ func read(t *testing.T, path string) (event []byte, w want) {
 	return event, w
 }
 
-// judge compares an HTTP answer with the wanted one and closes it.
+// judge compares an HTTP response with the expected one and closes it.
 func judge(t *testing.T, want want, status int, header http.Header, content io.ReadCloser) {
 	t.Helper()
 	defer content.Close()
@@ -159,7 +158,7 @@ func decode(t *testing.T, text []byte) (value any) {
 	return value
 }
 
-// differ reports the places where a value differs from the wanted one.
+// differ reports where a value differs from the expected one.
 func differ(t *testing.T, place string, want, got any) {
 	t.Helper()
 	switch want := want.(type) {

@@ -1,5 +1,5 @@
-// Package functions lists the Lambda functions of the service. Each is a program in
-// the folder of its name. The deployment and the tests read this list.
+// Package functions lists the Lambda functions of the service. Each is a program in the folder with
+// its name. The deployment and the tests read this list.
 package functions
 
 import (
@@ -8,14 +8,13 @@ import (
 )
 
 type Function struct {
-	// Name is the name of its folder and its program. A deployment puts its own
-	// name and stage in front.
+	// Name is the name of the folder and the program. A deployment adds a prefix and its stage.
 	Name string
-	// Variables are the function's environment variables, in addition to the common ones: the
+	// Variables lists the function's environment variables, in addition to the common ones: the
 	// stage, the family, the catalog, the tiers, tracing and, for functions, CUTROOM_RESPONSE. A
-	// variable without a value is left out.
+	// variable without a value is omitted.
 	Variables []string
-	// Streams reports whether it streams its answers if streaming is on.
+	// Streams reports whether the function streams its responses if streaming is on.
 	Streams bool
 }
 
@@ -84,7 +83,7 @@ func Names() []string {
 	return names
 }
 
-// Find returns a function by its name. It reports whether there is one.
+// Find returns a function by name, and whether it exists.
 func Find(name string) (Function, bool) {
 	all := All()
 	i := slices.IndexFunc(all, func(f Function) bool { return f.Name == name })
@@ -95,7 +94,7 @@ func Find(name string) (Function, bool) {
 }
 
 // Environment returns the settings, such as "CUTROOM_BUCKET=name", that a deployment gives to the
-// function. Foreign settings are kept.
+// function. It keeps variables that are not Cutroom's.
 func (f Function) Environment(settings []string) []string {
 	return slices.DeleteFunc(slices.Clone(settings), func(setting string) bool {
 		name, _, _ := strings.Cut(setting, "=")

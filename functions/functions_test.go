@@ -29,8 +29,8 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// built is the folder of the built functions and container programs. build builds
-// them when the first one is needed.
+// built is the folder of the built functions and container programs. build builds them on the first
+// use.
 var (
 	built string
 	build = sync.OnceValue(func() error {
@@ -42,10 +42,10 @@ var (
 	})
 )
 
-// local is the local AWS that the worlds of all tests are in.
+// local is the local AWS that all tests share.
 var local awstest.Shared
 
-// program returns the path of a built function, or of a container program.
+// program returns the path of a built function or container program.
 func program(t *testing.T, name string) string {
 	t.Helper()
 	if err := build(); err != nil {
@@ -93,14 +93,13 @@ const (
 	samplePurged    = "job_01K000000000000000000PURGE"
 )
 
-// sampleAge is the time that the jobs have which no worker gets, from their creation to
-// their deadline: longer than any test takes.
+// sampleAge is the time between the creation and the deadline of jobs that no worker gets. It is
+// longer than any test.
 const sampleAge = 12 * time.Hour
 
-// world is a part of a local AWS with the records and blobs that the events refer to.
+// world is a part of a local AWS with the records and blobs of the events.
 type world struct {
-	cloud *awstest.Cloud
-	// machine is the ARN of the state machine.
+	cloud   *awstest.Cloud
 	machine string
 	jobs    *dynamo.Jobs
 	files   *dynamo.Files
@@ -111,24 +110,24 @@ type world struct {
 	fleet  *dynamo.FleetStore
 	bucket *s3blob.Store
 	usage  *dynamo.Usage
-	// signers are the certificates that workers have signed by.
+	// signers holds the certificates that workers have signed with.
 	signers *dynamo.Signers
-	// budgets has one of jobs, which is large.
+	// budgets has a large budget for jobs.
 	budgets *dynamo.Budgets
-	// receiver is the webhook of a job; turns is the queue of attempts to call it.
+	// receiver is the webhook of a job; turns is the queue of its delivery attempts.
 	receiver *receiver
 	turns    awstest.Queue
-	// settings are the environment of the functions and the worker.
+	// settings is the environment of the functions and the worker.
 	settings []string
-	// account has the policies that apply to these calls; nil means the deploy's.
+	// account has the policies for these calls; nil means the deployment's.
 	account *iamtest.Account
-	// names maps local names to the deploy's.
+	// names maps local names to the deployment's names.
 	names map[string]string
 	// proxy belongs to the last started program.
 	proxy *awstest.Proxy
 }
 
-// A dispatcher whose jobs reach no worker.
+// nobody is a dispatcher whose jobs reach no worker.
 type nobody struct{}
 
 func (nobody) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
@@ -164,8 +163,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// deployedNames maps local names to the names in a deploy of the stage "dev": tables by their names in
-// the schema, other resources by name or ARN.
+// deployedNames maps local names to the names in a deployment of the stage "dev": tables by their
+// names in the schema, other resources by name or ARN.
 func deployedNames(tables, others map[string]string) map[string]string {
 	names := map[string]string{"state machine of a token": "cutroom-dev-jobs"}
 	for table, name := range tables {
@@ -180,8 +179,8 @@ func deployedNames(tables, others map[string]string) map[string]string {
 	return names
 }
 
-// worldOf returns a world with existing tables, by their names in the schema, and an
-// existing bucket.
+// worldOf returns a world with existing tables, by their names in the schema, and an existing
+// bucket.
 func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
@@ -200,7 +199,6 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 	}
 }
 
-// must fails the test if there is an error.
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
@@ -208,7 +206,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// fill creates the records and blobs that the events refer to.
+// fill creates the records and blobs that the events need.
 func (w *world) fill(t *testing.T) {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -217,7 +215,7 @@ func (w *world) fill(t *testing.T) {
 	w.fillJobs(t, key, now)
 }
 
-// fillKeys creates the keys and returns the id of the first one.
+// fillKeys creates the keys and returns the id of the first.
 func (w *world) fillKeys(t *testing.T, now time.Time) (id string) {
 	t.Helper()
 	for _, sample := range []struct {
@@ -238,7 +236,7 @@ func (w *world) fillKeys(t *testing.T, now time.Time) (id string) {
 	return id
 }
 
-// fillFiles creates the files of a key: stored ones, and one whose upload is announced.
+// fillFiles creates the files of a key: stored files, and an announced upload.
 func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
 	t.Helper()
 	clip, err := os.ReadFile(filepath.Join("..", "testdata", "clip.mp4"))
@@ -271,8 +269,8 @@ func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
 	}
 }
 
-// fillJobs creates the jobs of a key: pending ones, one that is completed, and a failed
-// one with a webhook.
+// fillJobs creates the jobs of a key: pending jobs, a completed job, and a failed job with a
+// webhook.
 func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	t.Helper()
 	ctx := t.Context()
@@ -308,19 +306,19 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the settings by which a program calls AWS as its role in the deploy, limited by that
-// role's policies.
+// endpoint returns the settings with which a program calls AWS in its role, limited by the role's
+// policies.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
 	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})
 	w.guard(t, w.proxy)
 	if !w.account.HasRole(role) {
-		t.Fatalf("the deploy has no role %s", role)
+		t.Fatalf("the deployment has no role %s", role)
 	}
 	return []string{"AWS_ENDPOINT_URL=" + w.proxy.URL, "AWS_ACCESS_KEY_ID=" + role}
 }
 
-// guard holds the calls through a proxy to the policies of the deploy.
+// guard checks the calls through a proxy against the deployment's policies.
 func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
 	t.Helper()
 	if w.account == nil {
@@ -329,8 +327,8 @@ func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
 	proxy.Guard(t, awstest.Guard{Account: w.account, Names: w.names, Asked: asked.Note})
 }
 
-// start runs a function until the test ends, with the settings that a deployment
-// gives it. The settings named here replace them.
+// start runs a function until the test ends, with the settings of a deployment. The settings
+// replace these.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
 	endpoint := w.endpoint(t, roleOf(name))
@@ -339,7 +337,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 		t.Fatalf("no function %s", name)
 	}
 	if name == "c2pa" {
-		// A deploy has it next to the program.
+		// In a deployment the library is next to the program.
 		endpoint = append(endpoint, "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t))
 	}
 	settings = slices.Concat(function.Environment(w.settings), endpoint, settings)
@@ -356,8 +354,8 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	return f
 }
 
-// Lambda loads a function's program at each cold start, so it is small: at most 16.5 MB, or 19 MB if no
-// caller waits for a model's first token.
+// Lambda loads a function's program at each cold start, so it must be small: at most 16.5 MB, or 19
+// MB if no client waits for a model's first token.
 func TestProgramsAreSmall(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {

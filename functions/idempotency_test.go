@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// keyed returns the event of a file with an Idempotency-Key.
+// keyed returns the event from a file with an Idempotency-Key.
 func keyed(t *testing.T, name, key string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "events", name+".json"))
@@ -31,7 +31,7 @@ func keyed(t *testing.T, name, key string) []byte {
 	return text
 }
 
-// made is the answer to a request that creates something.
+// made is the response to a request that creates something.
 type made struct {
 	status   int
 	header   http.Header
@@ -53,8 +53,8 @@ func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 	return made{answer.Status, answer.Header, string(body), answer.Header.Get("Idempotent-Replayed") == "true"}
 }
 
-// A request creates something once for its Idempotency-Key, with the permissions of
-// the functions' roles.
+// Repeated requests with an Idempotency-Key create something only once, with the permissions of the
+// functions' roles.
 func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -62,11 +62,11 @@ func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	t.Run("every function", w.testReplays)
 }
 
-// testReplays sends every kind of creating request twice, each to its function.
+// testReplays sends every kind of creating request twice to its function.
 func (w *world) testReplays(t *testing.T) {
 	for _, c := range []struct {
 		function, event string
-		// same means that the answers are the same to the byte.
+		// same requires identical responses.
 		same bool
 	}{
 		{"jobs", "image", true}, {"images", "edit", true}, {"files", "upload", true}, {"files", "announce", false}, {"tokens", "scoped", true},
@@ -80,7 +80,7 @@ func (w *world) testReplays(t *testing.T) {
 					first.status, first.body, first.replayed, second.status, second.body, second.replayed)
 			}
 			if c.same && first.body != second.body {
-				t.Errorf("answered\n%.300s\nand then\n%.300s", first.body, second.body)
+				t.Errorf("the first response is\n%.300s\nand the second\n%.300s", first.body, second.body)
 			}
 			for _, field := range []string{"X-Job-Id", "ETag", "Content-Type"} {
 				if first.header.Get(field) != second.header.Get(field) {
@@ -91,7 +91,7 @@ func (w *world) testReplays(t *testing.T) {
 				var one, two struct{ ID string }
 				if json.Unmarshal([]byte(first.body), &one) != nil || json.Unmarshal([]byte(second.body), &two) != nil ||
 					one.ID == "" || one.ID != two.ID {
-					t.Errorf("answered\n%s\nand then\n%s", first.body, second.body)
+					t.Errorf("the first response is\n%s\nand the second\n%s", first.body, second.body)
 				}
 			}
 		})

@@ -9,23 +9,23 @@ import (
 	"cutroom/functions"
 )
 
-// A function contains the code of its routes. Other code would slow each start: the linker drops it,
-// unless shared code refers to everything.
-func TestFunctionsHaveWhatTheyServe(t *testing.T) {
+// A function contains only the code of its routes, because other code would slow each start. The
+// linker drops unused code unless shared code refers to it.
+func TestFunctionsLinkOnlyTheirRoutes(t *testing.T) {
 	owners := map[string][]string{
-		// The names of functions are in a program, for traces of its stack.
+		// The names of functions are in a program for stack traces.
 		"cutroom/shared/service/api/openapi.Document":                 {"models"},
 		"cutroom/shared/service/api.(*service).createToken":           {"models", "tokens"},
 		"cutroom/shared/service/gateway/tokenizer.(*Tokenizer).Count": {"inference", "steps"},
 		"cutroom/shared/service/gateway.(*Gateway).createBatch":       {"batches"},
-		"github.com/goccy/go-yaml.(*Decoder).Decode":                  {"models"}, // reads its OpenAPI document
-		// The groups of the media API are one package, which detects the types of files.
+		"github.com/goccy/go-yaml.(*Decoder).Decode":                  {"models"}, // reads the OpenAPI document
+		// The groups of the media API are one package, which detects file types.
 		"github.com/gabriel-vasile/mimetype.Detect": {
 			"arrived", "batches", "c2pa", "content", "files", "images", "jobs", "models",
 		},
 		// Lambda's runtime passes on the requests, and the demo model is called without HTTP.
 		"net/http.(*Server).Serve": nil,
-		// Its tables are only used to change the filters of the sandbox.
+		// Its tables are only used to change the sandbox's filters.
 		"github.com/elastic/go-seccomp-bpf": nil,
 	}
 	for _, f := range functions.All() {

@@ -19,7 +19,7 @@ import (
 // asked records the AWS calls of the roles in this package's tests.
 var asked iamtest.Ledger
 
-// unseen are the permissions that no call of these tests needs.
+// unseen lists the permissions that no call of these tests needs.
 var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "logs:*", Why: "Lambda and ECS write the logs."},
 	{Role: "WorkerTaskRole", Action: "ecs:*TaskProtection", Why: "The agent of ECS calls it for the task."},
@@ -57,7 +57,7 @@ var unseen = []iamtest.Unseen{
 // roleOf returns the name of a function's role.
 func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
 
-// heldRoles are the roles whose permissions must all be needed.
+// heldRoles returns the roles whose permissions must all be needed.
 func heldRoles() []string {
 	roles := []string{"WorkerTaskRole", "MediaTaskRole"}
 	for _, name := range functions.Names() {
@@ -66,8 +66,8 @@ func heldRoles() []string {
 	return roles
 }
 
-// unneeded returns the roles' permissions that no call of this package's tests needed. It is
-// meaningless if some tests were skipped.
+// unneeded returns the roles' permissions that no call of this package's tests needed. It requires
+// that all tests ran.
 func unneeded() ([]string, error) {
 	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
 		return nil, nil
@@ -101,9 +101,9 @@ func unneeded() ([]string, error) {
 	return wrong, nil
 }
 
-// A function that AWS refuses reports an ordinary failure, and reveals nothing of roles or resources to
-// its caller.
-func TestRefusedCalls(t *testing.T) {
+// A function without an AWS permission reports an ordinary failure, and does not reveal roles or
+// resources to its client.
+func TestMissingPermissionIsNotRevealed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct{ name, action, event string }{
@@ -120,8 +120,9 @@ func TestRefusedCalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// On a busy machine the attempts of an earlier call may all end at awsclient.AttemptTime.
-			// The caller sees the same failure then, and the function does not make the refused call.
+			// On a busy machine the attempts of an earlier call may all end at
+			// awsclient.AttemptTime. Then the client sees the same failure, and the function does
+			// not make the rejected call.
 			refused := patience.Await(t, "a refused call", func() []string {
 				answer, err := f.Request(patience.Context(t), event)
 				if err != nil {
@@ -131,12 +132,12 @@ func TestRefusedCalls(t *testing.T) {
 				body, err := io.ReadAll(answer.Body)
 				if err != nil || answer.Status != http.StatusInternalServerError ||
 					strings.TrimSpace(string(body)) != `{"detail":"Internal server error"}` {
-					t.Fatalf("it answers %d %s (%v)", answer.Status, body, err)
+					t.Fatalf("it responds with %d %s (%v)", answer.Status, body, err)
 				}
 				return w.proxy.Refused()
 			}, func(refused []string) bool { return len(refused) > 0 })
 			if !strings.Contains(refused[0], c.action) {
-				t.Errorf("refused were %v", refused)
+				t.Errorf("rejected calls: %v", refused)
 			}
 		})
 	}

@@ -32,7 +32,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// work runs a worker on the world's queues until the test ends.
 func (w *world) work(t *testing.T) {
 	t.Helper()
 	command := exec.Command(program(t, "worker"))
@@ -49,7 +48,7 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("stop the worker: %v", err)
 		}
 		if err := command.Wait(); err != nil {
-			t.Errorf("the worker ended with %v", err)
+			t.Errorf("the worker exited with %v", err)
 		}
 	})
 	patience.Until(t, "the worker is there", func() bool {
@@ -59,7 +58,7 @@ func (w *world) work(t *testing.T) {
 	})
 }
 
-// upload stores the blobs that clients upload by signed URLs.
+// upload stores the blobs that clients would upload through signed URLs.
 func (w *world) upload(t *testing.T) {
 	t.Helper()
 	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
@@ -85,22 +84,22 @@ func (w *world) happened(t *testing.T) {
 		t.Errorf("the file that has arrived: %+v, %v", f, err)
 	}
 	if w.stored(t, "files/"+samplePromise+file.SignedSuffix) == nil || w.stored(t, "files/"+sampleClip) == nil {
-		t.Error("the bytes of a file have gone")
+		t.Error("the bytes of a file are missing")
 	}
 	if w.stored(t, "files/"+sampleGone+file.SignedSuffix) != nil {
-		t.Error("bytes of no file have stayed")
+		t.Error("bytes without a file still exist")
 	}
 	if w.stored(t, "files/"+sampleEnded) != nil {
-		t.Error("the bytes of a file that has expired have stayed")
+		t.Error("the bytes of an expired file still exist")
 	}
 	if _, err := w.files.Get(ctx, "acme", sampleOld, now); !fault.Is(err, fault.NotFound) ||
 		w.stored(t, "files/"+sampleOld) != nil {
 		t.Errorf("the file that was deleted: %v", err)
 	}
-	w.told(t)
+	w.notified(t)
 }
 
-// pictured checks that an edit of a stored image leaves the file's thumbnail.
+// pictured checks that the edit of a stored image stores the file's thumbnail.
 func (w *world) pictured(t *testing.T) {
 	t.Helper()
 	event, err := os.ReadFile(filepath.Join("..", "events", "images", "edit.json"))
@@ -123,8 +122,7 @@ func (w *world) pictured(t *testing.T) {
 	patience.Until(t, "the worker made a thumbnail of the file", func() bool { return len(w.stored(t, name)) > 0 })
 }
 
-// metered returns the usage of the account over two days, because a test may run over
-// midnight.
+// metered returns the account's usage over two days, because a test may run past midnight.
 func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	t.Helper()
 	now := time.Now()
@@ -139,9 +137,9 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	return sum
 }
 
-// With no warm worker the caller of an image is refused at once, and the workers are woken, once for
-// many callers.
-func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
+// Without a warm worker an image request is rejected immediately, and the workers are woken once
+// for many clients.
+func TestColdImageRequestWakesAWorker(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var woken []string
@@ -176,10 +174,10 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	}
 }
 
-// wake starts as many tasks as the queues' jobs need, at least one, and does nothing if enough are
-// wanted already. scale raises their number by the backlog, keeps new ones, and lowers it after idle
-// time.
-func TestFleet(t *testing.T) {
+// wake starts as many tasks as the queued jobs need, at least one, and does nothing if enough are
+// wanted already. scale raises the number with the backlog, keeps new tasks, and lowers it after
+// idle time.
+func TestFleetFollowsTheQueue(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
@@ -231,12 +229,12 @@ func TestFleet(t *testing.T) {
 	if err := w.fleet.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	// The wake-up of a moment ago keeps one.
+	// The wake call of a moment ago keeps one task.
 	start("scale", scale, "minute", 1)
 
 	unknown := w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=other")...)
 	if _, err := unknown.Invoke(ctx, []byte("{}")); err == nil {
-		t.Error("a service that is not there was raised")
+		t.Error("a missing service was scaled")
 	}
 }
 
@@ -286,14 +284,14 @@ func (s workerService) set(t *testing.T, n int) {
 	}
 }
 
-// A missing setting stops a function at its start, with one line that names it.
-func TestMissingSettings(t *testing.T) {
+// A function with a missing setting does not start, and prints one line that names the setting.
+func TestMissingSettingsAreNamed(t *testing.T) {
 	t.Parallel()
 	for _, name := range functions.Names() {
 		f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)))
 		if name == "models" || name == "smoke" {
 			if err != nil {
-				t.Errorf("%s needs none, and says %v", name, err)
+				t.Errorf("%s needs no setting, but failed: %v", name, err)
 			} else {
 				f.Kill()
 			}
@@ -301,13 +299,13 @@ func TestMissingSettings(t *testing.T) {
 		}
 		if err == nil {
 			f.Kill()
-			t.Errorf("%s has started", name)
+			t.Errorf("%s started", name)
 			continue
 		}
 		text := strings.TrimSpace(err.Error())
 		if !strings.Contains(text, ": CUTROOM_") || !strings.HasSuffix(text, ": must be set") ||
 			strings.Contains(text, "\n") {
-			t.Errorf("%s says %q", name, text)
+			t.Errorf("%s printed %q", name, text)
 		}
 	}
 }

@@ -13,9 +13,9 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// Every function answers the events of its folder in Docker, run by SAM in the deploy of `make
-// local-aws`, as the files next to them describe: all of them by `make sam-lambda`, and some by `make
-// sam-invoke`, which starts SAM and a container for each.
+// Every function responds to the events of its folder in Docker, run by SAM in the deployment of
+// `make local-aws`, as the files next to them describe: all events with `make sam-lambda`, and some
+// with `make sam-invoke`, which starts SAM and a container for each.
 func TestEventsBySAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}
@@ -25,17 +25,17 @@ func TestEventsBySAM(t *testing.T) {
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
 	w.fill(t)
 	url := local.ServeBySAM(t, "sam-lambda")
-	// These events must run in order, like TestEvents, because they find each other's records. The
-	// other events are independent.
+	// These events must run in order, because they use each other's records. The other events are
+	// independent.
 	ordered := []string{"jobs", "content", "c2pa", "images", "files", "arrived", "expiry"}
 	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
-		// smoke tries containers, which a local deploy lacks.
+		// smoke tests containers, which a local deployment lacks.
 		return slices.Contains(ordered, name) || name == "smoke"
 	})
 	t.Run("sam-lambda", func(t *testing.T) {
 		for lane, names := range map[string][]string{"ordered": ordered, "others": others} {
 			t.Run(lane, func(t *testing.T) {
-				t.Parallel() // SAM waits for logs after many an answer
+				t.Parallel() // SAM waits for logs after many responses
 				for _, name := range names {
 					if name == "arrived" {
 						w.upload(t)
@@ -55,11 +55,10 @@ func TestEventsBySAM(t *testing.T) {
 		}
 	})
 	for _, c := range []struct{ name, event, key, want string }{
-		// With the event's own key, with a replaced key, and with the key of make local-aws, which is
-		// an admin's.
+		// These use the event's own key, a replaced key, and the admin key of make local-aws.
 		{"content", "whole", "events", "whole"}, {"files", "get", sampleAdmin, "get"},
 		{"tokens", "key-create-no-admin", "", "key-create"},
-		// From another caller than API Gateway.
+		// This event is not from API Gateway.
 		{"reaper", "timed-out", "events", "timed-out"},
 	} {
 		t.Run("sam-invoke/"+c.name+"/"+c.event, func(t *testing.T) {
@@ -76,7 +75,7 @@ func TestEventsBySAM(t *testing.T) {
 	}
 }
 
-// judgeBuffered compares a function's buffered answer with the wanted one.
+// judgeBuffered compares a function's buffered response with the expected one.
 func judgeBuffered(t *testing.T, want want, text []byte) {
 	t.Helper()
 	if want.Status == 0 {

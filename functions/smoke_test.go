@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// containerService answers as ECS and CloudFormation do, and runs the worker's program for a task. A
-// revision of the task definition has different variables.
+// containerService responds like ECS and CloudFormation, and runs the worker's program for a task.
+// A revision of the task definition has different variables.
 type containerService struct {
 	t         *testing.T
 	program   string
@@ -80,7 +80,7 @@ func (s *containerService) run(w http.ResponseWriter, body []byte) {
 	s.tasks[arn], s.ended[arn] = command, ended
 	s.mu.Unlock()
 	go func() {
-		_ = command.Wait() // how it ended is in ProcessState
+		_ = command.Wait() // ProcessState has the outcome
 		close(ended)
 	}()
 	fmt.Fprintf(w, `{"tasks":[{"taskArn":%q}],"failures":[]}`, arn)
@@ -99,14 +99,14 @@ func (s *containerService) describe(w http.ResponseWriter, body []byte) {
 	case <-ended:
 		fmt.Fprintf(w, `{"tasks":[{"lastStatus":"STOPPED","stoppedReason":"Essential container in task exited",`+
 			`"containers":[{"name":"worker","exitCode":%d}]}]}`, task.ProcessState.ExitCode())
-	case <-time.After(time.Second): // so that the function need not look again
+	case <-time.After(time.Second): // so that the function need not poll again
 		fmt.Fprint(w, `{"tasks":[{"lastStatus":"RUNNING","containers":[{"name":"worker"}]}]}`)
 	}
 }
 
-// A deploy whose workers cannot work fails: the function runs the worker's program like its task, and
-// sends CloudFormation the result.
-func TestSmoke(t *testing.T) {
+// A deployment with broken workers fails: the function runs the worker's program like its task, and
+// sends the result to CloudFormation.
+func TestBrokenWorkersFailTheDeployment(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	service := &containerService{
@@ -114,7 +114,7 @@ func TestSmoke(t *testing.T) {
 		settings: slices.Concat(w.settings, w.endpoint(t, "WorkerTaskRole"), []string{"CUTROOM_SCRATCH=" + t.TempDir()}),
 		revisions: map[string][]string{
 			"1": nil,
-			// An image without ffmpeg, a setting that names nothing, and a program that ends.
+			// An image without ffmpeg, a missing table, and an invalid engine.
 			"2": {"PATH=" + t.TempDir()}, "3": {"CUTROOM_JOBS_TABLE=gone"}, "4": {"CUTROOM_ENGINE=nonsense"},
 		},
 	}
@@ -139,9 +139,9 @@ func TestSmoke(t *testing.T) {
 			service.mu.Lock()
 			service.stack = c.stack
 			service.mu.Unlock()
-			var told map[string]any
+			var received map[string]any
 			formation := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				if err := json.NewDecoder(r.Body).Decode(&told); err != nil {
+				if err := json.NewDecoder(r.Body).Decode(&received); err != nil {
 					t.Error(err)
 				}
 			}))
@@ -161,8 +161,8 @@ func TestSmoke(t *testing.T) {
 			if _, err := f.Invoke(t.Context(), text); err != nil {
 				t.Fatal(err)
 			}
-			if told["Status"] != c.want {
-				t.Errorf("CloudFormation receives %v, want %s", told, c.want)
+			if received["Status"] != c.want {
+				t.Errorf("CloudFormation receives %v, want %s", received, c.want)
 			}
 		})
 	}

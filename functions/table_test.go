@@ -8,8 +8,8 @@ import (
 	"cutroom/functions"
 )
 
-// The table lists every folder with a program, and each function has events.
-func TestTheTableHasEveryFunction(t *testing.T) {
+// The table lists every folder with a program, and each function has sample events.
+func TestTableListsEveryFunction(t *testing.T) {
 	programs, err := filepath.Glob(filepath.Join("*", "main.go"))
 	if err != nil {
 		t.Fatal(err)
@@ -31,9 +31,8 @@ func TestTheTableHasEveryFunction(t *testing.T) {
 	}
 }
 
-// A function's environment has its own settings and all variables that are not
-// settings of Cutroom.
-func TestEnvironment(t *testing.T) {
+// A function's environment has its own settings and all variables that are not Cutroom's.
+func TestEnvironmentHasOwnSettings(t *testing.T) {
 	f, ok := functions.Find("arrived")
 	if !ok {
 		t.Fatal("the function arrived is missing")

@@ -22,15 +22,14 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// receiver is the webhook of a job: it records its requests, and answers with a
-// status, by default 204.
+// receiver is a job's webhook. It records requests and responds with a status, by default 204.
 type receiver struct {
 	url string
 
-	mu     sync.Mutex
-	status int
-	told   []*http.Request
-	bodies []string
+	mu       sync.Mutex
+	status   int
+	requests []*http.Request
+	bodies   []string
 }
 
 func newReceiver(t *testing.T) *receiver {
@@ -46,16 +45,15 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	body, _ := io.ReadAll(request.Body)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.told, r.bodies = append(r.told, request), append(r.bodies, string(body))
+	r.requests, r.bodies = append(r.requests, request), append(r.bodies, string(body))
 	if r.status >= http.StatusInternalServerError {
-		// The next attempt is due in half a minute, and not in five seconds.
+		// The next attempt is due in half a minute instead of five seconds.
 		w.Header().Set("Retry-After", "30")
 	}
 	w.WriteHeader(r.status)
 }
 
-// queued takes the attempts that are due from the queue, and counts all that have been
-// queued, due or not.
+// queued takes the due attempts from the queue, and counts all queued attempts.
 func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())
@@ -91,15 +89,15 @@ func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	return due, all
 }
 
-// told checks the effects of the sample events: one signed report of the job's end at the webhook, the
+// notified checks the effects of the sample events: one signed webhook about the job's end, the
 // queued first deliveries for a job and a warning, and a delivery that is not due yet.
-func (w *world) told(t *testing.T) {
+func (w *world) notified(t *testing.T) {
 	t.Helper()
 	r := w.receiver
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.told) != 1 {
-		t.Fatalf("the webhook received %d messages", len(r.told))
+	if len(r.requests) != 1 {
+		t.Fatalf("the webhook received %d messages", len(r.requests))
 	}
 	var body struct {
 		Type string
@@ -112,7 +110,7 @@ func (w *world) told(t *testing.T) {
 		body.Data.ID != sampleHooked || body.Data.Status != "failed" {
 		t.Errorf("the webhook received %s, %v", r.bodies[0], err)
 	}
-	if header := r.told[0].Header; header.Get("Webhook-Id") != "msg_01K0000000000000000000H00K" ||
+	if header := r.requests[0].Header; header.Get("Webhook-Id") != "msg_01K0000000000000000000H00K" ||
 		header.Get("Webhook-Signature") == "" {
 		t.Errorf("with the header %v", header)
 	}
@@ -130,8 +128,8 @@ func (w *world) told(t *testing.T) {
 	}
 }
 
-// A recorded budget warning is delivered to its receiver unchanged.
-func TestAWarningIsTold(t *testing.T) {
+// A recorded budget warning is delivered unchanged.
+func TestWarningIsDelivered(t *testing.T) {
 	t.Parallel()
 	w, ctx := newWorld(t), t.Context()
 	b := budget.Budget{
@@ -155,9 +153,9 @@ func TestAWarningIsTold(t *testing.T) {
 	r := w.receiver
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.told) != 1 || r.told[0].Header.Get("Webhook-Id") != webhook.MessageID(id) ||
-		r.told[0].Header.Get("Webhook-Signature") == "" {
-		t.Fatalf("received %d messages: %v", len(r.told), r.told)
+	if len(r.requests) != 1 || r.requests[0].Header.Get("Webhook-Id") != webhook.MessageID(id) ||
+		r.requests[0].Header.Get("Webhook-Signature") == "" {
+		t.Fatalf("received %d messages: %v", len(r.requests), r.requests)
 	}
 	want := `"data":{"account":"acme","percent":80,"key":null,"period":"day","unit":"jobs","currency":null,"limit":10,"used":9,"remaining":1,`
 	if body := r.bodies[0]; !strings.HasPrefix(body, `{"type":"budget.warning","timestamp":"`) || !strings.Contains(body, want) {
@@ -165,17 +163,17 @@ func TestAWarningIsTold(t *testing.T) {
 	}
 }
 
-// A failed webhook is repeated when the next attempt is due, even if the function
-// died before it could queue that attempt.
-func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
+// A failed delivery is repeated when the next attempt is due, even if the function died before it
+// queued that attempt.
+func TestFailedWebhookIsRetried(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.receiver.status = http.StatusInternalServerError
 	f := w.start(t, "webhooks")
 	began := time.Now()
 	for _, c := range []struct {
-		event        string
-		told, queued int
+		event            string
+		requests, queued int
 	}{
 		{"due", 1, 1},
 		// The function may have died after it recorded the attempt.
@@ -189,8 +187,8 @@ func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		due, queued := w.queued(t)
-		if len(w.receiver.told) != c.told || queued != c.queued {
-			t.Errorf("%s: received %d messages, %d attempts are queued", c.event, len(w.receiver.told), queued)
+		if len(w.receiver.requests) != c.requests || queued != c.queued {
+			t.Errorf("%s: received %d messages, %d attempts are queued", c.event, len(w.receiver.requests), queued)
 		}
 		for _, attempt := range due { // after half a minute
 			if attempt.Number != 2 || attempt.At.Before(began.Add(30*time.Second)) || attempt.At.After(time.Now()) {

@@ -1,5 +1,5 @@
-// Function arrived makes files known whose bytes have arrived by a signed URL. The
-// bucket starts it, for objects that such URLs are for.
+// Function arrived completes files whose bytes have arrived through a signed URL. The bucket starts
+// it for objects of such URLs.
 package main
 
 import (
@@ -30,7 +30,7 @@ func arrived(p *eventapp.Parts) func(context.Context, events.S3Event) (any, erro
 	return func(ctx context.Context, event events.S3Event) (any, error) {
 		var failures []error
 		for _, record := range event.Records {
-			// The key is escaped as in a query; this is the plain one.
+			// The event's key is URL-encoded; this is the decoded key.
 			err := files.Received(ctx, record.S3.Object.URLDecodedKey)
 			if fault.Is(err, fault.NotFound) || fault.Is(err, fault.Limited) {
 				p.Logger.InfoContext(ctx, "an upload has no pending file, or exceeds the account's storage",
@@ -39,7 +39,7 @@ func arrived(p *eventapp.Parts) func(context.Context, events.S3Event) (any, erro
 			}
 			failures = append(failures, err)
 		}
-		// If there are any, Lambda sends the event again.
+		// After an error Lambda sends the event again.
 		return nil, errors.Join(failures...)
 	}
 }

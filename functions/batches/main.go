@@ -1,5 +1,5 @@
-// Function batches serves files and batches at the inference address: /v1/files and
-// /v1/batches. The function steps works on them.
+// Function batches serves files and batches at the inference address: /v1/files and /v1/batches.
+// The function steps processes the batches.
 package main
 
 import (
@@ -47,11 +47,11 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 	return handler, mode, err
 }
 
-// wake starts the function that works on batches. If that fails, its schedule does.
+// wake starts the function that processes batches. If that fails, its schedule starts it.
 func wake(steps *lambdainvoke.Function, logger *slog.Logger) func(context.Context, batch.Batch) {
 	return func(ctx context.Context, b batch.Batch) {
 		if err := steps.Start(ctx); err != nil {
-			logger.ErrorContext(ctx, "cannot start work on a batch; it is late", "batch", b.ID, "account", b.Account, "error", err)
+			logger.ErrorContext(ctx, "cannot start work on a batch now", "batch", b.ID, "account", b.Account, "error", err)
 		}
 	}
 }

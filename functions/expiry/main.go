@@ -1,6 +1,6 @@
-// Function expiry removes the bytes and the thumbnails of files whose records are gone: expired,
-// deleted, or announced and never sent. The stream of the files' table starts it. No job needs the
-// bytes, because an accepted job has its own copies.
+// Function expiry removes the bytes and the thumbnails of files without a record: expired, deleted,
+// or announced and never sent. The stream of the files' table starts it. No job needs the bytes,
+// because an accepted job has its own copies.
 package main
 
 import (
@@ -30,8 +30,8 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 				err = files.Free(ctx, f)
 			}
 			if err != nil {
-				p.Logger.ErrorContext(ctx, "cannot remove an ended file", "file", f.ID, "error", err)
-				// The stream continues from this record; earlier ones are done.
+				p.Logger.ErrorContext(ctx, "cannot remove the bytes of a file", "file", f.ID, "error", err)
+				// The stream continues from this record; earlier records are done.
 				answer.BatchItemFailures = []events.DynamoDBBatchItemFailure{{ItemIdentifier: record.Change.SequenceNumber}}
 				return answer, nil
 			}

@@ -1,5 +1,5 @@
-// Function images edits images while the caller waits, and serves the deprecated
-// synchronous video routes: POST /v1/generate/{id}.
+// Function images edits images while the client waits, and serves the deprecated synchronous video
+// routes: POST /v1/generate/{id}.
 package main
 
 import (

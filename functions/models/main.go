@@ -1,6 +1,6 @@
-// Function models resolves the names of models, describes the service and says what its
-// engine follows: /v1/engine, /v1/looks, /v1/understand, /openapi.json, /docs and
-// /healthz. None of them needs a credential, so the function has no AWS client.
+// Function models resolves the names of models, describes the service and reports what its engine
+// understands: /v1/engine, /v1/looks, /v1/understand, /openapi.json, /docs and /healthz. These
+// routes need no credential, so the function has no AWS client.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Function reaper ends abandoned jobs: the queue has given up on the job's message, or its execution
+// Function reaper ends abandoned jobs, whose message the queue has given up on or whose execution
 // has stopped. The dead-letter queues and the executions' events start it.
 package main
 

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// event holds messages of a dead-letter queue, or else the event of an execution.
+// event holds messages of a dead-letter queue, or the event of an execution.
 type event struct {
 	Records []events.SQSMessage
 	Detail  json.RawMessage
@@ -23,15 +23,15 @@ type reaper struct {
 	logger *slog.Logger
 }
 
-// handle handles one event. The answer lists the messages that failed; SQS keeps those.
+// handle handles one event. The response lists the failed messages, which SQS keeps.
 func (r *reaper) handle(ctx context.Context, e event) (answer events.SQSEventResponse, err error) {
 	if len(e.Records) == 0 {
 		return answer, r.stopped(ctx, e.Detail)
 	}
 	for _, record := range e.Records {
 		if err := r.givenUp(ctx, record.Body); err != nil {
-			// It stays in the queue for a person.
-			r.logger.ErrorContext(ctx, "cannot end a job that was given up on", "message", record.MessageId, "error", err)
+			// The message stays in the queue for a person.
+			r.logger.ErrorContext(ctx, "cannot end an abandoned job", "message", record.MessageId, "error", err)
 			answer.BatchItemFailures = append(answer.BatchItemFailures,
 				events.SQSBatchItemFailure{ItemIdentifier: record.MessageId})
 		}

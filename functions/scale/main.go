@@ -1,5 +1,6 @@
-// Function scale sets the number of workers by the waiting and running jobs. A schedule starts it every
-// minute; it ignores the event. A run that raises the number checks again within its minute.
+// Function scale sets the number of workers from the waiting and running jobs. A schedule starts it
+// every minute; it ignores the event. After it raised the number, it checks again within the
+// minute.
 package main
 
 import (
@@ -33,7 +34,7 @@ func scale() (func(context.Context, any) (any, error), error) {
 			change, err = workers.Follow(ctx, change, clock.Wait)
 		}
 		if change.To != change.From {
-			logger.InfoContext(ctx, "the number of workers was changed", "jobs", change.Jobs, "from", change.From, "to", change.To)
+			logger.InfoContext(ctx, "changed the number of workers", "jobs", change.Jobs, "from", change.From, "to", change.To)
 		}
 		return nil, err
 	}, workers.Rules.Validate()

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// event is a request of CloudFormation to a custom resource (CloudFormation User Guide,
-// "Custom resource request objects").
+// event is a request from CloudFormation to a custom resource (CloudFormation User Guide, "Custom
+// resource request objects").
 type event struct {
 	// RequestType is "Create", "Update" or "Delete".
 	RequestType string
 	RequestID   string
-	// ResponseURL is where the answer is put.
+	// ResponseURL is the URL for the response.
 	ResponseURL        string
 	StackID            string
 	LogicalResourceID  string
@@ -30,16 +30,16 @@ type event struct {
 	ResourceProperties properties
 }
 
-// properties are the resource's properties, as infra writes them.
+// properties holds the resource's properties, as infra writes them.
 type properties struct {
 	Cluster        string
 	TaskDefinition string
 	Container      string
 	Subnets        []string
 	SecurityGroups []string
-	// PublicAddress is "true" or "false": CloudFormation sends only texts.
+	// PublicAddress is "true" or "false", because CloudFormation sends only strings.
 	PublicAddress string
-	// LogGroup is the container's, for the reason of a failure.
+	// LogGroup is the container's log group, to find the reason of a failure.
 	LogGroup string
 }
 
@@ -52,16 +52,16 @@ type answer struct {
 	LogicalResourceID  string `json:"LogicalResourceId"`
 }
 
-// resourceID is the physical id of the resource. It never changes: CloudFormation would
-// delete the resource of the old id.
+// resourceID is the physical id of the resource. It never changes, because CloudFormation would
+// delete the resource with the old id.
 const resourceID = "smoke"
 
 const (
-	// longestAnswer is how many bytes of JSON CloudFormation accepts as an answer (AWS
-	// CloudFormation User Guide, "Custom resource response objects").
+	// longestAnswer limits a response to CloudFormation, in bytes of JSON (AWS CloudFormation User
+	// Guide, "Custom resource response objects").
 	longestAnswer = 4096
-	// answerTries is how often an answer is sent that does not arrive, with a pause that
-	// doubles: without an answer CloudFormation waits for the resource's whole timeout.
+	// answerTries limits the attempts to send a response; the pause between them doubles. Without a
+	// response CloudFormation waits for the resource's entire timeout.
 	answerTries, answerPause = 5, time.Second
 )
 
@@ -79,12 +79,12 @@ func answerTo(e event, failure error) answer {
 	return a
 }
 
-// newClient returns the client of the URLs that answers are put to, which are signed ones of S3.
+// newClient returns the client for response URLs, which are signed S3 URLs.
 func newClient() *http.Client {
 	return &http.Client{Transport: awsclient.Transport(0), Timeout: awsclient.CallTime}
 }
 
-// encode returns the answer as JSON, with as much of the reason as CloudFormation accepts.
+// encode returns the response as JSON, with as much of the reason as CloudFormation accepts.
 func (a answer) encode() ([]byte, error) {
 	whole := strings.ToValidUTF8(a.Reason, "")
 	for kept := len(whole); ; kept /= 2 {
@@ -96,11 +96,11 @@ func (a answer) encode() ([]byte, error) {
 	}
 }
 
-// send puts an answer to CloudFormation's URL.
+// send puts a response to CloudFormation's URL.
 func (a answer) send(ctx context.Context, client *http.Client, url string) error {
 	body, err := a.encode()
 	if err != nil {
-		return fmt.Errorf("answer CloudFormation: %w", err)
+		return fmt.Errorf("respond to CloudFormation: %w", err)
 	}
 	pause := answerPause
 	for try := 1; ; try++ {
@@ -118,19 +118,19 @@ func (a answer) send(ctx context.Context, client *http.Client, url string) error
 	}
 }
 
-// put puts a body to a signed URL. It sends no content type, because none is signed.
+// put puts a body to a signed URL. It sends no content type, because the signature includes none.
 func put(ctx context.Context, client *http.Client, url string, body []byte) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(body))
 	if err != nil {
-		return errors.New("answer CloudFormation: its URL is malformed")
+		return errors.New("respond to CloudFormation: invalid response URL")
 	}
 	response, err := client.Do(request)
 	if err != nil {
-		return fmt.Errorf("answer CloudFormation: %w", withoutURL(err))
+		return fmt.Errorf("respond to CloudFormation: %w", withoutURL(err))
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("answer CloudFormation: status %d", response.StatusCode)
+		return fmt.Errorf("respond to CloudFormation: status %d", response.StatusCode)
 	}
 	return nil
 }
@@ -152,7 +152,7 @@ func (s *stacks) rollsBack(ctx context.Context, id string) (bool, error) {
 		return false, fmt.Errorf("describe the stack: %w", err)
 	}
 	if len(found.Stacks) != 1 {
-		return false, fmt.Errorf("describe the stack: there is no %s", id)
+		return false, fmt.Errorf("describe the stack: %s does not exist", id)
 	}
 	return strings.Contains(string(found.Stacks[0].StackStatus), "ROLLBACK"), nil
 }

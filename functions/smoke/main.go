@@ -1,9 +1,11 @@
-// Function smoke tries a task of the workers before a deploy gives it to their service. No worker runs
-// at first, so a deploy of a broken image would otherwise be green, and fail with the first job.
+// Function smoke tests a task of the workers before a deployment gives it to their service. At
+// first no worker runs, so otherwise the deployment of a broken image would succeed and fail with
+// the first job.
 //
-// CloudFormation starts it as a custom resource, with the task definition among its properties, whenever
-// that changes. It runs one task that checks the workers' needs (cmd/worker, -smoke), and answers
-// CloudFormation when the task has ended. Unless its exit code is 0, the deploy fails and is rolled back.
+// CloudFormation starts it as a custom resource whenever the task definition among its properties
+// changes. It runs one task that checks the workers' requirements (cmd/worker, -smoke), and
+// responds to CloudFormation when the task has ended. Unless the exit code is 0, the deployment
+// fails and is rolled back.
 package main
 
 import (
@@ -22,5 +24,5 @@ func newSmoke(p *eventapp.Parts) handler {
 	return s.handle
 }
 
-// pollTime is the time between two checks of the task.
+// pollTime is the interval between two checks of the task.
 const pollTime = 5 * time.Second

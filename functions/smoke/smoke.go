@@ -14,13 +14,13 @@ import (
 )
 
 const (
-	// startTime is how long the start of the task is tried: a role that was made just now
-	// is unknown for some seconds, and an account's quota of tasks may be used up by workers
-	// that are about to end.
+	// startTime limits the attempts to start the task. A new role is unknown for some seconds, and
+	// workers that are about to end may use up an account's quota of tasks.
 	startTime = 2 * time.Minute
-	// tryTime limits the whole attempt, so that the function can still answer: it may run for 15 minutes.
+	// tryTime limits the entire attempt, so that the function can still respond: it may run for 15
+	// minutes.
 	tryTime = 13 * time.Minute
-	// stopTime limits the end of a task that takes too long.
+	// stopTime limits the shutdown of a task that takes too long.
 	stopTime = 15 * time.Second
 )
 
@@ -30,7 +30,7 @@ type tasks interface {
 	Stop(ctx context.Context, task ecs.Task, arn, why string) error
 }
 
-// handler handles a request of CloudFormation. Its answer to Lambda means nothing.
+// handler handles a request of CloudFormation. Lambda ignores its result.
 type handler = func(context.Context, event) (any, error)
 
 type smoke struct {
@@ -41,28 +41,28 @@ type smoke struct {
 	poll   time.Duration
 }
 
-// handle serves a request and sends CloudFormation the result. If the answer cannot be sent, it fails, and
-// Lambda repeats the request. The task's token is the request's, so the repetition starts no second task.
+// handle serves a request and sends the result to CloudFormation. If it cannot send the result, it
+// fails, and Lambda repeats the request. The request's token prevents a second task.
 func (s *smoke) handle(ctx context.Context, e event) (any, error) {
 	failure := s.serve(ctx, e)
 	if failure != nil {
-		s.logger.ErrorContext(ctx, "the workers' task is not fit for a deploy", "error", failure)
+		s.logger.ErrorContext(ctx, "the test of the workers' task failed", "error", failure)
 	}
 	return nil, answerTo(e, failure).send(ctx, s.client, e.ResponseURL)
 }
 
-// serve tries the task of a request. A deploy that is rolled back returns to a task that
-// was tried before, and has to end whatever happens.
+// serve tests the task of a request. A rollback returns to a task that was tested before, and must
+// always succeed.
 func (s *smoke) serve(ctx context.Context, e event) error {
 	switch e.RequestType {
 	case "Create":
 	case "Update":
 		back, err := s.stacks.rollsBack(ctx, e.StackID)
 		if err != nil {
-			s.logger.WarnContext(ctx, "cannot find out whether the deploy is rolled back", "error", err)
+			s.logger.WarnContext(ctx, "cannot read whether the deployment is rolled back", "error", err)
 		}
 		if back {
-			s.logger.InfoContext(ctx, "the deploy is rolled back: its task was tried before")
+			s.logger.InfoContext(ctx, "skipped the test, because the deployment is rolled back")
 			return nil
 		}
 	default: // "Delete"
@@ -73,7 +73,7 @@ func (s *smoke) serve(ctx context.Context, e event) error {
 	return s.try(ctx, e)
 }
 
-// try runs a task until it ends, and a second one if the first could not be started.
+// try runs a task until it ends. If the first task cannot be started, it runs another.
 func (s *smoke) try(ctx context.Context, e event) error {
 	p := e.ResourceProperties
 	task := ecs.Task{
@@ -86,25 +86,25 @@ func (s *smoke) try(ctx context.Context, e event) error {
 		if err != nil {
 			return err
 		}
-		s.logger.InfoContext(ctx, "a task is tried", "task", arn, "definition", task.Definition)
+		s.logger.InfoContext(ctx, "testing a task", "task", arn, "definition", task.Definition)
 		state, err := s.wait(ctx, task, arn)
 		where := fmt.Sprintf("its log is %s, stream %s/%s/%s", p.LogGroup, p.Container, p.Container, idOf(arn))
 		switch {
 		case err != nil:
 			return fmt.Errorf("the workers' task did not end: %w; %s", err, where)
 		case state.ExitCode == nil && attempt < most:
-			s.logger.WarnContext(ctx, "the task could not be started", "task", arn, "reason", state.Reason)
+			s.logger.WarnContext(ctx, "cannot start the task", "task", arn, "reason", state.Reason)
 		case state.ExitCode == nil:
-			return fmt.Errorf("the workers' task could not be started: %s", state.Reason)
+			return fmt.Errorf("cannot start the workers' task: %s", state.Reason)
 		case *state.ExitCode != 0:
-			return fmt.Errorf("the workers' task ended with %d: %s; %s", *state.ExitCode, state.Reason, where)
+			return fmt.Errorf("the workers' task exited with %d: %s; %s", *state.ExitCode, state.Reason, where)
 		default:
 			return nil
 		}
 	}
 }
 
-// start starts a task, which may take some tries.
+// start starts a task, after several attempts if necessary.
 func (s *smoke) start(ctx context.Context, task ecs.Task, token string) (arn string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
@@ -115,24 +115,24 @@ func (s *smoke) start(ctx context.Context, task ecs.Task, token string) (arn str
 		}
 		s.logger.WarnContext(ctx, "cannot start a task", "error", err)
 		if s.pause(ctx) != nil {
-			return "", fmt.Errorf("the workers' task could not be started: %w", err)
+			return "", fmt.Errorf("cannot start the workers' task: %w", err)
 		}
 	}
 }
 
-// wait waits until a task has ended. If the time is over, it ends the task.
+// wait waits until a task has ended, and stops it after the time limit.
 func (s *smoke) wait(ctx context.Context, task ecs.Task, arn string) (ecs.TaskState, error) {
 	for {
 		state, err := s.tasks.State(ctx, task, arn)
 		if err != nil {
-			s.logger.WarnContext(ctx, "describe a task", "task", arn, "error", err)
+			s.logger.WarnContext(ctx, "cannot describe a task", "task", arn, "error", err)
 		} else if state.Stopped {
 			return state, nil
 		}
 		if late := s.pause(ctx); late != nil {
 			stopping, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 			defer cancel()
-			return state, errors.Join(late, s.tasks.Stop(stopping, task, arn, "it took too long to try"))
+			return state, errors.Join(late, s.tasks.Stop(stopping, task, arn, "the test took too long"))
 		}
 	}
 }
@@ -148,10 +148,10 @@ func (s *smoke) pause(ctx context.Context) error {
 	}
 }
 
-// idOf returns the id in the ARN of a task, which names its log.
+// idOf returns the id from the ARN of a task, which names its log.
 func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
 
-// withoutURL returns an error without the signed URL that it names.
+// withoutURL removes the signed URL from an error.
 func withoutURL(err error) error {
 	var call *url.Error
 	if errors.As(err, &call) {

@@ -16,11 +16,11 @@ import (
 
 const taskARN = "arn:aws:ecs:eu-central-1:123456789012:task/cutroom-dev/1a2b3c"
 
-// fakeTasks runs no task, and reports the given states.
+// fakeTasks runs no task and reports the given states.
 type fakeTasks struct {
-	// refusals are how many starts fail before one succeeds.
+	// refusals is the number of failing starts before one succeeds.
 	refusals int
-	// states are the states of the tasks in order. Each task is polled once before it has ended.
+	// states lists the states of the tasks in order. Each task is polled once before it has ended.
 	states []ecs.TaskState
 
 	tokens  []string
@@ -57,17 +57,17 @@ func ended(code int, reason string) ecs.TaskState {
 	return ecs.TaskState{Stopped: true, ExitCode: aws.Int(code), Reason: reason}
 }
 
-// A start that AWS refuses is repeated, because AWS does not know a new role at once. A task that does
-// not end is stopped, and starts that keep failing are given up.
-func TestTasksThatTakeTooLong(t *testing.T) {
+// A start that AWS rejects is repeated, because AWS needs time to learn about a new role. A task
+// that does not end is stopped, and starts that keep failing are abandoned.
+func TestEndlessTasksAreStopped(t *testing.T) {
 	for name, c := range map[string]struct {
 		tasks  fakeTasks
 		reason string
 		stops  bool
 	}{
-		"refused at first": {fakeTasks{refusals: 3, states: []ecs.TaskState{ended(0, "")}}, "", false},
-		"endless":          {fakeTasks{states: []ecs.TaskState{{}}}, "did not end", true},
-		"forbidden":        {fakeTasks{refusals: 1 << 30}, "AccessDeniedException", false},
+		"rejected at first": {fakeTasks{refusals: 3, states: []ecs.TaskState{ended(0, "")}}, "", false},
+		"endless":           {fakeTasks{states: []ecs.TaskState{{}}}, "did not end", true},
+		"forbidden":         {fakeTasks{refusals: 1 << 30}, "AccessDeniedException", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,20 +76,20 @@ func TestTasksThatTakeTooLong(t *testing.T) {
 				s := &smoke{tasks: &c.tasks, logger: slog.New(slog.DiscardHandler), poll: time.Second}
 				err := s.try(ctx, event{})
 				if (err == nil) != (c.reason == "") || err != nil && !strings.Contains(err.Error(), c.reason) {
-					t.Errorf("it ends with %v, want %q", err, c.reason)
+					t.Errorf("got %v, want %q", err, c.reason)
 				}
 				if stops := strings.HasPrefix(c.tasks.stopped, taskARN); stops != c.stops {
-					t.Errorf("stopped was %q", c.tasks.stopped)
+					t.Errorf("stopped %q", c.tasks.stopped)
 				}
 			})
 		})
 	}
 }
 
-// CloudFormation accepts answers of 4096 bytes.
-func TestLongReason(t *testing.T) {
+// CloudFormation accepts responses of 4096 bytes.
+func TestLongReasonIsTruncated(t *testing.T) {
 	body, err := answerTo(event{}, errors.New(strings.Repeat("\x01<é", 5000))).encode()
 	if err != nil || len(body) > 4096 {
-		t.Errorf("the answer has %d bytes, %v", len(body), err)
+		t.Errorf("the response has %d bytes, %v", len(body), err)
 	}
 }

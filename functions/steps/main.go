@@ -1,6 +1,7 @@
-// Function steps works on batches: each run makes calls of one batch for some minutes, and starts other
-// runs while batches wait. The function batches starts it for new and cancelled batches. A schedule starts
-// it for the rest: batches that wait until a time, and batches of runs that died. It ignores its event.
+// Function steps processes batches: each run makes requests of one batch for some minutes, and
+// starts other runs while batches wait. The function batches starts it for new and cancelled
+// batches. A schedule starts it for the others: batches that wait for a time, and batches of runs
+// that died. It ignores its event.
 package main
 
 import (
@@ -16,8 +17,8 @@ import (
 	"cutroom/shared/service/gateway"
 )
 
-// mostAtOnce limits the batches in work at once, and so their calls' share of the model servers, whose
-// slots each process counts separately.
+// mostAtOnce limits the concurrent batches, and so the load of their requests on the model servers,
+// whose slots each process counts separately.
 const mostAtOnce = 5
 
 func main() { lambdaevent.Main(steps) }

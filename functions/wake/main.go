@@ -1,7 +1,7 @@
-// Function wake starts workers when work arrives, as many as the queued jobs need. Each new execution
-// starts it, and so do submissions that find no worker and calls that wait for a worker. It ignores its
-// event. A run that starts workers checks again within the minute, because the rest of a burst may not
-// be counted yet.
+// Function wake starts as many workers as the queued jobs need. Each new execution starts it, and
+// so do submissions that find no worker and requests that wait for one. It ignores its event. After
+// it started workers, it checks again within the minute, because the rest of a burst may not be
+// counted yet.
 package main
 
 import (
@@ -22,7 +22,7 @@ func wake(p *eventapp.Parts) func(context.Context, any) (any, error) {
 			change, err = workers.Follow(ctx, change, clock.Wait)
 		}
 		if change.Rose() {
-			p.Logger.InfoContext(ctx, "workers were woken", "jobs", change.Jobs, "from", change.From, "to", change.To)
+			p.Logger.InfoContext(ctx, "woke workers", "jobs", change.Jobs, "from", change.From, "to", change.To)
 		}
 		return nil, err
 	}

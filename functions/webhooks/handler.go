@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// event holds records of a stream, of jobs or of usage, or else messages of the queue.
+// event holds records of a stream, of jobs or of usage, or messages of the queue.
 type event struct {
 	Records []struct {
 		Stream *events.DynamoDBStreamRecord `json:"dynamodb"`
@@ -34,7 +34,7 @@ type failure struct {
 	ID string `json:"itemIdentifier"`
 }
 
-// handler makes the attempts that events ask for.
+// handler makes the deliveries that events request.
 type handler struct {
 	queue     *sqsqueue.ScheduledAttempts
 	deliverer *webhook.Deliverer
@@ -51,13 +51,13 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	for _, record := range e.Records {
 		if record.Stream != nil {
 			if err := h.happened(ctx, record.Stream); err != nil {
-				h.logger.ErrorContext(ctx, "queue a webhook", "error", err)
-				// The stream continues from this record; earlier ones are done.
+				h.logger.ErrorContext(ctx, "cannot queue a webhook", "error", err)
+				// The stream continues from this record; earlier records are done.
 				return answer{[]failure{{record.Stream.SequenceNumber}}}, nil
 			}
 			continue
 		}
-		// Concurrently, because each receiver may take up to its time limit.
+		// Deliver concurrently, because each receiver may take up to its time limit.
 		sending.Go(func() {
 			received, _ := strconv.Atoi(record.Attributes["ApproximateReceiveCount"])
 			if err := h.deliver(ctx, record.Body, received > 1); err != nil {
@@ -72,8 +72,8 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	return failed, nil
 }
 
-// happened queues the first delivery for an ended job or a warning, because the stream must not wait
-// for slow receivers.
+// happened queues the first delivery for an ended job or a warning, because the stream must not
+// wait for slow receivers.
 func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRecord) error {
 	for _, read := range []func(map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool){
 		dynamo.EndedWithWebhook, dynamo.NewWarning,
@@ -85,11 +85,11 @@ func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRec
 	return nil
 }
 
-// clockSkew is the largest difference between two functions' clocks.
+// clockSkew limits the difference between the clocks of two functions.
 const clockSkew = time.Minute
 
-// deliver attempts a delivery and queues the next. A message that is received again may come from a
-// call that made its attempt and died.
+// deliver attempts a delivery and queues the next. If a message is received again, an earlier call
+// may have made its attempt and died.
 func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	attempt, err := sqsqueue.ReadScheduledAttempt(body)
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *handler) deliver(ctx context.Context, body string, again bool) error {
 	}
 	now := h.now()
 	if latest := now.Add(webhook.LongestWait + clockSkew); attempt.At.After(latest) {
-		// Such an attempt would start this function again and again until it is due.
+		// An attempt in the future would start this function repeatedly until it is due.
 		attempt.At = latest
 	}
 	if attempt.At.After(now) {

@@ -1,6 +1,6 @@
-// Function webhooks notifies the receivers named by submissions of their jobs' ends, and the receivers
-// named by budgets of warnings. The stream of the jobs' table starts it for ended jobs, the usage
-// table's stream for warnings, and a queue for each later attempt when it is due.
+// Function webhooks sends the webhooks of jobs when they end, and of budgets when they warn. The
+// stream of the jobs' table starts it for ended jobs, the usage table's stream for warnings, and a
+// queue for each later attempt when it is due.
 package main
 
 import (
@@ -23,7 +23,7 @@ func main() { eventapp.Main(webhooks) }
 func webhooks(p *eventapp.Parts) func(context.Context, event) (answer, error) {
 	records, table := dynamo.NewClient(p.AWS), p.Required("CUTROOM_JOBS_TABLE")
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
-	known := p.Catalog() // which may be nil until the settings were checked
+	known := p.Catalog() // may be nil until the settings are checked
 	h := &handler{
 		queue: sqsqueue.NewScheduledAttempts(p.AWS, p.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: p.Logger,
 		deliverer: &webhook.Deliverer{
