@@ -17,9 +17,7 @@ const laneStateFor = 5 * time.Second
 
 // laneState is the recorded state of a lane: its last runs, and the workers.
 type laneState struct {
-	runs []job.RunTime
-	// ran holds the recorded accounts of the runs that ended within job.OthersFor.
-	ran   []string
+	runs  []job.RunTime
 	fleet job.Fleet
 	at    time.Time
 }
@@ -75,7 +73,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 		case workersPart:
 			alive = values.moment("seen")
 		default:
-			values.runTimes(&state, s.now().Add(-job.OthersFor))
+			values.runTimes(&state, s.now())
 		}
 		if values.err != nil {
 			return laneState{}, values.err
@@ -88,28 +86,19 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 	return state, nil
 }
 
-// runTimes adds the run times of an item, and the accounts of the runs that ended after since.
-func (r *reader) runTimes(state *laneState, since time.Time) {
+// runTimes adds the run times of an item that ended within runTimeFor.
+func (r *reader) runTimes(state *laneState, now time.Time) {
 	for name := range r.item {
 		place, is := strings.CutPrefix(name, runTimePrefix)
-		if !is {
+		ended := r.moment(runEndPrefix + place)
+		if !is || now.Sub(ended) > runTimeFor {
 			continue
 		}
 		state.runs = append(state.runs, job.RunTime{
 			Model: r.text(runModelPrefix + place), Took: milliseconds(r.number(name)),
+			Account: r.text(runAccountPrefix + place), Ended: ended,
 		})
-		if account := r.text(runAccountPrefix + place); account != "" && r.moment(runEndPrefix+place).After(since) {
-			state.ran = append(state.ran, account)
-		}
 	}
-}
-
-func (l laneState) mean() time.Duration {
-	var all time.Duration
-	for _, run := range l.runs {
-		all += run.Took
-	}
-	return all / time.Duration(max(len(l.runs), 1))
 }
 
 var (

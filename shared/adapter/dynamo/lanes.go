@@ -16,11 +16,13 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix begins the attributes with run times, in milliseconds. recentRuns is the
-	// number of these attributes. A job's id selects the attribute that it writes. So one write
-	// without a read keeps roughly the latest run times, and a retry changes nothing.
-	runTimePrefix = "run_"
-	recentRuns    = 20
+	// runTimePrefix begins the attributes with run times, in milliseconds. recentRuns is the number of
+	// these attributes. A job's account and id select the attribute that it writes. So one write without
+	// a read keeps roughly the latest, at most runsOfAccount of an account, and a retry changes nothing.
+	runTimePrefix             = "run_"
+	recentRuns, runsOfAccount = 20, 5
+	// runTimeFor is how long a run time counts, because accounts that send no more jobs do not replace theirs.
+	runTimeFor = 24 * time.Hour
 	// runModelPrefix, runAccountPrefix and runEndPrefix begin the attributes with models,
 	// accounts and ends. Version 0.1.0 wrote neither accounts nor ends.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
@@ -35,7 +37,7 @@ func runTimesKey(lane job.Lane, n uint32) item {
 
 // RecordRunTime is one write.
 func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error {
-	place := hashOf(j.ID) % recentRuns
+	place := (hashOf(j.Account) + hashOf(j.ID)%runsOfAccount) % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: runTimesKey(j.Lane, place%runTimeItems),
 		UpdateExpression: aws.String("SET #run = :took, #model = :model, #account = :account, #ended = :ended"),

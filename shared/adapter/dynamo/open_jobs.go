@@ -266,7 +266,8 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.
 	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
-	backlog.RunTime, backlog.Fleet, backlog.Others = state.mean(), state.fleet, job.OthersOf(state.ran, account)
+	backlog.Fleet = state.fleet
+	backlog.SetRuns(state.runs, account, s.now())
 	sets, err := s.openSets(ctx, account, false)
 	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -31,20 +30,22 @@ var (
 const (
 	openOfAccount = "select count(*) from job indexed by job_open_by_account where account = ? and completed_at is null"
 
-	backlogOfLane = `with ran as materialized (select completed_at, completed_at - started_at as took, account from job
-			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3)
-		select
+	backlogOfLane = `select
 		(select count(*) from job where lane = ?1 and completed_at is null),
 		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
 		(select count(*) from job indexed by job_open_by_account where account = ?2 and completed_at is null),
 		(select count(*) from lease join goqite on goqite.id = lease.message
-			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?5),
-		(select avg(took) from ran), (select json_group_array(account) from ran where completed_at > ?4)`
+			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?3)`
+
+	// runsOfLane has a limit because one account may have completed most of them.
+	runsOfLane = `select model, account, completed_at, completed_at - started_at from job
+		where lane = ?1 and status = 'completed' order by completed_at desc limit 100`
 )
 
 // recentRuns is the number of runs in the mean run time: enough to average clips of different
-// lengths, but few enough to follow a change of the engine within minutes.
-const recentRuns = 20
+// lengths, but few enough to follow a change of the engine within minutes. At most runsOfAccount of
+// them are of one account, so that no account determines the mean.
+const recentRuns, runsOfAccount = 20, 5
 
 // HoldIn makes Accept reserve amounts in these budgets. It returns s.
 func (s *Jobs) HoldIn(budgets *Budgets) *Jobs {
@@ -133,24 +134,40 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, err
 }
 
-// Backlog uses the mean run time of the last recentRuns completed jobs of the lane. Failed jobs
-// do not count, because their run times say nothing about the work.
-func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
-	var (
-		backlog job.Backlog
-		mean    sql.NullFloat64
-		ran     []byte
-	)
-	since := millis(s.db.now().Add(-job.OthersFor))
-	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns, since, s.db.moment(0)).
-		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &backlog.Running, &mean, &ran)
-	var accounts []string
+// Backlog ignores the run times of failed jobs, because they say nothing about the work.
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (backlog job.Backlog, err error) {
+	err = s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, s.db.moment(0)).
+		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &backlog.Running)
 	if err == nil {
-		err = json.Unmarshal(ran, &accounts)
+		var runs []job.RunTime
+		runs, err = s.runs(ctx, lane)
+		backlog.SetRuns(runs, account, s.db.now())
 	}
-	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
-	backlog.Others = job.OthersOf(accounts, account)
 	return backlog, storeError("read the backlog", err)
+}
+
+// runs returns the recentRuns last runs of completed jobs.
+func (s *Jobs) runs(ctx context.Context, lane job.Lane) (runs []job.RunTime, err error) {
+	rows, err := s.db.lookup.QueryContext(ctx, runsOfLane, lane)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	counts := map[string]int{}
+	for len(runs) < recentRuns && rows.Next() {
+		var (
+			run         job.RunTime
+			ended, took int64
+		)
+		if err := rows.Scan(&run.Model, &run.Account, &ended, &took); err != nil {
+			return nil, err
+		}
+		if counts[run.Account]++; counts[run.Account] <= runsOfAccount {
+			run.Ended, run.Took = time.UnixMilli(ended).UTC(), time.Duration(took)*time.Millisecond
+			runs = append(runs, run)
+		}
+	}
+	return runs, rows.Err()
 }
 
 func known(ctx context.Context, q querier, id string) (known bool, err error) {

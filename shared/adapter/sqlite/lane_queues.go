@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"strings"
-	"time"
 
 	"cutroom/shared/domain/job"
 )
@@ -17,9 +16,6 @@ const (
 	// leasesOfLane counts leased messages per queue of a lane.
 	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
 		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
-
-	runsOfLane = `select model, completed_at - started_at from job
-		where lane = ?1 and status = 'completed' order by completed_at desc limit ?2`
 
 	// ownOnLane counts an account's pending jobs before and after a job.
 	ownOnLane = `select count(*) filter (where id < ?3), count(*) filter (where id > ?3) from job indexed by job_open_by_lane
@@ -47,9 +43,7 @@ func (s *Jobs) Queue(ctx context.Context, lane job.Lane) (job.Queue, error) {
 		})
 	}
 	if err == nil {
-		err = s.each(ctx, runsOfLane, []any{lane, recentRuns}, func(model string, took int64) {
-			state.Runs = append(state.Runs, job.RunTime{Model: model, Took: time.Duration(took) * time.Millisecond})
-		})
+		state.Runs, err = s.runs(ctx, lane)
 	}
 	return state, storeError("read the queue of a lane", err)
 }

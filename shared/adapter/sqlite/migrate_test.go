@@ -168,7 +168,7 @@ func TestQueriesUseTheirIndexes(t *testing.T) {
 	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
 	for query, indexes := range map[string][]string{
 		openOfAccount:  {"job_open_by_account"},
-		backlogOfLane:  {"job_open_by_lane", "job_open_by_account", "job_completed_by_lane"},
+		backlogOfLane:  {"job_open_by_lane", "job_open_by_account"},
 		overdueJobs:    {"job_open_by_deadline"},
 		messagesOfLane: {"COVERING INDEX goqite_queue_priority_created_idx"},
 		leasesOfLane:   {"lease_by_queue"},

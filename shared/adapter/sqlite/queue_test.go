@@ -183,7 +183,8 @@ func TestReceiveNeedsPositiveLease(t *testing.T) {
 	}
 }
 
-// A backlog's run time is computed from the last 20 completed jobs. Failed jobs do not count.
+// A backlog's run time is computed from the last 20 completed jobs, at most five of each account.
+// Failed jobs do not count.
 func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	db := open(t)
 	jobs := db.Jobs()
@@ -191,7 +192,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 	end := func(count int, end func(j job.Job) error) {
 		for range count {
 			ended++
-			j := newJob(fmt.Sprintf("job_%03d", ended), "acme")
+			j := newJob(fmt.Sprintf("job_%03d", ended), fmt.Sprint("account", ended%4))
 			j.CreatedAt = j.CreatedAt.Add(time.Duration(ended) * time.Minute)
 			j.Deadline = j.CreatedAt.Add(job.MaxAge)
 			if err := jobs.Accept(t.Context(), j, 0); err != nil {

@@ -68,14 +68,17 @@ const (
 	noWorkerRetry = 30 * time.Second
 )
 
-// OthersOf returns the number of different accounts other than the given one.
-func OthersOf(accounts []string, account string) int {
+// SetRuns sets RunTime and Others for an account from recent runs.
+func (b *Backlog) SetRuns(runs []RunTime, account string, now time.Time) {
+	var all time.Duration
 	others := map[string]bool{}
-	for _, of := range accounts {
-		others[of] = of != account
+	for _, run := range runs {
+		all += run.Took
+		if run.Account != "" && run.Account != account && now.Sub(run.Ended) < OthersFor {
+			others[run.Account] = true
+		}
 	}
-	delete(others, account)
-	return len(others)
+	b.RunTime, b.Others = all/time.Duration(max(len(runs), 1)), len(others)
 }
 
 func (f Fleet) Starts() time.Duration {

@@ -31,6 +31,9 @@ type RunTime struct {
 	// Model is the canonical id, or empty if unknown.
 	Model string
 	Took  time.Duration
+	// Account may be empty and Ended zero if unknown.
+	Account string
+	Ended   time.Time
 }
 
 // Own counts the account's pending jobs on the lane before and after a given job. If ByAccount is

@@ -55,7 +55,7 @@ func seconds(s *job.Span) [2]float64 {
 }
 
 func TestOutlookFollowsQueue(t *testing.T) {
-	tens := []job.RunTime{{"gen-2.5", 10 * time.Second}, {"gen-2.5", 10 * time.Second}}
+	tens := []job.RunTime{{Model: "gen-2.5", Took: 10 * time.Second}, {Model: "gen-2.5", Took: 10 * time.Second}}
 	for name, c := range map[string]struct {
 		fixedQueue
 		workers           int
@@ -97,7 +97,7 @@ func TestOutlookFollowsQueue(t *testing.T) {
 			1, [2]float64{-1, -1}, [2]float64{-1, -1},
 		},
 		"the first run of a model": {
-			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, Runs: []job.RunTime{{"gen-image-2", 10 * time.Second}}}}, 1,
+			fixedQueue{queue: job.Queue{Waiting: 1, Running: 1, Runs: []job.RunTime{{Model: "gen-image-2", Took: 10 * time.Second}}}}, 1,
 			1, [2]float64{0, 11}, [2]float64{-1, -1},
 		},
 	} {
@@ -115,7 +115,7 @@ func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second
 	told := outlook(t, &fixedQueue{queue: job.Queue{
-		Waiting: 50, Running: 1, ByAccount: map[string]int{"acme": 50}, Runs: []job.RunTime{{"gen-2.5", 20 * time.Second}},
+		Waiting: 50, Running: 1, ByAccount: map[string]int{"acme": 50}, Runs: []job.RunTime{{Model: "gen-2.5", Took: 20 * time.Second}},
 	}, own: job.Own{Before: 26}}, j, 1)
 	if got := seconds(told.Completion); got != [2]float64{468 + 75, 600} {
 		t.Errorf("completion %v", got)

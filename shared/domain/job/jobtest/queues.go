@@ -45,7 +45,9 @@ var queueTests = []test{
 		j := s.accept()
 		s.start(j.ID, "n1", s.at(10))
 		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(14)))
-		s.same("runs", s.queue(job.VideoLane).Runs, []job.RunTime{{Model: j.Model, Took: 4 * time.Second}})
+		s.same("runs", s.queue(job.VideoLane).Runs, []job.RunTime{
+			{Model: j.Model, Took: 4 * time.Second, Account: j.Account, Ended: s.at(14)},
+		})
 		s.same("runs of the other lane", len(s.queue(job.ImageLane).Runs), 0)
 	}},
 }

@@ -249,16 +249,20 @@ var backlogTests = []test{
 		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
 	}},
-	{"counts the other accounts that completed jobs of the lane", func(s *suite) {
-		// Jobs may overwrite each other, depending on their ids: a store keeps twenty.
-		for range 6 {
-			j := s.acceptFor(job.VideoLane, "zoo")
-			s.start(j.ID, "n1", s.at(10))
-			conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(14)))
+	{"reports how many other accounts completed jobs, and uses five runs of each account", func(s *suite) {
+		complete := func(account string, count int, seconds float64) {
+			for range count {
+				j := s.acceptFor(job.VideoLane, account)
+				s.start(j.ID, "n1", s.at(10))
+				conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(10+seconds)))
+			}
 		}
-		s.backlog(job.VideoLane, "zoo", job.Backlog{RunTime: 4 * time.Second})
-		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second, Others: 1})
+		complete("acme", 1, 4)
+		complete("zoo", 30, 40)
+		s.backlog(job.VideoLane, "zoo", job.Backlog{RunTime: 34 * time.Second, Others: 1})
+		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 34 * time.Second, Others: 1})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
+		s.same("runs", len(s.queue(job.VideoLane).Runs), 6)
 	}},
 	{"does not count accounts whose jobs completed too long ago", func(s *suite) {
 		j := s.acceptFor(job.VideoLane, "zoo")
