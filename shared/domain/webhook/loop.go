@@ -14,6 +14,13 @@ const (
 	// slow receivers do not delay other accounts.
 	atOnce          = 32
 	atOnceOfAccount = 4
+	// A slow account had an attempt within slowFor that took longer than slowAfter. All slow accounts
+	// together have atOnceOfSlow attempts at once.
+	atOnceOfSlow = atOnce / 2
+	slowAfter    = time.Second
+	slowFor      = 10 * time.Minute
+	// seenAtOnce is how many due attempts are read at once: some accounts may be behind slow ones.
+	seenAtOnce = 1024
 )
 
 // Queue holds the scheduled attempts of all events on one machine. AWS uses a message queue instead.
@@ -38,22 +45,27 @@ func (l *Loop) Run(ctx context.Context) {
 	ticker := time.NewTicker(loopEvery)
 	defer ticker.Stop()
 	ended := make(chan end, atOnce)
-	busy, failed := map[string]bool{}, map[string]bool{}
+	busy, slow := map[string]string{}, map[string]time.Time{}
+	failed := map[string]bool{}
 	for {
-		if err := l.start(ctx, &running, busy, ended); err != nil && ctx.Err() == nil {
+		if err := l.start(ctx, &running, busy, slow, ended); err != nil && ctx.Err() == nil {
 			l.Logger.Error("cannot read due webhooks", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case e := <-ended:
+			if e.took > slowAfter {
+				slow[busy[e.event]] = time.Now()
+			}
 			if e.failed {
 				failed[e.event] = true // retried at the next tick, not immediately
 			} else {
 				delete(busy, e.event)
 			}
 		case <-ticker.C:
-			maps.DeleteFunc(busy, func(event string, _ bool) bool { return failed[event] })
+			maps.DeleteFunc(busy, func(event, _ string) bool { return failed[event] })
+			maps.DeleteFunc(slow, func(_ string, since time.Time) bool { return time.Since(since) > slowFor })
 			clear(failed)
 		}
 	}
@@ -62,30 +74,45 @@ func (l *Loop) Run(ctx context.Context) {
 // end describes the end of an attempt. failed means that it could not be made or recorded.
 type end struct {
 	event  string
+	took   time.Duration
 	failed bool
 }
 
-// start starts the due attempts. Running attempts stay due until they are recorded, so they count
-// for their accounts.
-func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[string]bool, ended chan<- end) error {
+// start starts the due attempts, except those in busy, which has each running one's account. Running
+// attempts stay due until they are recorded, so they count for their accounts.
+func (l *Loop) start(
+	ctx context.Context, running *sync.WaitGroup, busy map[string]string, slow map[string]time.Time, ended chan<- end,
+) error {
 	if len(busy) >= atOnce {
 		return nil
 	}
-	due, err := l.Queue.Due(ctx, l.Now(), atOnceOfAccount, 2*atOnce)
+	due, err := l.Queue.Due(ctx, l.Now(), atOnceOfAccount, seenAtOnce)
 	if err != nil {
 		return err
 	}
+	isSlow := func(account string) bool { return !slow[account].IsZero() }
+	slowOnes := 0
+	for _, account := range busy {
+		if isSlow(account) {
+			slowOnes++
+		}
+	}
 	for _, scheduled := range due {
-		if busy[scheduled.Event] || len(busy) >= atOnce {
+		limited := isSlow(scheduled.Account)
+		if busy[scheduled.Event] != "" || len(busy) >= atOnce || limited && slowOnes >= atOnceOfSlow {
 			continue
 		}
-		busy[scheduled.Event] = true
+		busy[scheduled.Event] = scheduled.Account
+		if limited {
+			slowOnes++
+		}
 		running.Go(func() {
+			began := time.Now()
 			_, _, err := l.Deliverer.Deliver(ctx, scheduled)
 			if err != nil && ctx.Err() == nil {
 				l.Logger.Error("cannot deliver a webhook", "event", scheduled.Event, "error", err)
 			}
-			ended <- end{scheduled.Event, err != nil}
+			ended <- end{scheduled.Event, time.Since(began), err != nil}
 		})
 	}
 	return nil
