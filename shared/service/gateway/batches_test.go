@@ -433,23 +433,24 @@ func TestBatchCallsLeaveMemoryToLiveCalls(t *testing.T) {
 	leave()
 	ctx = t.Context()
 	const message = `{"model":"small","max_tokens":10,"messages":[{"role":"user","content":"one two"}]}`
-	half := of(message, 16)
+	half := of(message, 24)
 	first := line(catalog.Messages, half)
 	patience.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
 	patience.Receive(t, "entered", entered)
-	// Two calls hold 40 of the 64 MiB. A third needs 20 more and fails while 25 are in use.
+	// They have 60 of the 64 MiB.
 	if got := patience.Receive(t, "a response", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
 		got.RetryAfter == 0 {
 		t.Errorf("over a quarter: %d %s", got.Status, got.Body)
 	}
 	filler := bytes.Repeat([]byte("x"), 1<<20)
-	for range 4 {
-		for _, account := range []string{studio, rival} {
-			defer w.hold(account, filler, 28).conn.Close()
+	for _, account := range []string{"studio", "rival"} {
+		for range 96 {
+			w.gateway.HoldBody(account, 1<<20)
 		}
 	}
-	// If the live calls need the memory of both, either may respond first.
+	defer w.hold(third, filler, 4).conn.Close()
+	// The live call needs the memory of either.
 	var got gateway.BatchResponse
 	select {
 	case got = <-first:

@@ -24,7 +24,7 @@ const (
 )
 
 // bodyMemory is a memory budget for request bodies and large responses. An account may hold at most
-// half of it. Batch calls together may hold a quarter, which counts for no account. They never
+// half of it, and a quarter is only for accounts that hold at most a 32nd. Batch calls together may hold a quarter, which counts for no account. They never
 // wait, and are abandoned if a live call needs their memory.
 type bodyMemory struct {
 	total, perAccount, forBatches int64
@@ -79,7 +79,7 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	for {
 		b.mu.Lock()
 		own := b.accounts[r.account]+bytes > b.perAccount && r.batch == nil
-		if !own && b.fits(r.batch, bytes) {
+		if !own && b.fits(r, bytes) {
 			b.add(r, bytes)
 			b.mu.Unlock()
 			return nil
@@ -104,13 +104,16 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	}
 }
 
-// fits reports whether enough memory is free for a batch call, or for a live call if l is nil. If
-// only one batch call holds memory, it may exceed the quarter. The lock must be held.
-func (b *bodyMemory) fits(l *batchCall, bytes int64) bool {
-	if b.held+bytes > b.total {
+// fits reports whether enough memory is free for a call. If only one batch call holds memory, it may
+// exceed the quarter. The lock must be held.
+func (b *bodyMemory) fits(r *reservation, bytes int64) bool {
+	switch l := r.batch; {
+	case b.held+bytes > b.total:
 		return false
+	case l != nil:
+		return b.batchHeld+bytes <= b.forBatches || b.batchHeld == l.held
 	}
-	return l == nil || b.batchHeld+bytes <= b.forBatches || b.batchHeld == l.held
+	return b.accounts[r.account]+bytes <= b.total/32 || b.held-b.batchHeld+bytes <= b.total*3/4
 }
 
 // freeFromBatches abandons as many batch calls as a live call needs to get its bytes. The lock must

@@ -120,6 +120,20 @@ func TestUnfinishedBodiesUseLimitedMemory(t *testing.T) {
 	}
 }
 
+// Two accounts with as much memory as they get leave enough for a third account.
+func TestBodiesOfTwoAccountsLeaveMemory(t *testing.T) {
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: time.Millisecond})
+	for _, account := range []string{"studio", "rival"} {
+		for w.gateway.HoldBody(account, 1<<20) {
+		}
+	}
+	big := strings.Replace(plain, "one two", strings.Repeat("y", 5<<20), 1)
+	a := w.do(w.request(t.Context(), "POST", "/v1/chat/completions", third, strings.NewReader(big)))
+	if a.status != 200 {
+		t.Errorf("the third account: %d %s", a.status, a.body)
+	}
+}
+
 // A request waits for memory that another request releases.
 func TestBodyWaitsForMemory(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})

@@ -37,6 +37,7 @@ import (
 const (
 	studio = "ck_studio_key_of_the_tests"
 	rival  = "ck_rival_key_of_the_tests"
+	third  = "ck_third_key_of_the_tests"
 )
 
 // keys is shared by all worlds. Tests may add tokens but change nothing else. Creating a database
@@ -59,7 +60,7 @@ func run(m *testing.M) (code int) {
 	}
 	defer db.Close()
 	keys = db.Keys()
-	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
+	for account, secret := range map[string]string{"studio": studio, "rival": rival, "third": third} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
 		if err == nil {
 			err = keys.CreateKey(context.Background(), audit.Operator(key.CreatedAt), key)
