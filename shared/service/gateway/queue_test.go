@@ -142,6 +142,32 @@ func TestAccountLeavesSlotToOthers(t *testing.T) {
 	}
 }
 
+// While two accounts hold all places and have calls in the queue, the call of a third one waits for one
+// call of each of them.
+func TestThirdAccountGetsItsTurn(t *testing.T) {
+	g := newGate(t)
+	row := strings.Replace(narrowRow, "calls: 3", "calls: 9", 1)
+	w := newWorld(t, setup{rows: strings.Replace(row, "concurrency: 1", "concurrency: 2", 1), upstreams: []*modelServer{g.modelServer}})
+	for i, key := range []string{studio, rival, studio, rival, studio, rival} {
+		w.chatAs(t.Context(), key, "held")
+		if i < 2 {
+			patience.Receive(t, "a call that runs", g.entered)
+		} else {
+			w.queued(i - 1)
+		}
+	}
+	w.chatAs(t.Context(), third, "third")
+	w.queued(5)
+	var order []string
+	for range 3 {
+		g.open <- true
+		order = append(order, patience.Receive(t, "a call", g.entered))
+	}
+	if order[2] != "third" {
+		t.Errorf("the next calls were %v, want one of each account", order)
+	}
+}
+
 // A call does not wait longer than the row permits, past a shutdown, or for a server that is down.
 // If the row's limit is raised, waiting calls start.
 func TestQueueWaitIsLimited(t *testing.T) {
