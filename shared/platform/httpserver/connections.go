@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"container/list"
 	"log/slog"
 	"net/netip"
@@ -12,9 +13,6 @@ import (
 const (
 	// maxConnections limits a server's open connections.
 	maxConnections = 2048
-	// maxPerAddress limits the connections of one address, so that some remain for others. IPv6
-	// addresses count by their /64 network.
-	maxPerAddress = maxConnections / 2
 	// fullLogEvery is the minimum time between log lines about connections that were closed at a
 	// limit.
 	fullLogEvery = time.Minute
@@ -22,14 +20,16 @@ const (
 
 // connections limits the open connections of a server. At a limit, a new connection replaces one
 // without a known account. If there is none, the new connection is closed. The replaced connection
-// is from the address with the most connections: its longest idle one, or if none is idle, its
-// oldest.
+// is from the site and the address with the most connections: its longest idle one, or if none is
+// idle, its oldest.
 type connections struct {
-	mu      sync.Mutex
-	most    int
-	perHost int
-	open    map[netip.Prefix]int
-	total   int
+	mu   sync.Mutex
+	most int
+	// open counts the connections of each address, or /64 network of IPv6, at most perHost. sites does so
+	// for /48 networks, at most perSite, because one customer may have all of one.
+	open, sites      map[netip.Prefix]int
+	perHost, perSite int
+	total            int
 	// known counts the protected connections of each account, at most perHost. So one account with
 	// several addresses leaves connections to others.
 	known map[string]int
@@ -50,17 +50,16 @@ func newConnections(logger *slog.Logger) *connections {
 		most = min(most, max(int(min(uint64(limit.Cur), 1<<20))/4, 16))
 	}
 	return &connections{
-		most: most, perHost: min(maxPerAddress, most/2), open: map[netip.Prefix]int{}, known: map[string]int{},
+		most: most, perHost: most / 2, perSite: most * 3 / 4,
+		open: map[netip.Prefix]int{}, sites: map[netip.Prefix]int{}, known: map[string]int{},
 		unknown: list.New(), logger: logger,
 	}
 }
 
-// networkOf returns the network that a connection counts for.
-func networkOf(address netip.Addr) netip.Prefix {
-	address = address.Unmap()
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = 64
+// networkOf returns an IPv6 address's network with this many bits, or an IPv4 address.
+func networkOf(address netip.Addr, bits int) netip.Prefix {
+	if address = address.Unmap(); address.Is4() {
+		bits = address.BitLen()
 	}
 	network, _ := address.WithZone("").Prefix(bits)
 	return network
@@ -71,13 +70,16 @@ func (c *connections) admit(conn *watchedConn) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	neighbor := func(other *watchedConn) bool { return other.network == conn.network }
+	nearby := func(other *watchedConn) bool { return other.site == conn.site }
 	if c.open[conn.network] >= c.perHost && !c.evict(neighbor) ||
+		c.sites[conn.site] >= c.perSite && !c.evict(nearby) ||
 		c.total >= c.most && !c.evict(func(*watchedConn) bool { return true }) {
 		c.refused++
 		c.log()
 		return false
 	}
 	c.open[conn.network]++
+	c.sites[conn.site]++
 	c.total++
 	conn.unknown = c.unknown.PushBack(conn)
 	return true
@@ -88,8 +90,14 @@ func (c *connections) evict(fits func(*watchedConn) bool) bool {
 	var chosen *watchedConn
 	for at := c.unknown.Front(); at != nil; at = at.Next() {
 		conn := at.Value.(*watchedConn)
-		if fits(conn) && (chosen == nil || c.open[conn.network] > c.open[chosen.network] ||
-			c.open[conn.network] == c.open[chosen.network] && conn.idle && !chosen.idle) {
+		if !fits(conn) {
+			continue
+		}
+		more := 1
+		if chosen != nil {
+			more = cmp.Or(c.sites[conn.site]-c.sites[chosen.site], c.open[conn.network]-c.open[chosen.network])
+		}
+		if more > 0 || more == 0 && conn.idle && !chosen.idle {
 			chosen = conn
 		}
 	}
@@ -122,6 +130,9 @@ func (c *connections) forget(conn *watchedConn) {
 	c.total--
 	if c.open[conn.network]--; c.open[conn.network] == 0 {
 		delete(c.open, conn.network)
+	}
+	if c.sites[conn.site]--; c.sites[conn.site] == 0 {
+		delete(c.sites, conn.site)
 	}
 }
 

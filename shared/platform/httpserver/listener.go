@@ -38,7 +38,8 @@ func (l watchedListener) Accept() (net.Conn, error) {
 		}
 		watched := &watchedConn{TCPConn: tcp, newRequestID: l.newRequestID, connections: l.connections}
 		if address, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
-			watched.network = networkOf(address.AddrPort().Addr())
+			from := address.AddrPort().Addr()
+			watched.network, watched.site = networkOf(from, 64), networkOf(from, 48)
 		}
 		if l.connections.admit(watched) {
 			return watched, nil
@@ -52,9 +53,10 @@ func (l watchedListener) Accept() (net.Conn, error) {
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	// network, unknown, account, idle and forgotten belong to connections.
+	// network, site, unknown, account, idle and forgotten belong to connections.
 	connections *connections
 	network     netip.Prefix
+	site        netip.Prefix
 	unknown     *list.Element
 	account     string
 	idle        bool

@@ -1,0 +1,39 @@
+package httpserver
+
+import (
+	"encoding/binary"
+	"log/slog"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// A caller with a /48 network of IPv6 addresses, of which each has one connection, neither takes all places
+// nor those of others.
+func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
+	c := newConnections(slog.New(slog.DiscardHandler))
+	connect := func(text string) *watchedConn {
+		from := netip.MustParseAddr(text)
+		conn := &watchedConn{TCPConn: &net.TCPConn{}, network: networkOf(from, 64), site: networkOf(from, 48)}
+		if !c.admit(conn) {
+			t.Fatalf("%s is refused", text)
+		}
+		return conn
+	}
+	victim := connect("2001:db8:1::1")
+	c.note(victim, true) // it waits idle the longest
+	for i := range uint16(2 * maxConnections) {
+		address := netip.MustParseAddr("2001:db8:2::1").As16()
+		binary.BigEndian.PutUint16(address[6:], i)
+		connect(netip.AddrFrom16(address).String())
+	}
+	for range maxConnections / 4 {
+		connect("203.0.113.1")
+	}
+	if victim.forgotten {
+		t.Error("the victim lost its connection")
+	}
+	if got := c.sites[networkOf(netip.MustParseAddr("2001:db8:2::1"), 48)]; got != c.perSite-1 {
+		t.Errorf("the site has %d connections, want %d", got, c.perSite-1)
+	}
+}
