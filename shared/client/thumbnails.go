@@ -18,12 +18,6 @@ func (c *Client) JobThumbnail(ctx context.Context, id, of string) ([]byte, error
 	return c.picture(ctx, jobPath(id)+"/thumbnail?of="+url.QueryEscape(of))
 }
 
-// JobPreview returns a small JPEG preview of a running job's result
-// (docs/contract/jobs.md#previews).
-func (c *Client) JobPreview(ctx context.Context, id string) ([]byte, error) {
-	return c.picture(ctx, jobPath(id)+"/preview")
-}
-
 // FileThumbnail returns a small JPEG of a stored image or video
 // (docs/contract/media.md#thumbnails-of-files).
 func (c *Client) FileThumbnail(ctx context.Context, id string) ([]byte, error) {

@@ -32,7 +32,8 @@ func (c *Chat) converse(ctx context.Context, s *Invocation) error {
 		defer signal.Stop(interrupts)
 		t := &talk{invocation: s, client: service, chat: chat, kept: len(chat.Messages), interrupts: interrupts}
 		fmt.Fprintf(s.Out, "Chat with %s; /help lists the commands.\n", printable(chat.Model))
-		lines := newLineReader(s.In.(*os.File), s.Out)
+		input := s.In.(*os.File)
+		lines := &lineReader{input, term.NewTerminal(readWriter{input, s.Out}, "> ")}
 		for {
 			line, err := lines.read(ctx)
 			if errors.Is(err, io.EOF) {
@@ -148,10 +149,6 @@ func (t *talk) report(err error) error {
 type lineReader struct {
 	input    *os.File
 	terminal *term.Terminal
-}
-
-func newLineReader(input *os.File, output io.Writer) *lineReader {
-	return &lineReader{input, term.NewTerminal(readWriter{input, output}, "> ")}
 }
 
 // read returns the next line. Several lines that are pasted together count as one. The terminal is

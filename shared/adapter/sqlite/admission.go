@@ -19,10 +19,6 @@ const (
 	recordsAtOnce = 64 << 20
 )
 
-func recordRate() ratelimit.Rate {
-	return ratelimit.Rate{PerSecond: recordsPerDay / (24 * time.Hour).Seconds(), Burst: recordsAtOnce}
-}
-
 func (db *DB) checkFree() error {
 	if db.free == nil {
 		return nil
@@ -44,7 +40,8 @@ func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	if err := db.checkFree(); err != nil {
 		return err
 	}
-	state, err := db.records.Take(ctx, account, texts+perRecord, recordRate())
+	rate := ratelimit.Rate{PerSecond: recordsPerDay / (24 * time.Hour).Seconds(), Burst: recordsAtOnce}
+	state, err := db.records.Take(ctx, account, texts+perRecord, rate)
 	if err != nil || state.Allowed {
 		return err
 	}

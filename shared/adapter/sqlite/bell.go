@@ -7,8 +7,6 @@ type bell struct {
 	next chan struct{}
 }
 
-func newBell() *bell { return &bell{next: make(chan struct{})} }
-
 // wait returns a channel that is closed when the bell next rings. Get it before checking for
 // work, so that no ring is missed.
 func (b *bell) wait() <-chan struct{} {

@@ -159,7 +159,7 @@ func connect(path string, options Options) (*DB, error) {
 		lookup: newStatements(reader), changes: newStatements(writer),
 		now: options.Now, settled: options.Settled, reserve: options.Reserve, free: options.Free,
 		records: ratelimit.New(options.Now), committed: options.Committed,
-		accountLeases: options.AccountLeases, bell: newBell(), path: path, file: info,
+		accountLeases: options.AccountLeases, bell: &bell{next: make(chan struct{})}, path: path, file: info,
 	}, nil
 }
 

@@ -209,7 +209,7 @@ func wrongAt(path, format string, args ...any) error {
 
 // lineOf returns the line of a YAML path, or of its nearest existing parent.
 func lineOf(source []byte, path string) int {
-	for ; path != "$" && path != ""; path = parentPath(path) {
+	for ; path != "$" && path != ""; path = path[:max(strings.LastIndexAny(path, ".["), 0)] {
 		p, err := yaml.PathString(path)
 		if err != nil {
 			continue
@@ -220,10 +220,6 @@ func lineOf(source []byte, path string) int {
 		}
 	}
 	return 1
-}
-
-func parentPath(path string) string {
-	return path[:max(strings.LastIndexAny(path, ".["), 0)]
 }
 
 func (file *catalogFile) catalog() (*Catalog, error) {

@@ -23,8 +23,6 @@ func isField(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "_") && !ascii.IsDigit(text[0])
 }
 
-func isVersion(text string) bool { return len(text) <= 64 && ascii.Only(text, ".-") }
-
 // Servers with x-api-key also require a version.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
@@ -370,7 +368,7 @@ func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	if u.Version == "" && u.KeyHeader == apiKeyHeader {
 		u.Version = defaultVersion
 	}
-	if u.Version != "" && !isVersion(u.Version) {
+	if u.Version != "" && (len(u.Version) > 64 || !ascii.Only(u.Version, ".-")) {
 		return ".version", errors.New("version must consist of letters, digits, '.' and '-', such as 2023-06-01")
 	}
 	return "", nil

@@ -53,7 +53,7 @@ func (t Targets) CheckURL(raw string) error {
 	invalid := func(why string) error { return fault.New(fault.Invalid, "%s", why) }
 	u, err := url.Parse(raw)
 	switch {
-	case err != nil || u.Opaque != "" || u.Hostname() == "" || strings.ContainsFunc(raw, isControlOrSpace):
+	case err != nil || u.Opaque != "" || u.Hostname() == "" || strings.ContainsFunc(raw, func(r rune) bool { return r <= ' ' || r == 0x7f }):
 		return invalid("The URL must be absolute, such as https://example.com/hook.")
 	case u.User != nil:
 		return invalid("The URL must not contain a user name or a password.")
@@ -136,5 +136,3 @@ func endsInNumber(host string) bool {
 	_, err := strconv.ParseUint(last, 0, 64)
 	return err == nil
 }
-
-func isControlOrSpace(r rune) bool { return r <= ' ' || r == 0x7f }

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A caller with a /48 network of IPv6 addresses, of which each has one connection, neither takes all places
-// nor those of others.
+// A caller with a /48 network of IPv6 addresses, of which each has one connection, takes neither all places
+// nor the connections of others.
 func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 	c := newConnections(slog.New(slog.DiscardHandler))
 	connect := func(text string) *watchedConn {

@@ -30,12 +30,10 @@ var (
 // (docs/contract/media.md#images and docs/contract/README.md#versioning).
 func Generate(s *service) []route {
 	return within(credential.ImageRoutes, []route{{
-		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, waits: true,
-		handle: s.generate,
+		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, waits: true, handle: s.generate,
+		serves: func(m *catalog.Model) bool { return m.Generate != catalog.NotGenerated },
 	}})
 }
-
-func isGenerated(m *catalog.Model) bool { return m.Generate != catalog.NotGenerated }
 
 // generate serves POST /v1/generate/{id or alias of a model}: it submits a job and waits for it.
 // The x-job-id header contains the job's id.

@@ -89,7 +89,7 @@ func newConnection(
 	admitted := reserved.admitted
 	c := &connection{
 		admission: admitted, spending: reserved, server: s, socket: accepted, session: opened, editor: editor,
-		began: time.Now(), last: s.config.Now(), frames: newNewest[[]byte](nil), spares: newSpares(),
+		began: time.Now(), last: s.config.Now(), frames: newNewest[[]byte](nil), spares: make(spares, 3),
 		controls: make(chan clientMessage), pace: newPace(),
 	}
 	c.edits, c.changes = s.edits, s.changes

@@ -229,12 +229,8 @@ func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {
 	}
 }
 
-// spares holds pictures for reuse.
+// spares holds pictures for reuse: one each for decoding, waiting and editing.
 type spares chan *engine.Picture
-
-// newSpares has space for three pictures: one that is being decoded, one that waits and one that is being
-// edited.
-func newSpares() spares { return make(spares, 3) }
 
 func (s spares) get() *engine.Picture {
 	select {

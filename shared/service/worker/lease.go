@@ -100,8 +100,6 @@ type inflight struct {
 	since map[*lease]time.Time
 }
 
-func newInflight() *inflight { return &inflight{since: map[*lease]time.Time{}} }
-
 func (f *inflight) add(l *lease, now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -82,15 +82,11 @@ func (p *preparation) remove() {
 	}
 }
 
-func errModelGone() error {
-	return &engine.Error{Code: job.EngineError, Message: "The model is no longer available."}
-}
-
 func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
 	defer contain.Error(&err)
 	m, ok := w.config.Catalog.Find(p.job.Model)
 	if !ok {
-		return errModelGone()
+		return &engine.Error{Code: job.EngineError, Message: "The model is no longer available."}
 	}
 	if p.folder, err = os.MkdirTemp(w.config.Folder, p.job.ID+"-"); err != nil {
 		return fmt.Errorf("create a scratch folder: %w", err)

@@ -145,7 +145,8 @@ type Worker struct {
 }
 
 func New(c Config) *Worker {
-	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, thumbnailTurns: ratelimit.NewTurns(2, 1)}
+	w := &Worker{config: c, loads: map[job.Lane]*load{}, thumbnailTurns: ratelimit.NewTurns(2, 1)}
+	w.inflight = &inflight{since: map[*lease]time.Time{}}
 	for lane, n := range c.Slots {
 		w.loads[lane] = &load{slots: n}
 	}

@@ -40,7 +40,7 @@ func New(now func() time.Time, seed func() uint32) *Engine {
 }
 
 func (e *Engine) Open(_ context.Context, m *catalog.Model) (engine.LiveEditor, error) {
-	return newEditor(e, m.Kind, e.seed()), nil
+	return &editor{engine: e, kind: m.Kind, seed: e.seed(), work: newWorkspace()}, nil
 }
 
 type editor struct {
@@ -74,10 +74,6 @@ type plan struct {
 	// It is nil until then, or if it is not needed.
 	finish step
 	settle func(w *workspace) step
-}
-
-func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
-	return &editor{engine: e, kind: kind, seed: seed, work: newWorkspace()}
 }
 
 // SetPrompt sets the prompt. It prepares the look, while frames continue to be edited.

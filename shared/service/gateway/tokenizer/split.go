@@ -43,7 +43,7 @@ func pieceEnd(text string) int {
 		begin = 1
 	}
 	if end := run(text, begin, isOther); end > begin {
-		return run(text, end, isNewline)
+		return run(text, end, func(r rune) bool { return r == '\r' || r == '\n' })
 	}
 	return spacesEnd(text)
 }
@@ -89,5 +89,3 @@ func run(text string, from int, is func(rune) bool) int {
 }
 
 func isOther(r rune) bool { return !unicode.IsSpace(r) && !unicode.IsLetter(r) && !unicode.IsNumber(r) }
-
-func isNewline(r rune) bool { return r == '\r' || r == '\n' }

@@ -11,8 +11,6 @@ import (
 // all of them are logged at debug level.
 type logs struct{ logger *slog.Logger }
 
-func newLogs(logger *slog.Logger) *logs { return &logs{logger} }
-
 func (l *logs) NewLogger(scope string) logging.LeveledLogger {
 	return libraryLog{l.logger.With("scope", scope)}
 }

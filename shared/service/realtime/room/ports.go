@@ -67,7 +67,7 @@ func listen(c PortsConfig) (*Ports, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Ports{public: c.Public, logs: newLogs(c.Logger)}
+	p := &Ports{public: c.Public, logs: &logs{c.Logger}}
 	p.number = listener.Addr().(*net.TCPAddr).Port
 	if p.addresses, err = addressesOf(listener.Addr(), c.Public); err == nil {
 		err = p.listenUDP(c.Wrap)

@@ -24,10 +24,6 @@ const (
 	likeVersion, likeProtocol = "1.13.0", 16
 )
 
-// newSignals limits the cost of a client's messages per second. A joining client sends a few dozen messages,
-// two of them with 20 kB.
-func newSignals() *rate.Limiter { return rate.NewLimiter(50, 300) }
-
 // costOf returns a message's cost: 1 plus 1 per KiB.
 func costOf(message []byte) int { return 1 + len(message)>>10 }
 
@@ -80,7 +76,8 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 
 // listen handles a client's messages until the socket ends. left reports whether the client has left.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
-	signals := newSignals()
+	// A joining client sends some dozens of messages, two of them with 20 kB.
+	signals := rate.NewLimiter(50, 300)
 	for {
 		content, err := read(socket)
 		if err != nil {
