@@ -45,10 +45,6 @@ func (t *Tools) develop(
 	if kind, _ := media.Find(input.MIME); !kind.Image || kind.Video {
 		return input, nil
 	}
-	check := func(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
-	if err := precheck(input.Path, input.MIME, check); err != nil {
-		return input, err
-	}
 	file, err := os.Open(input.Path)
 	if err != nil {
 		return input, fmt.Errorf("ffmpeg: develop: %w", err)
@@ -57,6 +53,9 @@ func (t *Tools) develop(
 	stat, err := file.Stat()
 	if err != nil {
 		return input, fmt.Errorf("ffmpeg: develop: %w", err)
+	}
+	if err := precheckContent(file, stat.Size(), input.MIME, t.checkImage); err != nil {
+		return input, err
 	}
 	still, err := media.InspectStill(file, stat.Size(), input.MIME)
 	if err != nil {

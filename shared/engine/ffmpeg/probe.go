@@ -103,8 +103,7 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	if kind, _ := media.Find(mime); !kind.Image {
 		return media.Info{}, engine.InvalidInput(nil, "The file is not an image.")
 	}
-	check := func(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
-	if err := precheck(path, mime, check); err != nil {
+	if err := precheck(path, mime, t.checkImage); err != nil {
 		return media.Info{}, err
 	}
 	report, log, err := t.ask(ctx, path, mime,
@@ -116,7 +115,7 @@ func (t *Tools) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 		return media.Info{}, t.undecoded(ctx, log, "The image cannot be decoded.")
 	}
 	info := report.Frames[0].info()
-	return info, check(info)
+	return info, t.checkImage(info)
 }
 
 // precheck rejects a file whose header exceeds a limit, with a message that names the limit.
@@ -131,18 +130,27 @@ func precheck(path, mime string, check func(media.Info) error) error {
 	if err != nil {
 		return fmt.Errorf("ffmpeg: probe: %w", err)
 	}
-	info, err := media.Inspect(file, stat.Size(), mime)
+	return precheckContent(file, stat.Size(), mime, check)
+}
+
+func precheckContent(r io.ReaderAt, size int64, mime string, check func(media.Info) error) error {
+	info, err := media.Inspect(r, size, mime)
 	if err != nil {
 		return fmt.Errorf("ffmpeg: probe: %w", err)
 	}
+	if isHEIF(mime) && info.Width == 0 { // heif-convert has no limit on pixels
+		return engine.InvalidInput(nil, "The HEIC or AVIF has no readable size. Save it again, or send a JPEG or PNG.")
+	}
 	checks := map[string]func(io.ReaderAt, int64) error{"image/png": media.CheckPNG, "image/jpeg": media.CheckJPEG}
 	if slow := checks[mime]; slow != nil {
-		if err := refuse(slow(file, stat.Size())); err != nil {
+		if err := refuse(slow(r, size)); err != nil {
 			return err
 		}
 	}
 	return check(info)
 }
+
+func (t *Tools) checkImage(info media.Info) error { return refuse(media.CheckImage(info, t.limits)) }
 
 // refuse converts a fault of the input to invalid_input.
 func refuse(err error) error {

@@ -37,6 +37,9 @@ func (t *Tools) Still(
 	if kind, _ := media.Find(mime); !kind.Image {
 		return nil, size, fault.New(fault.Invalid, "The file is not an image.")
 	}
+	if err := precheckContent(bytes.NewReader(data), int64(len(data)), mime, t.checkImage); err != nil {
+		return nil, size, explained(ctx, err)
+	}
 	if data, mime, err = t.developed(ctx, data, mime, side); err != nil {
 		return nil, size, err
 	}

@@ -3,12 +3,14 @@ package ffmpeg_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"image"
 	"image/color"
 	"image/png"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"cutroom/shared/domain/catalog"
@@ -92,12 +94,26 @@ func TestStillKeepsColours(t *testing.T) {
 	}
 }
 
+// farBack moves the header of a HEIC behind 50 boxes, where Inspect does not find it. heif-convert
+// still decodes the file.
+func farBack(heic []byte) []byte {
+	at := bytes.Index(heic, []byte("meta"))
+	meta := slices.Clone(heic[at-4:][:binary.BigEndian.Uint32(heic[at-4:])])
+	copy(heic[at:], "free")
+	padding := append([]byte("\x00\x01\x11\x78free"), make([]byte, 70_000)...)
+	return slices.Concat(heic, bytes.Repeat(padding, 50), meta)
+}
+
 func TestStillRejectsInvalidPictures(t *testing.T) {
 	tools := find(t)
-	bomb, err := os.ReadFile(mediatest.PNGBomb(t, 40_000))
-	if err != nil {
-		t.Fatal(err)
+	read := func(path string) []byte {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
 	}
+	bomb := read(mediatest.PNGBomb(t, 40_000))
 	for name, test := range map[string]struct {
 		data []byte
 		mime string
@@ -109,6 +125,8 @@ func TestStillRejectsInvalidPictures(t *testing.T) {
 		"a WebP bomb":                   {mediatest.WebPBomb(), "image/webp"},
 		"a playlist named GIF":          {[]byte("#EXTM3U\nfile:///etc/passwd\n"), "image/gif"},
 		"a WebP larger than its canvas": {mediatest.WebPOverCanvas(t)[:60], "image/webp"},
+		"a PNG with 40 MiB of text":     {read(mediatest.PNGTextBomb(t, "zTXt", 2, 20<<20)), "image/png"},
+		"a HEIC whose size is far back": {farBack(read(mediatest.Image{Name: "a.heic"}.Make(t))), "image/heic"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := tools.Still(t.Context(), test.data, test.mime, 64); !fault.Is(err, fault.Invalid) {
