@@ -127,6 +127,18 @@ func TestEnvironmentIsEmpty(t *testing.T) {
 	}
 }
 
+// If memory is scarce, the kernel kills a decoder and not the server.
+func TestKernelKillsDecodersFirst(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only Linux has such a score")
+	}
+	var out bytes.Buffer
+	_, err := find(t).RunShell(t.Context(), t.TempDir(), "cat /proc/self/oom_score_adj", &out)
+	if err != nil || out.String() != "1000\n" {
+		t.Errorf("the score is %q, %v; want 1000", out.String(), err)
+	}
+}
+
 // Only the end of a program's messages is kept for the log.
 func TestKeptMessagesAreLimited(t *testing.T) {
 	log, err := find(t).RunShell(

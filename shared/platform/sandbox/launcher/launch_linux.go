@@ -26,7 +26,8 @@ func tryLayers(o Order) Ability {
 // main thread, to which the settings made here apply.
 func launch(o Order) error {
 	runtime.LockOSThread()
-	// Do this first, so that the launcher takes no CPU time from the server.
+	sacrifice()
+	// Do this early, so that the launcher takes no CPU time from the server.
 	if o.Background {
 		if err := yield(); err != nil {
 			return failed("priority", err)
@@ -66,6 +67,15 @@ func launch(o Order) error {
 		}
 	}
 	return become(o)
+}
+
+// sacrifice makes the kernel kill this process before the server if memory is scarce. It does nothing
+// without /proc.
+func sacrifice() {
+	if fd, err := syscall.Open("/proc/self/oom_score_adj", syscall.O_WRONLY|syscall.O_CLOEXEC, 0); err == nil {
+		_, _ = syscall.Write(fd, []byte("1000"))
+		_ = syscall.Close(fd)
+	}
 }
 
 // backgroundNice is the niceness of background programs relative to the server: their threads get a
