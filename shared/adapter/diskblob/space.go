@@ -5,11 +5,14 @@ import (
 )
 
 // Available returns the number of bytes that may still be stored on the disk if reserve bytes
-// must stay free (0 means DefaultReserve). It is negative if less is free.
+// must stay free (0 means DefaultReserve). It is negative if less is free, or fewer than a fiftieth of the inodes.
 func (s *Store) Available(reserve int64) (int64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.root, &disk); err != nil {
 		return 0, fileError("read the free space", err)
+	}
+	if disk.Files > 0 && disk.Ffree < disk.Files/inodeReserve {
+		return -1, nil
 	}
 	block := int64(disk.Bsize)
 	if reserve == 0 {
@@ -17,6 +20,9 @@ func (s *Store) Available(reserve int64) (int64, error) {
 	}
 	return int64(disk.Bavail)*block - reserve, nil
 }
+
+// inodeReserve is the fraction of the disk's inodes, one in 50, that stays free. Btrfs reports 0 inodes.
+const inodeReserve = 50
 
 // DefaultReserve returns the number of bytes of a disk that uploads must leave free by default: a
 // fiftieth or 1 GiB, whichever is more, but at most a tenth. Records and the results of accepted

@@ -1,7 +1,9 @@
 package diskblob_test
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"cutroom/shared/adapter/diskblob"
@@ -19,6 +21,22 @@ func TestReserveIsNotAvailable(t *testing.T) {
 		if err != nil || got > want || got < want-64<<10 {
 			t.Errorf("with a reserve of %d, %d bytes are available (%v), want slightly less than %d", reserve, got, err, want)
 		}
+	}
+	scarce, err := diskblob.Open(filepath.Join(disktest.Small(t, "size=10m,nr_inodes=100"), "blobs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	room := int64(0)
+	for i := 0; i < 100 && room >= 0; i++ {
+		if room, err = scarce.Available(1); err == nil && room >= 0 {
+			_, err = scarce.Put(t.Context(), fmt.Sprint("blob", i), strings.NewReader("x"))
+		}
+		if err != nil {
+			t.Fatalf("at blob %d: %v", i, err)
+		}
+	}
+	if room >= 0 {
+		t.Error("a disk almost without inodes has space")
 	}
 	for size, want := range map[int64]int64{10 << 20: 1 << 20, 20 << 30: 1 << 30, 1 << 40: 1 << 40 / 50} {
 		if got := diskblob.DefaultReserve(size); got != want {

@@ -61,7 +61,7 @@ func (s *Files) reserve(
 		case err != nil:
 			return r, err
 		case last:
-			return r, storageFull(limit)
+			return r, file.StorageFull(limit)
 		default:
 			freed, err := s.freeEnded(ctx, r.Account, now)
 			if err != nil {

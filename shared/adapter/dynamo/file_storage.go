@@ -9,7 +9,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -86,7 +85,7 @@ func (s *Files) within(
 	for last := false; ; {
 		c := changeOf(held)
 		if c.count.limit > 0 && c.count.bytes > c.count.limit {
-			return storageFull(limit)
+			return file.StorageFull(limit)
 		}
 		full, err := s.commit(ctx, account, c.writes, c.count)
 		if (full.any() || refused(err) != nil) && reservation.ID != "" {
@@ -106,7 +105,7 @@ func (s *Files) within(
 			if full.promises {
 				return file.ErrTooManyPending
 			}
-			return storageFull(limit)
+			return file.StorageFull(limit)
 		}
 		freed, err := s.freeEnded(ctx, account, now)
 		if err != nil {
@@ -116,10 +115,6 @@ func (s *Files) within(
 		// rejection means that the storage is full.
 		last = freed == 0
 	}
-}
-
-func storageFull(limit int64) error {
-	return fault.New(fault.Limited, "The file exceeds the account's storage limit of %d bytes.", limit)
 }
 
 // isFull reports whether only the last write of a change, the account's count, was rejected.

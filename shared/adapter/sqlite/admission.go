@@ -6,11 +6,15 @@ import (
 	"time"
 
 	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/ratelimit"
 )
 
 const (
+	// block is the disk space of the smallest file, in bytes.
+	block = 4 << 10
 	// perRecord is the number of bytes that a record counts in addition to its texts.
 	perRecord = 512
 	// recordsPerDay limits the bytes of records that the calls of an account may create per day.
@@ -49,6 +53,15 @@ func (db *DB) admit(ctx context.Context, account string, texts int) error {
 		recordsPerDay>>20)
 	over.RetryAfter = max(state.RetryAfter, time.Minute)
 	return over
+}
+
+// admitFile is like admit, for a file, whose bytes take at least one block of the disk. A batch was
+// admitted together with its results.
+func (db *DB) admitFile(ctx context.Context, f file.File) error {
+	if f.Purpose == batch.OutputPurpose {
+		return db.checkFree()
+	}
+	return db.admit(ctx, f.Account, len(f.Filename)+int(max(0, block-f.Size)))
 }
 
 // admitBy is like admit, for changes of the account's settings. Operators may always make them.

@@ -41,7 +41,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	if f.Pending {
 		state = "promised"
 	}
-	if err := s.db.checkFree(); err != nil {
+	if err := s.db.admitFile(ctx, f); err != nil {
 		return err
 	}
 	return s.db.write(ctx, "create a file", func(ctx context.Context, tx *transaction) error {

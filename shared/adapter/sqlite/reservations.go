@@ -6,7 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -113,8 +112,7 @@ func (s *Files) makeSpace(
 			return 0, err
 		}
 		if ended == 0 {
-			left := max(0, limit-used)
-			return 0, fault.New(fault.Limited, "The account has only %[2]d of %[1]d bytes of storage left.", limit, left)
+			return 0, file.StorageFull(limit)
 		}
 	}
 }

@@ -101,9 +101,6 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 // If it fails and the batch does not exist, it deletes the copy.
 func (s *Service) record(ctx context.Context, b Batch, input file.File, limit int64) error {
 	_, err := s.config.Storage.Hold(ctx, Reservation(b), input.Size, limit)
-	if fault.Is(err, fault.Limited) {
-		return file.StorageFull(limit)
-	}
 	if err != nil {
 		return fmt.Errorf("batch: reserve storage for the input: %w", err)
 	}

@@ -233,10 +233,7 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 		ahead = step(arrived)
 	}
 	renewed, err := u.intake.Reservations.Reserve(ctx, renewed, least, least+ahead, u.limit, now)
-	switch {
-	case fault.Is(err, fault.Limited):
-		return StorageFull(u.limit)
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("file: reserve storage: %w", err)
 	}
 	u.short = renewed.Bytes == least

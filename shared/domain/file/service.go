@@ -141,15 +141,12 @@ func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most i
 
 func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	err := s.config.Store.Create(ctx, f, limit)
-	switch {
-	case errors.Is(err, ErrTooManyPending):
+	if errors.Is(err, ErrTooManyPending) {
 		many := fault.New(fault.Limited,
 			"The account has reached its limit of announced files without bytes (%d). "+
 				"Upload their bytes, or wait until their URLs expire.", f.Upload.Most)
 		many.RetryAfter = time.Minute
 		return many
-	case fault.Is(err, fault.Limited):
-		return StorageFull(limit)
 	}
 	return err
 }
