@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -290,47 +291,102 @@ func TestRebindingIsBlocked(t *testing.T) {
 // address chosen by the number of the question. It knows no other names.
 func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver {
 	t.Helper()
-	server, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { server.Close() })
-	go func() {
-		var number atomic.Int32
-		buffer := make([]byte, 512)
-		for {
-			n, from, err := server.ReadFrom(buffer)
-			if err != nil {
-				return
-			}
-			var question dnsmessage.Message
-			if err := question.Unpack(buffer[:n]); err != nil || len(question.Questions) != 1 {
-				continue
-			}
-			asked := question.Questions[0]
-			answer := dnsmessage.Message{
-				Header:    dnsmessage.Header{ID: question.ID, Response: true, Authoritative: true, RecursionAvailable: true},
-				Questions: question.Questions[:1],
-			}
-			switch {
-			case address == nil || !strings.HasSuffix(asked.Name.String(), ".test."):
-				answer.RCode = dnsmessage.RCodeNameError
-			case asked.Type == dnsmessage.TypeA:
-				answer.Answers = []dnsmessage.Resource{{
-					Header: dnsmessage.ResourceHeader{Name: asked.Name, Type: asked.Type, Class: asked.Class},
-					Body:   &dnsmessage.AResource{A: address(number.Add(1))},
-				}}
-			}
-			packed, err := answer.Pack()
-			if err != nil {
-				continue
-			}
-			_, _ = server.WriteTo(packed, from)
+	var number atomic.Int32
+	return resolverOf(func(asked dnsmessage.Question) []dnsmessage.Resource {
+		if address == nil || asked.Type != dnsmessage.TypeA || !strings.HasSuffix(asked.Name.String(), ".test.") {
+			return nil
 		}
-	}()
-	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
+		return []dnsmessage.Resource{record(asked.Name, &dnsmessage.AResource{A: address(number.Add(1))})}
+	})
+}
+
+func record(name dnsmessage.Name, body dnsmessage.ResourceBody) dnsmessage.Resource {
+	return dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET}, Body: body}
+}
+
+// resolverOf returns a resolver whose name server answers over a pipe. Without records, there is no
+// such name.
+func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Resolver {
+	serve := func(conn net.Conn) {
+		defer conn.Close()
+		question, length := make([]byte, 512), make([]byte, 2)
+		var m dnsmessage.Message
+		if _, err := io.ReadFull(conn, length); err != nil {
+			return
+		}
+		n, err := io.ReadFull(conn, question[:binary.BigEndian.Uint16(length)])
+		if err != nil || m.Unpack(question[:n]) != nil || len(m.Questions) != 1 {
+			return
+		}
+		m.Response, m.RecursionAvailable, m.Additionals = true, true, nil
+		if m.Answers = answers(m.Questions[0]); m.Answers == nil {
+			m.RCode = dnsmessage.RCodeNameError
+		}
+		packed, err := m.AppendPack(make([]byte, 2))
+		if err != nil {
+			return
+		}
+		binary.BigEndian.PutUint16(packed, uint16(len(packed)-2))
+		_, _ = conn.Write(packed)
+	}
+	return &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go serve(server)
+		return client, nil
 	}}
+}
+
+// An answer of a name server of up to 64 KiB takes limited memory, and no address in it is reached that
+// is not allowed.
+func TestHostileNames(t *testing.T) {
+	const refused, unknown = "The host's address is not one that messages may go to.", "The host's name was not found."
+	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
+	fill := func(n int, each func(i int) dnsmessage.Resource) (all []dnsmessage.Resource) {
+		for i := range n {
+			all = append(all, each(i))
+		}
+		return all
+	}
+	alias := func(from, to dnsmessage.Name) dnsmessage.Resource {
+		return record(from, &dnsmessage.CNAMEResource{CNAME: to})
+	}
+	name := func(i int) dnsmessage.Name { return dnsmessage.MustNewName(fmt.Sprintf("n%d.test.", i)) }
+	for title, test := range map[string]struct {
+		answers func(dnsmessage.Question) []dnsmessage.Resource
+		want    string
+	}{
+		"4,000 addresses of this machine": {func(q dnsmessage.Question) []dnsmessage.Resource {
+			return fill(4000, func(i int) dnsmessage.Resource {
+				return record(q.Name, &dnsmessage.AResource{A: [4]byte{127, 0, byte(i >> 8), byte(i)}})
+			})
+		}, refused},
+		"2,000 addresses in disguise": {func(q dnsmessage.Question) []dnsmessage.Resource {
+			return fill(2000, func(int) dnsmessage.Resource { return record(q.Name, &dnsmessage.AAAAResource{AAAA: inside}) })
+		}, refused},
+		"1,500 aliases in a chain": {func(q dnsmessage.Question) []dnsmessage.Resource {
+			chain := fill(1500, func(i int) dnsmessage.Resource { return alias(name(i), name(i+1)) })
+			return append(append(chain, alias(q.Name, name(0))), record(name(1500), &dnsmessage.AResource{A: [4]byte{10, 0, 0, 1}}))
+		}, refused},
+		"an alias of itself": {func(q dnsmessage.Question) []dnsmessage.Resource {
+			return []dnsmessage.Resource{alias(q.Name, q.Name)}
+		}, unknown},
+		"60 KB of text": {func(q dnsmessage.Question) []dnsmessage.Resource {
+			return fill(220, func(int) dnsmessage.Resource {
+				return record(q.Name, &dnsmessage.TXTResource{TXT: []string{strings.Repeat("x", 255)}})
+			})
+		}, unknown},
+	} {
+		t.Run(title, func(t *testing.T) {
+			var err error
+			const most = 32 << 20 // with the name server
+			took := alloctest.Least(func() {
+				_, err = send(t, webhookhttp.Config{Resolver: resolverOf(test.answers)}, "http://many.test:1/")
+			}, most)
+			if err == nil || err.Error() != test.want || took > most {
+				t.Errorf("the error is %v, after %d bytes of memory", err, took)
+			}
+		})
+	}
 }
 
 // A response of the cheapest elements takes at most 20 bytes of memory per byte.

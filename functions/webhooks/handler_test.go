@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/lambda"
+)
+
+// Events that AWS does not send are refused with an error, or their records are returned as failed.
+func TestBrokenEvents(t *testing.T) {
+	h := &handler{now: time.Now, logger: slog.New(slog.DiscardHandler)}
+	invoke := lambda.NewHandler(h.handle).Invoke
+	none, one := `{"batchItemFailures":null}`, `{"batchItemFailures":[{"itemIdentifier":"m"}]}`
+	for event, want := range map[string]string{
+		`null`: none, `{}`: none, `{"Records":null}`: none,
+		`{"Records":[{"dynamodb":{}}]}`:                                               none,
+		`{"Records":[{"dynamodb":{"NewImage":null}}]}`:                                none,
+		`{"Records":[{"dynamodb":{"NewImage":{"part":{"N":"1"}}}}]}`:                  none,
+		`{"Records":[{"messageId":"m"}]}`:                                             one,
+		`{"Records":[{"messageId":"m","body":"null"}]}`:                               one,
+		`{"Records":[{"messageId":"m","body":"[1]"}]}`:                                one,
+		`{"Records":[{"messageId":"m","body":"` + strings.Repeat("[", 1<<20) + `"}]}`: one,
+	} {
+		got, err := invoke(context.Background(), []byte(event))
+		if err != nil || string(got) != want {
+			t.Errorf("%.80s: %s, %v", event, got, err)
+		}
+	}
+	for _, event := range []string{
+		`[]`, `1`, `{"Records":{}}`, `{"Records":[1]}`, `{"Records":[{"body":{}}]}`, `{"Records":[{"attributes":[]}]}`,
+		`{"Records":[{"dynamodb":[]}]}`, `{"Records":[{"dynamodb":{"NewImage":{"part":{"S":1}}}}]}`,
+		`{"Records":[{"dynamodb":{"NewImage":{"part":null}}}]}`,
+		`{"Records":[{"dynamodb":{"NewImage":{"part":{}}}}]}`,
+		`{"Records":[{"dynamodb":{"NewImage":{"part":{"L":[{"M":{"x":{"B":"%"}}}]}}}}]}`,
+	} {
+		if got, err := invoke(context.Background(), []byte(event)); err == nil {
+			t.Errorf("%s: %s", event, got)
+		}
+	}
+	many, err := invoke(context.Background(), []byte(`{"Records":[{}`+strings.Repeat(",{}", 100_000)+`]}`))
+	if err != nil || strings.Count(string(many), "itemIdentifier") != 100_001 {
+		t.Errorf("of 100,001 empty messages: %.100s, %v", many, err)
+	}
+}
