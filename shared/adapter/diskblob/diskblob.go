@@ -22,6 +22,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
@@ -251,7 +252,9 @@ func fileError(what string, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.Wrap(err, fault.StorageFull, "The disk is full, so the bytes cannot be stored.")
+		full := fault.Wrap(err, fault.StorageFull, "The disk is full, so the bytes cannot be stored.")
+		full.RetryAfter = time.Minute
+		return full
 	}
 	return fmt.Errorf("folder: %s: %w", what, err)
 }

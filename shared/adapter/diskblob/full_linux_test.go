@@ -21,8 +21,8 @@ func TestFullDiskFailsOnlyThePut(t *testing.T) {
 			t.Fatalf("put of %d bytes: error %v, want StorageFull", size, err)
 		}
 		var refusal *fault.Error
-		if !errors.As(err, &refusal) || strings.Contains(refusal.Message, root) {
-			t.Errorf("the message is not for a caller: %v", err)
+		if !errors.As(err, &refusal) || strings.Contains(refusal.Message, root) || refusal.RetryAfter == 0 {
+			t.Errorf("the message is not for a caller, or lacks a time to retry: %v", err)
 		}
 		if left := leftovers(t, root); len(left) > 0 {
 			t.Errorf("left behind: %v", left)

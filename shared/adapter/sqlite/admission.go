@@ -34,9 +34,7 @@ func (db *DB) checkFree() error {
 	if free >= 0 {
 		return nil
 	}
-	full := fullError(nil)
-	full.RetryAfter = time.Minute
-	return full
+	return fullError(nil)
 }
 
 // admit checks whether an account may create a record with this many bytes of text.

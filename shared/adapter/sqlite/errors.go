@@ -34,7 +34,9 @@ func storeError(what string, err error) error {
 
 // fullError reports that the disk is too full for a write. cause may be nil.
 func fullError(cause error) *fault.Error {
-	return fault.Wrap(cause, fault.StorageFull, "The disk is full, so the record cannot be stored.")
+	full := fault.Wrap(cause, fault.StorageFull, "The disk is full, so the record cannot be stored.")
+	full.RetryAfter = time.Minute
+	return full
 }
 
 // isFull reports whether a write failed for lack of space. SQLite reports "full" only for ENOSPC.

@@ -62,8 +62,9 @@ func TestFullDiskFailsOnlyTheWrite(t *testing.T) {
 				accepted = append(accepted, j) // in space freed by earlier writes
 				continue
 			}
-			if !fault.Is(err, fault.StorageFull) {
-				t.Fatalf("accept: error %v, want StorageFull", err)
+			var full *fault.Error
+			if !errors.As(err, &full) || full.Code != fault.StorageFull || full.RetryAfter == 0 {
+				t.Fatalf("accept: error %v, want one of a full store with a time to retry", err)
 			}
 			refused = j
 			break
