@@ -339,7 +339,7 @@ func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Re
 // An answer of a name server of up to 64 KiB takes limited memory, and no address in it is reached that
 // is not allowed.
 func TestHostileNames(t *testing.T) {
-	const refused, unknown = "The host's address is not one that messages may go to.", "The host's name was not found."
+	const refused, unknown = "The host's address is not allowed.", "The host's name was not found."
 	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
 	fill := func(n int, each func(i int) dnsmessage.Resource) (all []dnsmessage.Resource) {
 		for i := range n {
