@@ -367,7 +367,7 @@ func (w *world) record(id string) job.Job {
 	return j
 }
 
-// files returns the paths of all files in the blob folder, including those that are still arriving.
+// files returns the paths of all files in the blob folder, including files that are still arriving.
 func (w *world) files() (paths []string) {
 	w.t.Helper()
 	err := filepath.WalkDir(w.root, func(path string, entry fs.DirEntry, err error) error {

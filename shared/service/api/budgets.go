@@ -254,8 +254,8 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless the budget belongs to a key of the account whose rights do not exceed those of the
-// admin key by. Only the operator may change the account's budget, and only another admin may change the
+// ownKey fails unless the budget belongs to a key of the account with no more rights than the admin key
+// by. Only the operator may change the account's budget, and only another admin may change the
 // budget of by: otherwise holders could raise their own limits.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {

@@ -44,7 +44,7 @@ func (w *world) costOf(id string) *cost {
 	return body.Cost
 }
 
-// The cost is estimated from the length of the input, then from that of the result. A failed job costs
+// The cost is estimated from the length of the input, then from the length of the result. A failed job costs
 // nothing. Jobs without a price have no estimate.
 func TestJobShowsItsCost(t *testing.T) {
 	w := newWorld(t, setup{catalog: priced(t)})

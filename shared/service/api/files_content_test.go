@@ -54,8 +54,8 @@ func TestFileContentIsSafe(t *testing.T) {
 	}
 }
 
-// The results of a batch may come from any model. A key limited to models reads only the results of its own
-// batches, and a client token limited to models reads none (docs/contract/batches.md#files).
+// The results of a batch may come from any model. A key limited to models reads only the results of
+// batches that it created, and a client token limited to models reads none (docs/contract/batches.md#files).
 func TestLimitedKeyReadsOnlyItsBatchResults(t *testing.T) {
 	w := newWorld(t, setup{})
 	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})

@@ -147,7 +147,7 @@ func TestFileWithoutThumbnailIsReadOnce(t *testing.T) {
 	}
 }
 
-// A service that makes no thumbnails serves those of the workers.
+// A service that makes no thumbnails serves the workers' thumbnails.
 func TestThumbnailsFromWorkersAreServed(t *testing.T) {
 	w := newWorld(t, setup{})
 	kept := w.keep(studio, picture(t))

@@ -203,7 +203,7 @@ func TestRejectedRequestFreesItsKey(t *testing.T) {
 	w.replays(w.sentWith("b", "/v1/jobs/gen-2.5", key, upload("data", clip)), second)
 }
 
-// An account's client tokens share Idempotency-Keys, which are separate from those of its permanent keys. A
+// An account's client tokens share Idempotency-Keys. Its permanent keys have separate ones. A
 // token's scope is checked before a response is replayed.
 func TestClientTokensHaveSeparateIdempotencyKeys(t *testing.T) {
 	w := newWorld(t, setup{})

@@ -67,8 +67,8 @@ type storedBlobs struct {
 	kept bool
 }
 
-// store writes a file of at most limit bytes to the named blob, and adds the blob to those that discard
-// deletes. It returns the file's size in bytes and its MD5 in hex.
+// store writes a file of at most limit bytes to the named blob, which discard then deletes. It returns the
+// file's size in bytes and its MD5 in hex.
 //
 // Errors: tooLarge; errors of the content, unchanged.
 func (b *storedBlobs) store(

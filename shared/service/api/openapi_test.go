@@ -199,7 +199,7 @@ func checkOperation(t *testing.T, route *route, o operation) {
 	}
 }
 
-// Without a credential, exactly the operations that require one return 401.
+// Exactly the operations that require a credential return 401 without one.
 func TestEveryDocumentedOperationExists(t *testing.T) {
 	known := family(t, "gen")
 	handler := New(bareService(t, known).Config, AllGroups()...)

@@ -9,7 +9,7 @@ import (
 )
 
 // RealtimePage is the group of the page for trying realtime sessions with a camera. Its policy allows
-// sessions only on its own origin, so the session server must serve it. If that server has no media API,
+// sessions only on the page's origin, so the session server must serve it. If that server has no media API,
 // MediaURL is the media API's URL.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)

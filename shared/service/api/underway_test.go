@@ -90,7 +90,7 @@ func (u *underWay) answer() answer {
 	return answer{response.StatusCode, response.Header, string(body)}
 }
 
-// onDisk returns the bytes of all blobs, including those that are still arriving.
+// onDisk returns the bytes of all blobs, including blobs that are still arriving.
 func (w *world) onDisk() (bytes int64) {
 	w.t.Helper()
 	for _, name := range w.files() {

@@ -117,7 +117,7 @@ func TestWebhookSecretIsPerAccount(t *testing.T) {
 	}
 }
 
-// Of a response, the log shows only the status.
+// The log shows only the status of a response.
 func TestWebhookLogShowsAttempts(t *testing.T) {
 	w := newWorld(t, setup{})
 	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("webhook_url", hook)))

@@ -41,7 +41,7 @@ type Opener interface {
 
 type Lister interface {
 	// List returns every blob below a prefix such as "content", at any depth and in any order. The
-	// empty prefix selects the entire store. List may miss blobs that are added or removed meanwhile.
+	// empty prefix selects the entire store. List may miss blobs that are added or removed while it runs.
 	List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 }
 

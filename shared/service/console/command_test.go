@@ -15,7 +15,7 @@ func runNode(t *testing.T, script string, input []byte, arguments ...string) []b
 	t.Helper()
 	node := filepath.Join("..", "..", "..", ".tools", "node", "node_modules", ".bin", "node")
 	if _, err := os.Stat(node); err != nil {
-		node = "node" // no packaged one exists for this system
+		node = "node" // no Node.js package exists for this system
 	}
 	command := exec.CommandContext(t.Context(), node, append([]string{"--input-type=module", "-e", script}, arguments...)...)
 	command.Stdin, command.Stderr = bytes.NewReader(input), t.Output()

@@ -14,7 +14,7 @@ import (
 
 // Probe checks one dependency of the service.
 type Probe struct {
-	// What is the dependency's name in the log.
+	// What names the dependency in the log.
 	What string
 	// Reason is the message for clients if the probe fails. It must not contain paths.
 	Reason string

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// maxArrivals limits connections that are being authenticated, and separately those that are
+	// maxArrivals limits connections that are being authenticated, and separately connections that are
 	// being rejected. arrivalsByCaller limits both per address. None of them has a valid key yet.
 	maxArrivals, arrivalsByCaller = 256, 32
 	// maxSessions limits the open sessions of one server.
@@ -35,7 +35,7 @@ func strangers(state string, r *http.Request) []ratelimit.OpenLimit {
 }
 
 // turnAway rejects a connection that has left the arrivals. Slow rejections have separate limits, so
-// that they do not block arrivals. Beyond these limits the connection is closed without a message.
+// that they do not block arrivals. If a limit is exceeded, the connection is closed without a message.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no rejection) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// The sessions of a key are limited, including those of its client tokens.
+// The sessions of a key are limited. The sessions of its client tokens count too.
 func TestSessionsPerKeyAreLimited(t *testing.T) {
 	w := newWorld(t, setup{limit: 5, perKey: 2})
 	first := w.open("gen-latest", studio)

@@ -25,8 +25,8 @@ import (
 const (
 	// forwardedHeader marks a request from another instance, because requests are forwarded only once.
 	forwardedHeader = "X-Cutroom-Passed-On"
-	// maxForwarded limits the requests that are being forwarded, maxForwardedByCaller those of one
-	// address.
+	// maxForwarded limits the requests that are being forwarded, maxForwardedByCaller the requests of
+	// one address.
 	maxForwarded, maxForwardedByCaller = 1000, 200
 	// peerDial and peerHeader limit how long an instance may take to accept a connection and to
 	// respond.
@@ -69,8 +69,8 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the room's instance. It is empty if this is the instance, or if the name is
-// not that of a room.
+// find returns the address of the room's instance. It is empty for this instance, and for a name
+// that is invalid.
 //
 // Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {
@@ -190,7 +190,7 @@ func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if upgraded {
-				return // one side has disconnected, so nobody receives a response
+				return // one side has disconnected, so a response cannot be sent
 			}
 			if r.Context().Err() == nil {
 				p.logger.Warn("cannot reach the instance of a room", "address", address, "error", err)

@@ -87,7 +87,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 // serve serves a session on the connection. It calls arrived once the session exists or the client waits
 // for it.
 //
-// Errors: a rejection if there is no session; errLeft.
+// Errors: a rejection; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
 	admitted, err := s.admit(ctx, r)
 	if who := admitted.who; who.Account() != "" {

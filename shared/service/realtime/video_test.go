@@ -38,7 +38,7 @@ var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	return l, err
 })
 
-// liveVideo returns the transport on its own port.
+// liveVideo returns the transport on a separate port.
 func liveVideo(t *testing.T, network func(net.PacketConn) net.PacketConn, logger *slog.Logger) *realtime.WebRTC {
 	t.Helper()
 	found, err := codecs()

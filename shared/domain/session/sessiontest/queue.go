@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// longest limits the queues of tests that have no limit of their own.
+// longest is the default limit of the tests' queues.
 const longest = 100
 
 // ticket returns a new ticket for the session with the number.

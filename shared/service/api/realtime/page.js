@@ -109,7 +109,7 @@ async function showEdited(blob, latency) {
     shown = order;
     draw(picture, picture.width, picture.height);
     const took = stopwatch.took(picture, picture.width, picture.height, performance.now());
-    // Without a readable stamp, the time since sending is a good estimate.
+    // If the stamp is unreadable, the time since sending is a good estimate.
     count(isNaN(took) ? latency : took);
   }
   picture.close();

@@ -27,7 +27,7 @@ export function shapeOf(url, image) {
 }
 
 // planOf returns the size and frame rate of a model's result in words, or "" if unknown. The rules are
-// those of docs/contract/media.md#models. resolution "source" keeps the input's.
+// specified in docs/contract/media.md#models. resolution "source" keeps the input's.
 export function planOf(model, resolution, { width, height } = {}) {
   const box = model.sizes[resolution];
   if (!box || !width || !height) return "";

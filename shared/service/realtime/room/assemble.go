@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	// maxGap limits the number of consecutive missing packets. Beyond it the stream is restarted.
+	// maxGap limits the number of consecutive missing packets. If more are missing, the stream is
+	// restarted.
 	maxGap = 512
 	// maxEncoded limits a frame in bytes, maxHeld in packets, including missing packets.
 	maxEncoded, maxHeld = 1 << 20, 2048

@@ -39,8 +39,7 @@ type participant struct {
 	socket *websocket.Conn
 	// away ends a participant that does not reconnect.
 	away *time.Timer
-	// own is the connection that the client offers, other the one that the server offers. In version 1
-	// they are the same.
+	// The client offers own, the server offers other. In version 1 they are the same connection.
 	own, other *peer
 	// hasVideo and hasSound are true once the server's tracks are part of a connection.
 	hasVideo, hasSound bool

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// disconnectedTime is the silence after which a peer counts as disconnected. failedTime is the
-	// time after that in which it may reconnect.
+	// disconnectedTime is the silence after which a peer counts as disconnected. After that, it may
+	// reconnect within failedTime.
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
 	// aliveTime is the interval of keep-alives of a silent peer.
 	aliveTime = 2 * time.Second

@@ -134,8 +134,8 @@ func (r *Room) KeyWanted() bool {
 	return true
 }
 
-// Bitrate returns the bitrate for sent video in bit/s: that of the client's network, or without a client
-// the lowest of the viewers.
+// Bitrate returns the bitrate for sent video in bit/s: the bitrate of the client's network, or the lowest of
+// the viewers if the client has left.
 func (r *Room) Bitrate() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

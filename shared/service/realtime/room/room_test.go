@@ -126,7 +126,7 @@ func TestTrackCanBeReplaced(t *testing.T) {
 	c.Sees(10)
 }
 
-// A client that resumes at an instance that does not know it is told to rejoin. A client that stays away too
+// A client that resumes at an instance that does not know it must rejoin. A client that stays away too
 // long is forgotten.
 func TestFailedResumptionRejoins(t *testing.T) {
 	t.Parallel()

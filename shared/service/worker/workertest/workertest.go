@@ -26,7 +26,7 @@ type Harness struct {
 	Store job.Store
 	Runs  job.Runs
 	// Fair is true if the queue balances accounts exactly: it serves the account with the fewest leased
-	// jobs, and among several such accounts the one that has waited longest. Other queues are fair on
+	// jobs. Among several such accounts, the longest wait decides. Other queues are fair on
 	// average, which a short test cannot verify.
 	Fair bool
 }

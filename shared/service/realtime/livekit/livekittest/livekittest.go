@@ -46,8 +46,7 @@ type Client struct {
 	testing.TB
 	Config
 
-	// Own is the connection that the client offers, Other the one that the server offers. In version
-	// 1 they are the same.
+	// The client offers Own, the server offers Other. In version 1 they are the same connection.
 	Own, Other *webrtc.PeerConnection
 	// Joined is the server's description of the room.
 	Joined *livekit.JoinResponse
