@@ -67,7 +67,6 @@ func (r *records) Take(_ context.Context, slot session.Slot, limit int) error {
 	})
 }
 
-// storeTime is the time of the test's bubble.
 func storeTime() time.Duration { return time.Duration(time.Now().UnixNano()) }
 
 func (r *records) Free(_ context.Context, slot session.Slot) error {
@@ -118,7 +117,6 @@ func (r *records) fail(how func(call string) error) {
 
 var errDown = errors.New("the store is down")
 
-// world is an instance that runs in a bubble.
 type world struct {
 	*session.Instance
 	store *records

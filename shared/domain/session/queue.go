@@ -120,7 +120,6 @@ func (q Queue) Renew(holder string, own []Ticket, now time.Duration) bool {
 	return true
 }
 
-// Remove removes a ticket and reports whether it existed.
 func (q Queue) Remove(id string) bool {
 	for holder, part := range q {
 		if _, found := part.Tickets[id]; found {

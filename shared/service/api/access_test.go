@@ -33,13 +33,11 @@ func (w *world) issue(key string, scope credential.Scope) credential.Issued {
 	return issued
 }
 
-// scoped returns a scope of one model.
 func scoped(model string) credential.Scope { return credential.Scope{Models: []string{model}} }
 
 // newKey creates another permanent key of an account.
 func (w *world) newKey(account string) string { return w.makeKey(account, false) }
 
-// newAdmin creates an admin key of an account.
 func (w *world) newAdmin(account string) string { return w.makeKey(account, true) }
 
 func (w *world) makeKey(account string, admin bool) string {

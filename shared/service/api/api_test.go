@@ -55,9 +55,8 @@ type setup struct {
 	maxUpload int64
 	stall     time.Duration
 	pending   int
-	// rate limits the requests of an account.
-	rate    ratelimit.Rate
-	origins httpserver.Origins
+	rate      ratelimit.Rate
+	origins   httpserver.Origins
 	// stopping and draining are the fields of api.Config.
 	stopping, draining context.Context
 	// imageWait and videoWait are the waits of synchronous calls.
@@ -65,8 +64,7 @@ type setup struct {
 	afterWait            func(time.Duration, func()) func() bool
 	workers              int
 	ready                func(context.Context) error
-	// sessions limits an account's realtime sessions.
-	sessions int
+	sessions             int
 	// stored limits the bytes that an account may store; 0 means no limit.
 	stored int64
 	// uploads limits an account's uploads in progress, and allUploads the server's. free is the
@@ -83,23 +81,20 @@ type setup struct {
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
 	// posters makes the thumbnails of files; it may be nil.
-	posters api.Posters
-	// verifier verifies files; it may be nil.
+	posters  api.Posters
 	verifier api.Verifier
 	// maxVerified and verifyTime limit the verification; 0 means no limit.
 	maxVerified int64
 	verifyTime  time.Duration
-	// above is RedirectAbove.
-	above int64
+	above       int64
 }
 
 // world is a media service on real stores, listening on a real port.
 type world struct {
-	t       *testing.T
-	address string
-	url     string
-	root    string // of the blobs
-	// database is the path of the database file.
+	t         *testing.T
+	address   string
+	url       string
+	root      string // of the blobs
 	database  string
 	blobs     *diskblob.Store
 	records   *sqlite.Jobs
@@ -249,7 +244,6 @@ func newWorld(t *testing.T, s setup) *world {
 	return w
 }
 
-// createKey creates a permanent key of the default tier.
 func (w *world) createKey(account, secret string) {
 	w.t.Helper()
 	key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
@@ -308,7 +302,6 @@ func (w *world) get(path, key string, header ...string) answer {
 	return w.request(http.MethodGet, path, key, nil, header...)
 }
 
-// part is one part of a form.
 type part struct{ name, fileName, content string }
 
 func text(name, value string) part     { return part{name: name, content: value} }
@@ -339,7 +332,6 @@ func multiform(parts ...part) (body, contentType string) {
 	return buffer.String(), writer.FormDataContentType()
 }
 
-// post submits a job.
 func (w *world) post(model, key string, parts ...part) answer {
 	w.t.Helper()
 	body, contentType := multiform(parts...)
@@ -357,7 +349,6 @@ func (w *world) accepted(a answer) string {
 	return body["job_id"]
 }
 
-// record returns the stored record of a job.
 func (w *world) record(id string) job.Job {
 	w.t.Helper()
 	j, err := w.records.Get(w.t.Context(), id)
@@ -383,7 +374,6 @@ func (w *world) files() (paths []string) {
 	return paths
 }
 
-// nothingStays waits until no blob remains.
 func (w *world) nothingStays() {
 	w.t.Helper()
 	eventually(w.t, "the blobs are deleted", func() bool { return len(w.files()) == 0 })
@@ -394,10 +384,8 @@ func eventually(t *testing.T, what string, is func() bool) {
 	patience.Until(t, what, is)
 }
 
-// clip returns a small video.
 func clip(t *testing.T) string { return content(t, mediatest.Video{}.Make(t)) }
 
-// picture returns a small image.
 func picture(t *testing.T) string { return content(t, mediatest.PNGHeader(t, 40, 30)) }
 
 func content(t *testing.T, path string) string {

@@ -15,7 +15,6 @@ type anEntry struct {
 	Before, After               *aKey
 }
 
-// audited reads a page of the audit log.
 func (w *world) audited(key, query string) (entries []anEntry, next string) {
 	w.t.Helper()
 	a := w.get("/v1/audit"+query, key)

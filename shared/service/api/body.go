@@ -27,7 +27,6 @@ func (s *service) errBodyTooLarge() error {
 	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
 }
 
-// bodyError wraps an error of reading a request's body.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return fmt.Sprintf("read the body: %v", e.err) }

@@ -210,7 +210,6 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // by less than a float64 can show
 }
 
-// billionths is the number of billionths in one.
 const billionths = 1_000_000_000
 
 // deleteBudget serves DELETE /v1/budgets?key=&period=&unit=.

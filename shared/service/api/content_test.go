@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// complete completes a processing job.
 func (w *world) complete(id, bytes, mime string) {
 	w.t.Helper()
 	name := job.ResultBlob(id, "nonce")
@@ -144,7 +143,6 @@ func TestMissingContentIsReported(t *testing.T) {
 	}
 }
 
-// countedStore counts the blobs opened and the bytes read.
 type countedStore struct {
 	blob.Store
 	opened, length *atomic.Int64

@@ -12,14 +12,12 @@ import (
 
 // priceBody is a model's price (docs/contract/jobs.md#prices).
 type priceBody struct {
-	Amount   float64           `json:"amount"`
-	Per      catalog.PriceUnit `json:"per"`
-	Currency string            `json:"currency"`
-	// Sizes holds the prices of other resolutions.
-	Sizes map[string]float64 `json:"sizes,omitempty"`
+	Amount   float64            `json:"amount"`
+	Per      catalog.PriceUnit  `json:"per"`
+	Currency string             `json:"currency"`
+	Sizes    map[string]float64 `json:"sizes,omitempty"`
 }
 
-// newPriceBody returns nil for a model without a price.
 func newPriceBody(p *catalog.MediaPrice) *priceBody {
 	if p == nil {
 		return nil

@@ -31,7 +31,6 @@ type cost struct {
 	Currency string
 }
 
-// costOf returns the estimate of a job, or nil.
 func (w *world) costOf(id string) *cost {
 	w.t.Helper()
 	var body struct {

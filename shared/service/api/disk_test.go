@@ -308,7 +308,6 @@ func newDiskWorld(t *testing.T, seed uint64) *diskWorld {
 	return w
 }
 
-// posters makes pictures of the maximum size.
 type posters struct{ *diskWorld }
 
 func (p posters) Posters(_ context.Context, _ string, of []engine.Depicted) (pictures [][]byte, _ error) {
@@ -322,7 +321,6 @@ func (p posters) Posters(_ context.Context, _ string, of []engine.Depicted) (pic
 	return pictures, nil
 }
 
-// anyMedia is a prober that accepts every file.
 type anyMedia struct{}
 
 func (anyMedia) ProbeVideo(context.Context, string, string) (media.Info, error) {
@@ -358,7 +356,6 @@ func (e editing) Run(ctx context.Context, spec engine.Spec, progress func(engine
 	return engine.Outcome{Engine: "stub"}, os.WriteFile(spec.Output, make([]byte, 1+spec.Seed%200_000), 0o600)
 }
 
-// work starts a worker.
 func (w *diskWorld) work() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
@@ -405,7 +402,6 @@ func (w *diskWorld) restart() {
 	w.work()
 }
 
-// sweep runs each sweeper once.
 func (w *diskWorld) sweep() {
 	w.t.Helper()
 	ctx, began := w.t.Context(), w.now()
@@ -591,7 +587,6 @@ func (w *diskWorld) finishSlow(n int) {
 	}
 }
 
-// jobOf remembers the accepted job, if any.
 func (w *diskWorld) jobOf(key string, a answer) string {
 	w.t.Helper()
 	if w.checked(a).status == http.StatusOK {

@@ -51,5 +51,4 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	})
 }
 
-// stem returns a file's name without its extension.
 func stem(f file.File) string { return strings.TrimSuffix(f.Filename, path.Ext(f.Filename)) }

@@ -35,14 +35,12 @@ func (w *world) stored(a answer) reference {
 	return r
 }
 
-// send uploads a form.
 func (w *world) send(key string, parts ...part) answer {
 	w.t.Helper()
 	body, contentType := multiform(parts...)
 	return w.request(http.MethodPost, "/v1/files", key, strings.NewReader(body), "Content-Type: "+contentType)
 }
 
-// keep uploads bytes and returns the reference.
 func (w *world) keep(key, bytes string, more ...part) reference {
 	w.t.Helper()
 	return w.stored(w.send(key, append([]part{upload("file", bytes)}, more...)...))
@@ -76,7 +74,6 @@ func (w *world) list(key, query string) page {
 	return p
 }
 
-// pass advances the clock.
 func (w *world) pass(d time.Duration) { w.later.Add(int64(d)) }
 
 func hexMD5(bytes string) string {

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// counted counts the calls of ffmpeg for posters.
 type counted struct {
 	*ffmpeg.Tools
 	calls atomic.Int64
@@ -173,7 +172,6 @@ func TestThumbnailsFromWorkersAreServed(t *testing.T) {
 	}
 }
 
-// blockedPosters waits for the test's permission.
 type blockedPosters struct {
 	begun, release chan struct{}
 	calls          atomic.Int64

@@ -153,7 +153,6 @@ func TestFileTypeIsDetected(t *testing.T) {
 	}
 }
 
-// blobOf returns the path of a file's bytes.
 func (w *world) blobOf(id string) string {
 	w.t.Helper()
 	f, err := w.shelf.Get(w.t.Context(), "studio", id, w.now())

@@ -71,7 +71,6 @@ func isAbsent(field *catalog.Field, text string) bool {
 	return strings.TrimSpace(text) == ""
 }
 
-// order is the content of a valid form.
 type order struct {
 	request job.Request
 	// seed may be nil.
@@ -127,7 +126,6 @@ func interpret(form *catalog.Form, sub submission) (order, problems) {
 	return o, found
 }
 
-// shown returns the value for a problem.
 func (s *sent) shown(field *catalog.Field) any {
 	if field.Type.IsFile() {
 		return nil

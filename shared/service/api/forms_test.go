@@ -311,7 +311,6 @@ func (w *world) problemTypes(form url.Values) (types []string) {
 	return types
 }
 
-// problem is an item of a validation error body.
 type problem struct {
 	Loc   []string       `json:"loc"`
 	Msg   string         `json:"msg"`
@@ -438,7 +437,6 @@ func TestReferencesAreResolved(t *testing.T) {
 	}
 }
 
-// shelve records a file.
 func (w *world) shelve(f file.File) {
 	w.t.Helper()
 	f.CreatedAt = w.now()

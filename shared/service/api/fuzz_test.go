@@ -76,7 +76,6 @@ func (m *memory) Delete(_ context.Context, name string) error {
 	return nil
 }
 
-// oneFile is a file store that holds one file.
 type oneFile struct{ file.Store }
 
 func (oneFile) Get(_ context.Context, _, id string, _ time.Time) (file.File, error) {

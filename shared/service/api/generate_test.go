@@ -77,7 +77,6 @@ func (w *world) work(e engine.Engine, prober worker.Prober) {
 	})
 }
 
-// generate calls a model and waits for its result.
 func (w *world) generate(model, key string, parts ...part) answer {
 	w.t.Helper()
 	body, contentType := multiform(parts...)
@@ -311,7 +310,6 @@ func TestDisconnectCancelsJob(t *testing.T) {
 	}
 }
 
-// model returns the model with the name.
 func (w *world) model(name string) *catalog.Model {
 	w.t.Helper()
 	m, ok := w.catalog.Find(name)

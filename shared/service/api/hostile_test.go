@@ -55,7 +55,6 @@ func length(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
 
 func httpChunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
 
-// hostileForm is a malformed form and the expected response.
 type hostileForm struct {
 	name   string
 	send   func(conn *net.TCPConn)

@@ -46,8 +46,7 @@ func idempotencyKey(r *http.Request) (string, error) {
 
 type creation struct {
 	// asked is the content of the request, to be encoded as JSON. It must be equal in every retry.
-	asked any
-	// resource is the id of the new resource.
+	asked    any
 	resource string
 	// made reports whether an earlier request created its resource, and returns its response.
 	made idempotency.Made

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// sentWith sends a form under an Idempotency-Key.
 func (w *world) sentWith(idempotencyKey, path, key string, parts ...part) answer {
 	w.t.Helper()
 	body, contentType := multiform(parts...)
@@ -37,7 +36,6 @@ func (w *world) replays(a, first answer) {
 	}
 }
 
-// secondKey creates another key of the account studio.
 func (w *world) secondKey() string {
 	w.t.Helper()
 	const secret = "ck_studio_second"

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// asked is the request in a job's record.
 type asked struct {
 	Prompt  string
 	Options map[string]any

@@ -29,7 +29,6 @@ func Jobs(s *service) []route {
 
 func everyModel(*catalog.Model) bool { return true }
 
-// createJob serves POST /v1/jobs/{id or alias of a model}.
 func (s *service) createJob(w http.ResponseWriter, r *http.Request, c call) error {
 	accepted, err := s.submit(w, r, c, jobForm(c.model))
 	if err != nil {
@@ -186,7 +185,6 @@ func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	return body
 }
 
-// spanBody is an expected range of times.
 type spanBody struct {
 	Earliest *string `json:"earliest"`
 	Latest   *string `json:"latest"`

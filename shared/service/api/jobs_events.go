@@ -150,9 +150,8 @@ func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes
 type eventStream struct {
 	w          io.Writer
 	controller *http.ResponseController
-	// show returns the content of an event.
-	show func(job.Job) jobBody
-	last uint64
+	show       func(job.Job) jobBody
+	last       uint64
 	// failed is true once the client has disconnected.
 	failed bool
 }

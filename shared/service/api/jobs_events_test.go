@@ -22,7 +22,6 @@ type events struct {
 	leave    context.CancelFunc
 }
 
-// event is one event of a job.
 type event struct {
 	ID       string
 	Status   string

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// jobPage is a page of jobs.
 type jobPage struct {
 	Jobs []struct {
 		ID     string `json:"job_id"`

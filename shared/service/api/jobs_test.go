@@ -21,13 +21,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// submit creates a text-to-video job and returns its id.
 func (w *world) submit(key string) string {
 	w.t.Helper()
 	return w.accepted(w.post("gen-pro-t2v", key, text("prompt", "x")))
 }
 
-// start starts the job's first run.
 func (w *world) start(id string) {
 	w.t.Helper()
 	if _, err := w.records.Start(w.t.Context(), id, "nonce", w.now()); err != nil {
@@ -35,7 +33,6 @@ func (w *world) start(id string) {
 	}
 }
 
-// fail ends a job.
 func (w *world) fail(id string, failure job.Failure) {
 	w.t.Helper()
 	if err := w.records.Fail(w.t.Context(), id, "nonce", failure, w.now()); err != nil {
@@ -206,7 +203,6 @@ func TestLackOfResourcesIsReported(t *testing.T) {
 	}
 }
 
-// fullStore fails as on a full disk.
 type fullStore struct{ blob.Store }
 
 func (fullStore) Put(_ context.Context, _ string, r io.Reader) (int64, error) {

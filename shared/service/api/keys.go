@@ -143,7 +143,6 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	return at.UTC().Truncate(time.Millisecond), nil
 }
 
-// lastYear is the last year that timestamps can express.
 const lastYear = 9999
 
 // routeGroups reads the groups that a key may use, or nil if it is not limited.

@@ -28,7 +28,6 @@ func (w *world) askKey(key, body string, header ...string) answer {
 		append(header, "Content-Type: application/json")...)
 }
 
-// createdKey returns the key in a response.
 func (w *world) createdKey(a answer) (made aKey) {
 	w.t.Helper()
 	if err := json.Unmarshal([]byte(a.body), &made); err != nil || a.status != http.StatusOK ||
@@ -38,7 +37,6 @@ func (w *world) createdKey(a answer) (made aKey) {
 	return made
 }
 
-// listedKeys returns the keys that an admin key lists.
 func (w *world) listedKeys(key string) []aKey {
 	w.t.Helper()
 	a := w.get("/v1/keys", key)

@@ -23,7 +23,6 @@ type resolvedBody struct {
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
 }
 
-// maxResolved limits the number of names per request.
 const maxResolved = 1000
 
 // resolveModels serves POST /v1/models/resolve (docs/contract/media.md#model-resolution).

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// outlook is a job's forecast.
 type outlook struct {
 	Status     string
 	Position   int                                   `json:"queue_position"`

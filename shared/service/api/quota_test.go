@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// openSessions opens realtime sessions of an account.
 func (w *world) openSessions(account string, n int) (slots []session.Slot) {
 	w.t.Helper()
 	const epoch = "epoch"
@@ -25,7 +24,6 @@ func (w *world) openSessions(account string, n int) (slots []session.Slot) {
 	return slots
 }
 
-// quota asserts the quota.
 func (w *world) quota(key, want string) {
 	w.t.Helper()
 	if a := w.get("/v1/realtime/quota", key); a.status != 200 || a.body != want {

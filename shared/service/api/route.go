@@ -77,7 +77,6 @@ func (route *route) formOf(m *catalog.Model) *catalog.Form {
 	return route.form(m)
 }
 
-// call is the result of admit.
 type call struct {
 	// who is the caller; zero on a public route.
 	who credential.Principal

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// share is a link to a result.
 type share struct {
 	URL       string
 	ExpiresAt time.Time `json:"expires_at"`

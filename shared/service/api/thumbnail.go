@@ -75,7 +75,6 @@ func readPicture(r *http.Request) (of, size string, err error) {
 	return of, size, nil
 }
 
-// forAnHour is the Cache-Control of a thumbnail.
 const forAnHour = "private, max-age=3600"
 
 // sendPicture sends a small JPEG with an ETag (including its quotes) and a Cache-Control.

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// photograph stores the thumbnails of a completed job.
 func (w *world) photograph(id, result, input string) {
 	w.t.Helper()
 	w.store(id, job.Thumbnails{Result: []byte(result), Input: []byte(input)})

@@ -9,7 +9,6 @@ import (
 // movie is the start of an MP4 with endless frames.
 const movie = "\x00\x00\x00\x18ftypisom\x00\x00\x02\x00isommp42\x00\x00\x00\x00mdat"
 
-// frames returns n bytes of varying content.
 func frames(n int) []byte {
 	bytes := make([]byte, n)
 	for i := range bytes {

@@ -51,7 +51,6 @@ func (w *world) put(name, content string) {
 	}
 }
 
-// save makes a backup in the store.
 func (w *world) save(store backup.Store) (backup.Report, error) {
 	w.Helper()
 	secret := filepath.Join(w.TempDir(), "secret")
@@ -71,7 +70,6 @@ func (w *world) save(store backup.Store) (backup.Report, error) {
 	}.Save(w.Context())
 }
 
-// restored returns the content of the backup by name.
 func (w *world) restored(store backup.Opener) (map[string]string, error) {
 	w.Helper()
 	m, err := backup.Read(w.Context(), store)
@@ -97,7 +95,6 @@ func (w *world) restored(store backup.Opener) (map[string]string, error) {
 	return found, err
 }
 
-// contents returns all blobs of a store.
 func (w *world) contents(store *diskblob.Store) map[string]string {
 	w.Helper()
 	found := map[string]string{}

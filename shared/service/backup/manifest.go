@@ -45,7 +45,6 @@ type Lister interface {
 	List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
 }
 
-// format is the version of the layout.
 const format = 1
 
 const manifestName = "manifest.json"

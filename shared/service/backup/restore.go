@@ -18,7 +18,6 @@ type Target struct {
 	Records func(ctx context.Context, content io.Reader) error
 }
 
-// Restored counts the work of a restore.
 type Restored struct {
 	Manifest
 	// Copied counts the blobs that did not exist yet.

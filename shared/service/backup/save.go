@@ -39,8 +39,7 @@ type Saver struct {
 	Store  Store
 	// Work is a folder with space for a copy of the records. It is empty afterwards, unless the process
 	// is killed (see WorkPattern).
-	Work string
-	// Version is the program's version.
+	Work    string
 	Version string
 	// Reread verifies the bytes of earlier backups, so that bytes that a disk has lost are saved
 	// again. Otherwise only sizes are compared.

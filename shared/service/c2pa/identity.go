@@ -145,7 +145,6 @@ func parseKey(text []byte) (crypto.Signer, error) {
 	return nil, errors.New("no private key in PEM found (PKCS #8, without a password)")
 }
 
-// algorithmOf returns C2PA's algorithm for a key.
 func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {
 	switch public := key.Public().(type) {
 	case *ecdsa.PublicKey:

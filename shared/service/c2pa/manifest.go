@@ -37,7 +37,6 @@ type work struct {
 	bare bool
 }
 
-// sourceType returns the result's IPTC digital source type.
 func (w work) sourceType() string {
 	switch {
 	case w.generative && w.spec.Data != nil:

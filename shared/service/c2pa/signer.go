@@ -25,10 +25,9 @@ type Config struct {
 	Identity *Identity
 	// Generative is true if the engine uses a trained model.
 	Generative bool
-	// Version is the program's version.
-	Version string
-	Now     func() time.Time
-	Logger  *slog.Logger
+	Version    string
+	Now        func() time.Time
+	Logger     *slog.Logger
 	// InputTime is the time limit of an attempt with the inputs' credentials, in addition to the time
 	// for their sizes. 0 means half a minute.
 	InputTime time.Duration
@@ -87,7 +86,6 @@ func (s *Signer) Sign(
 }
 
 type input struct {
-	// label is the form's field.
 	label, relationship, mime, path, sha256 string
 }
 

@@ -41,8 +41,7 @@ var identity = sync.OnceValues(func() ([]byte, error) { return c2pa.NewIdentity(
 
 type signing struct {
 	*testing.T
-	signer *c2pa.Signer
-	// anchors is the file of the identity's certificates.
+	signer  *c2pa.Signer
 	anchors string
 }
 

@@ -25,8 +25,7 @@ type Probe struct {
 
 const (
 	// every is the time for which a result is valid.
-	every = 5 * time.Second
-	// within is the time limit of the probes.
+	every  = 5 * time.Second
 	within = 5 * time.Second
 	// maxWait limits how long a caller waits for a running probe.
 	maxWait = 3 * time.Second

@@ -61,7 +61,6 @@ func (w *world) dial(model, key string, header ...string) *client {
 	return w.dialWith(query, header...)
 }
 
-// dialWith connects with the query.
 func (w *world) dialWith(query url.Values, header ...string) *client {
 	w.t.Helper()
 	fields := http.Header{}
@@ -85,7 +84,6 @@ func (w *world) dialWith(query url.Values, header ...string) *client {
 	return c
 }
 
-// open connects and expects a session.
 func (w *world) open(model, key string, header ...string) *client {
 	w.t.Helper()
 	c, m := first(func() *client { return w.dial(model, key, header...) })
@@ -111,7 +109,6 @@ func first(connect func() *client) (c *client, m message) {
 	return c, m
 }
 
-// drop cuts the connection.
 func (c *client) drop() { _ = c.conn.CloseNow() }
 
 // leave closes the connection properly.
@@ -127,7 +124,6 @@ func (c *client) next() message {
 	}
 }
 
-// any returns the next message.
 func (c *client) any() message {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
@@ -152,13 +148,11 @@ func (c *client) any() message {
 	return m
 }
 
-// say sends a text message.
 func (c *client) say(text string) {
 	c.t.Helper()
 	c.write(websocket.MessageText, []byte(text))
 }
 
-// show sends a frame.
 func (c *client) show(frame []byte) {
 	c.t.Helper()
 	c.write(websocket.MessageBinary, frame)

@@ -249,7 +249,6 @@ func (c *connection) watch() {
 	}
 }
 
-// notice returns the engine's notice about the last frame.
 func (c *connection) notice() string {
 	if editor, ok := c.editor.(engine.LiveNoticer); ok {
 		return editor.Notice()

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/engine"
 )
 
-// enhanceTime limits the expansion of a prompt.
 const enhanceTime = 10 * time.Second
 
 // changeTime limits the engine's preparation of a prompt.

@@ -13,8 +13,7 @@ const (
 	// maxArrivals limits connections that are being authenticated, and separately connections that are
 	// being rejected. arrivalsByCaller limits both per address. None of them has a valid key yet.
 	maxArrivals, arrivalsByCaller = 256, 32
-	// maxSessions limits the open sessions of one server.
-	maxSessions = 1000
+	maxSessions                   = 1000
 )
 
 // arrive counts a connection without a session. leave ends the count and may be called more than once.

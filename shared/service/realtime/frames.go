@@ -59,7 +59,6 @@ func (n *newest[T]) lost() int64 {
 	return n.dropped
 }
 
-// editTime limits the edit of one frame.
 const editTime = 10 * time.Second
 
 // edit edits the newest frame of either transport until the session ends.

@@ -51,7 +51,6 @@ type (
 		Type      string `json:"type"` // session_started
 		SessionID string `json:"session_id"`
 	}
-	// positionMessage is the client's place in the queue.
 	positionMessage struct {
 		Type     string `json:"type"` // queue_position
 		Position int    `json:"position"`
@@ -66,7 +65,6 @@ type (
 	generationMessage struct {
 		Type string `json:"type"` // generation_started
 	}
-	// roomInfoMessage describes the session's room (package room).
 	roomInfoMessage struct {
 		Type      string `json:"type"` // livekit_room_info
 		URL       string `json:"livekit_url"`
@@ -84,8 +82,7 @@ type (
 		Error string `json:"error"`
 	}
 	promptAck struct {
-		Type string `json:"type"` // prompt_ack
-		// Prompt is the original prompt.
+		Type    string          `json:"type"` // prompt_ack
 		Prompt  json.RawMessage `json:"prompt"`
 		Success bool            `json:"success"`
 		Error   string          `json:"error,omitempty"`

@@ -24,7 +24,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// square is a PNG of one colour.
 func square(t *testing.T, side int, fill color.Color) []byte {
 	t.Helper()
 	picture := image.NewRGBA(image.Rect(0, 0, side, side))

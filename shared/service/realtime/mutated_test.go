@@ -120,7 +120,6 @@ func (c *client) sendsImage(data []byte, edited, refused *atomic.Int64) {
 	}
 }
 
-// frameSeeds returns frames of several kinds.
 func frameSeeds(t *testing.T) [][]byte {
 	return [][]byte{
 		plain(64, 36, red), plain(7, 5, red), mediatest.ProgressiveJPEG,

@@ -123,7 +123,6 @@ func TestSessionContinuesAfterMidnight(t *testing.T) {
 	}
 }
 
-// used returns an account's usage since a time.
 func (w *world) used(account string, since time.Time) (sum usage.Counts) {
 	w.t.Helper()
 	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(w.now()))

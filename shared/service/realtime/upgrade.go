@@ -117,7 +117,6 @@ func (s *socket) close(code websocket.StatusCode, reason string) {
 	_ = s.Close(code, reason) // fails if the client has disconnected
 }
 
-// reject sends the rejection to the client and closes.
 func (s *socket) reject(ctx context.Context, no rejection) {
 	if s.send(ctx, errorMessage{"error", no.message}) == nil {
 		s.close(no.code, no.reason)

@@ -67,13 +67,11 @@ func newCamera(t *testing.T, width, height int) *camera {
 	return c
 }
 
-// turn changes the size.
 func (c *camera) turn(width, height int) { c.size.Store(&image.Point{X: width, Y: height}) }
 
 // films returns the next frame. All frames are key frames.
 func (c *camera) films(bool) []byte { return keyFrame(c.t, *c.size.Load()) }
 
-// keyFrames caches encoded key frames, by size.
 var keyFrames sync.Map
 
 func keyFrame(t *testing.T, size image.Point) []byte {
@@ -104,7 +102,6 @@ func keyFrame(t *testing.T, size image.Point) []byte {
 type videoClient struct {
 	*client
 	*livekittest.Client
-	// watched is the name of the room.
 	watched string
 }
 

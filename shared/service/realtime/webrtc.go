@@ -128,7 +128,6 @@ func (c *connection) leaveRoom(why *ending) {
 	l.room.Close(reason)
 }
 
-// closeLive ends the codec once nothing uses it.
 func (c *connection) closeLive() {
 	if l := c.media(); l != nil {
 		l.work.Wait()
@@ -218,7 +217,6 @@ func (l *live) encoding(of room.Frame) vp8.Encoding {
 	return vp8.Encoding{At: l.at, Bitrate: l.room.Bitrate() / 1000, Key: l.room.KeyWanted() || l.owesKey}
 }
 
-// videoClock is the RTP clock rate of video.
 const videoClock = 90_000
 
 func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {

@@ -204,7 +204,6 @@ func (w *world) asks(name, key string, header ...string) (status int, answer str
 	return response.StatusCode, string(content)
 }
 
-// watches returns a viewer of a room.
 func (w *world) watches(name, key string) *livekittest.Client {
 	w.t.Helper()
 	status, answer := w.asks(name, key)

@@ -55,10 +55,8 @@ type setup struct {
 	// limit limits the sessions of an account; 0 means no limit.
 	limit int
 	// perKey limits the sessions of a key; 0 means no limit.
-	perKey int
-	// queue limits the clients that wait for a session.
-	queue int
-	// webrtc turns rooms on.
+	perKey   int
+	queue    int
 	webrtc   bool
 	times    realtime.Times
 	engine   engine.LiveEngine
@@ -292,7 +290,6 @@ func (w *world) ready() {
 	w.active("rival", 0)
 }
 
-// active waits until the account has this many sessions.
 func (w *world) active(account string, want int) {
 	w.t.Helper()
 	eventually(w.t, "the number of sessions", func() bool {
@@ -337,7 +334,6 @@ func (w *world) issue(key string, scope credential.Scope, lifetime time.Duration
 	return issued
 }
 
-// store stores a file for an account.
 func (w *world) store(account string, content []byte) string {
 	w.t.Helper()
 	name, err := w.files.NewBlob()
@@ -375,7 +371,6 @@ type canvas struct {
 	image   *color.RGBA
 }
 
-// colorOf returns a prompt's colour.
 func colorOf(prompt string) color.RGBA {
 	h := fnv.New32a()
 	h.Write([]byte(prompt))
@@ -420,7 +415,6 @@ func (c *canvas) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	return painted, nil
 }
 
-// filled returns a picture of one colour.
 func filled(bounds image.Rectangle, fill color.RGBA) *engine.Picture {
 	picture := &engine.Picture{YCbCr: *image.NewYCbCr(bounds, image.YCbCrSubsampleRatio420)}
 	luma, cb, cr := color.RGBToYCbCr(fill.R, fill.G, fill.B)
@@ -435,7 +429,6 @@ func filled(bounds image.Rectangle, fill color.RGBA) *engine.Picture {
 
 func (c *canvas) Close() {}
 
-// plain returns a JPEG of one colour.
 func plain(width, height int, fill color.Color) []byte {
 	picture := image.NewRGBA(image.Rect(0, 0, width, height))
 	draw.Draw(picture, picture.Bounds(), image.NewUniform(fill), image.Point{}, draw.Src)

@@ -22,7 +22,6 @@ func (header) DescribeVideo(path, _ string) (media.Info, bool, error) {
 	return media.Info{Width: 1080, Height: 1920}, strings.Contains(string(content), "plain"), err
 }
 
-// countedProber counts the probes.
 type countedProber struct {
 	prober
 	probes *atomic.Int32

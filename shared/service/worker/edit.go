@@ -143,7 +143,6 @@ func resultMIME(kind catalog.Kind) string {
 	return "video/mp4"
 }
 
-// store stores the engine's output under the run's name.
 func (w *Worker) store(ctx context.Context, j job.Job, spec engine.Spec) (job.Result, error) {
 	file, err := os.Open(spec.Output)
 	if err != nil {

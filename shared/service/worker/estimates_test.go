@@ -52,7 +52,6 @@ func (e *estimator) set(takes float64, err error) {
 	e.takes, e.err = takes, err
 }
 
-// board stores published estimates.
 type board struct {
 	mu        sync.Mutex
 	published []job.Estimates

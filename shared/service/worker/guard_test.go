@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// guard records its calls.
 type guard struct {
 	mu    sync.Mutex
 	busy  bool

@@ -77,7 +77,6 @@ func TestOverdueJobMeansStuck(t *testing.T) {
 	}
 }
 
-// ran records the runs that it observes.
 type ran struct {
 	mu   sync.Mutex
 	runs []worker.Run

@@ -12,7 +12,6 @@ import (
 
 // Observer receives events for metrics. Its method is called concurrently and must not block.
 type Observer interface {
-	// Ran is called when a run has ended.
 	Ran(Run)
 }
 
@@ -40,8 +39,7 @@ const (
 )
 
 type Run struct {
-	Lane job.Lane
-	// Model is the canonical id.
+	Lane  job.Lane
 	Model string
 	// Number counts the job's runs from 1.
 	Number  int

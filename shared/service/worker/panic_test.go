@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// panics panics once.
 type panics struct{ done atomic.Bool }
 
 func (p *panics) once() {
@@ -47,7 +46,6 @@ func (d *faultyDelivery) Extend(ctx context.Context, lease time.Duration) error 
 	return d.Delivery.Extend(ctx, lease)
 }
 
-// faultyRuns panics in Start or in Progress.
 type faultyRuns struct {
 	worker.Runs
 	start, progress *panics

@@ -20,7 +20,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// prefetch turns on prefetching.
 func prefetch(c *worker.Config) { c.Prefetch = true }
 
 // stage is an engine whose runs wait for the test. Each run sends its job's id to a channel, and continues when

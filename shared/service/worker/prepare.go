@@ -22,8 +22,7 @@ type preparation struct {
 	spec engine.Spec
 	// enhanced is the expanded prompt, or empty to use the original.
 	enhanced string
-	// stages holds the time of each stage.
-	stages map[string]time.Duration
+	stages   map[string]time.Duration
 	// described is true if the input video's header was used instead of a probe.
 	described bool
 

@@ -23,7 +23,6 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// picture returns a JPEG of the width.
 func picture(t *testing.T, width int) []byte {
 	t.Helper()
 	var encoded bytes.Buffer

@@ -183,7 +183,6 @@ func (l *lane) nack(lease *lease, delay time.Duration) {
 	}
 }
 
-// asFailure converts a run's error to the job's failure.
 func asFailure(err error) *engine.Error {
 	// The engine reports a full disk as a system error.
 	if fault.Is(err, fault.StorageFull) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {

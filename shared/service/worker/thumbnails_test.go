@@ -25,7 +25,6 @@ type photographer struct {
 	mu sync.Mutex
 	// fails are the bytes of a file that cannot be decoded.
 	fails string
-	// asked holds the number of files of each call.
 	asked []int
 	// hold delays each call until it can be received from; it may be nil.
 	hold chan struct{}

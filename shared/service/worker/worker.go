@@ -70,8 +70,7 @@ type Config struct {
 	EngineHealth func(ctx context.Context) error
 	// Free returns the number of bytes that a result of an engine's server may still use on the disk;
 	// nil means no limit.
-	Free func() (int64, error)
-	// Folder holds the runs' scratch folders.
+	Free   func() (int64, error)
 	Folder string
 	// Slots is the number of concurrent jobs per lane.
 	Slots map[job.Lane]int
@@ -88,9 +87,8 @@ type Config struct {
 	// Observer receives every run; it may be nil.
 	Observer Observer
 	Now      func() time.Time
-	// Random is the source of runs' nonces.
-	Random io.Reader
-	Logger *slog.Logger
+	Random   io.Reader
+	Logger   *slog.Logger
 
 	Tools
 	Pace

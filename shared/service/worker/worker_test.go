@@ -37,7 +37,6 @@ import (
 	"cutroom/shared/testkit/sqlitetest"
 )
 
-// script is an engine whose runs the test defines.
 type script func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error
 
 func (s script) Run(
@@ -91,8 +90,7 @@ type fixture struct {
 	blobs   blob.Store
 	service *job.Service
 	scratch string
-	// worker is the last started one.
-	worker *worker.Worker
+	worker  *worker.Worker
 }
 
 func newFixture(t *testing.T) *fixture {
@@ -501,7 +499,6 @@ func TestJobFailsAfterThreeLostRuns(t *testing.T) {
 	s.wantFailure(id, job.WorkerLost, "three times")
 }
 
-// full is a blob store without space for results.
 type full struct{ blob.Store }
 
 func (full) Put(context.Context, string, io.Reader) (int64, error) {

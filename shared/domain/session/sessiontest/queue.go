@@ -41,7 +41,6 @@ func (s *suite) queued(tickets []session.Ticket, want ...int) {
 	conformance.SameList(s, "the queue", ids, wanted)
 }
 
-// queue checks which sessions wait, in order.
 func (s *suite) queue(want ...int) {
 	s.Helper()
 	s.holds("nobody", nil, want...)

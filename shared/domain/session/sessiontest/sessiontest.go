@@ -35,10 +35,8 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
-// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
@@ -52,7 +50,6 @@ const (
 	moment   = time.Second
 )
 
-// begin begins leases.
 func (s *suite) begin(epochs ...string) {
 	s.Helper()
 	for _, epoch := range epochs {
@@ -73,7 +70,6 @@ func (s *suite) take(slots ...session.Slot) {
 	}
 }
 
-// active checks the number of the account's open slots.
 func (s *suite) active(account string, want int) {
 	s.Helper()
 	got, err := s.Store.Active(s.ctx, account)

@@ -112,7 +112,6 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 	return s
 }
 
-// formRules describes the rules between fields.
 func formRules(form *catalog.Form) []any {
 	var rules []any
 	if len(form.ExactlyOne) > 0 {

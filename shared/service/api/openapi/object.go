@@ -38,7 +38,6 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// index returns a member's index, or -1.
 func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }

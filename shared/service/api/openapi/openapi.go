@@ -35,7 +35,6 @@ type ModelRoute struct {
 	Form   func(*catalog.Model) *catalog.Form
 }
 
-// Document returns the document of a deployment as JSON.
 func Document(d Deploy) ([]byte, error) {
 	base, err := readObject(baseSource)
 	if err != nil {

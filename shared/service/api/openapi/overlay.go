@@ -113,7 +113,6 @@ func forModel(operation object, m *catalog.Model, name string, form *catalog.For
 		set("requestBody", formBody(form))
 }
 
-// describe returns a model's text for menus.
 func describe(m *catalog.Model) object {
 	described := object{{"kind", string(m.Kind)}}
 	if m.Title != "" {

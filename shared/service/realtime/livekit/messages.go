@@ -129,7 +129,6 @@ func (m *ICEServer) fields(w *wire) {
 	visitText(w, 3, &m.Credential)
 }
 
-// Codec is a codec that clients may send.
 type Codec struct{ Mime string }
 
 func (m *Codec) fields(w *wire) { visitText(w, 1, &m.Mime) }
@@ -311,7 +310,6 @@ func (m *ParticipantUpdate) fields(w *wire) {
 	visitMessages(w, 1, maxOthers, &m.Participants)
 }
 
-// DisconnectReason is the reason why a participant must leave.
 type DisconnectReason int32
 
 const (
@@ -324,7 +322,6 @@ const (
 	ReasonJoinFailure        DisconnectReason = 7
 )
 
-// LeaveAction is the client's next step after leaving.
 type LeaveAction int32
 
 // ActionDisconnect is final. After ActionReconnect the client joins again.

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grant is the content of a token.
 type Grant struct {
 	Room string
 	// Identity names the participant within the room.
@@ -46,7 +45,6 @@ type videoGrant struct {
 	CanSubscribe bool   `json:"canSubscribe"`
 }
 
-// Make returns the token of a grant.
 func (t *Tokens) Make(g Grant) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
 		RegisteredClaims: jwt.RegisteredClaims{

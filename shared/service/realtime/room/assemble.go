@@ -48,7 +48,6 @@ type part struct {
 	first, last bool
 }
 
-// absence is a missing packet.
 type absence struct {
 	since, asked time.Time
 	times        int

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// world is a server of rooms with separate ports.
 type world struct {
 	*Server
 	*testing.T

@@ -19,8 +19,7 @@ const (
 	// maxStreams limits the streams of packets and reports from a peer. A camera in three sizes and a
 	// microphone have 14 streams, and earlier streams remain.
 	maxStreams = 256
-	// maxUnread limits the unread bytes of a stream.
-	maxUnread = 128 << 10
+	maxUnread  = 128 << 10
 	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
 	// maxCandidates limits the addresses from which a client may initially connect. One more is

@@ -26,7 +26,6 @@ func behind(t *testing.T, faults lossytest.Faults) (*world, *lossytest.Conn) {
 	return w, network
 }
 
-// numberIn returns the number of a numbered frame.
 func numberIn(frame []byte) int { return int(binary.BigEndian.Uint32(frame[10:])) }
 
 // A report of lost packets does not count the padding of its last chunk.

@@ -94,7 +94,6 @@ func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	return s, err
 }
 
-// registerCodecs registers the codecs: VP8, its retransmissions, and Opus.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	video := func(mime string, payload webrtc.PayloadType, parameters string, feedback ...webrtc.RTCPFeedback) error {
 		return m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: payload, RTPCodecCapability: webrtc.RTPCodecCapability{

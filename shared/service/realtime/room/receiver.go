@@ -96,7 +96,6 @@ func (v *receiver) run() {
 	}
 }
 
-// requestMissing requests missing packets.
 func (v *receiver) requestMissing() {
 	numbers, lost, whole := v.assembler.ask(time.Now())
 	if len(numbers) > 0 {

@@ -16,8 +16,7 @@ import (
 type Relays struct {
 	// URLs lists the relays in the form of RFC 7065, such as
 	// turns:turn.example.com:443?transport=tcp. If it is empty, no relays are used.
-	URLs []string
-	// Secret is the shared secret.
+	URLs   []string
 	Secret []byte
 }
 

@@ -40,8 +40,7 @@ type Frame struct {
 	Data []byte
 	// Trailer is the data that the client appended, to append to the edited frame.
 	Trailer []byte
-	// Key is true for a key frame.
-	Key bool
+	Key     bool
 	// Timestamp is when the picture was taken, in units of 1/90000 s.
 	Timestamp uint32
 	// Arrived is when the frame's last packet arrived.
@@ -62,9 +61,8 @@ type Room struct {
 	// keyAsked is true while a participant needs a key frame.
 	keyAsked atomic.Bool
 	sound    *sound
-	// color is the colour space of the camera.
-	color color
-	work  sync.WaitGroup
+	color    color
+	work     sync.WaitGroup
 
 	mu           sync.Mutex
 	participants map[string]*participant // by identity

@@ -98,7 +98,6 @@ const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 // playoutMost is the maximum requested delay, in units of 10 ms. By default browsers delay pictures longer.
 const playoutMost = 10
 
-// playout asks receivers to show video immediately.
 type playout struct{ interceptor.NoOp }
 
 func (p *playout) NewInterceptor(string) (interceptor.Interceptor, error) { return p, nil }

@@ -14,7 +14,6 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// Path is the prefix of the paths of rooms.
 const Path = "/v1/rooms/"
 
 // tokenTime is the time in which a token can be used to join.

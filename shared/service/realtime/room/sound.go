@@ -10,7 +10,6 @@ import (
 const (
 	// maxSound limits the waiting packets of sound. Each packet contains 20 ms.
 	maxSound = 100
-	// maxDelay limits the delay of the sound.
 	maxDelay = time.Second
 )
 

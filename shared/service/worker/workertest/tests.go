@@ -13,13 +13,11 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// received is the result of Receive.
 type received struct {
 	delivery worker.Delivery
 	err      error
 }
 
-// receiving calls Receive in the background.
 func (s *suite) receiving(ctx context.Context, lane job.Lane) <-chan received {
 	answer := make(chan received, 1)
 	go func() {
@@ -137,7 +135,6 @@ func (s *suite) order(accounts map[string]string, finish bool) []string {
 	return served
 }
 
-// acceptAll accepts jobs of accounts in the order given.
 func (s *suite) acceptAll(accounts ...string) map[string]string {
 	s.Helper()
 	of := map[string]string{}

@@ -54,7 +54,6 @@ type test struct {
 	run  func(s *suite)
 }
 
-// Says returns the statement.
 func (t test) Says() string { return t.name }
 
 const (
@@ -64,7 +63,6 @@ const (
 	aWhile = shortLease + 1500*time.Millisecond
 )
 
-// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
@@ -124,7 +122,6 @@ func (s *suite) receiveWithin(within time.Duration) (d worker.Delivery, received
 	return d, err == nil
 }
 
-// start starts a run of the job.
 func (s *suite) start(id, nonce string) {
 	s.Helper()
 	_, err := s.Runs.Start(s.ctx, id, nonce, time.Now())
@@ -156,7 +153,6 @@ func (s *suite) conflict(err error) {
 	}
 }
 
-// resultOf returns a result that names its run.
 func resultOf(id, nonce string) job.Result {
 	return job.Result{Blob: job.ResultBlob(id, nonce), MIME: "video/mp4", Size: 1, SHA256: nonce, Engine: "preview", Understood: []string{}}
 }

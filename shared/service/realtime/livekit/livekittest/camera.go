@@ -42,7 +42,6 @@ func (c *Client) Publish() {
 	}
 }
 
-// Unpublish removes the camera and the sound.
 func (c *Client) Unpublish() {
 	c.Helper()
 	c.unpublish()
@@ -54,7 +53,6 @@ func (c *Client) Unpublish() {
 	c.Negotiate(false)
 }
 
-// readReports reads the server's reports on a track.
 func (c *Client) readReports(sender *webrtc.RTPSender) {
 	for {
 		packets, _, err := sender.ReadRTCP()

@@ -48,8 +48,7 @@ type Client struct {
 
 	// The client offers Own, the server offers Other. In version 1 they are the same connection.
 	Own, Other *webrtc.PeerConnection
-	// Joined is the server's description of the room.
-	Joined *livekit.JoinResponse
+	Joined     *livekit.JoinResponse
 	// Seen receives the frames of the server's video, Heard the packets of its sound.
 	Seen, Heard chan []byte
 	Leaves      chan *livekit.LeaveRequest
@@ -62,12 +61,11 @@ type Client struct {
 	// Packets sends packets unchanged. It is nil until the client publishes.
 	Packets atomic.Pointer[interceptor.RTPWriter]
 
-	joined chan *livekit.JoinResponse
-	socket *websocket.Conn
-	stop   context.CancelFunc
-	life   context.Context
-	key    atomic.Bool
-	// unpublish stops the camera.
+	joined    chan *livekit.JoinResponse
+	socket    *websocket.Conn
+	stop      context.CancelFunc
+	life      context.Context
+	key       atomic.Bool
 	unpublish func()
 	filming   sync.WaitGroup
 }
@@ -151,7 +149,6 @@ func (c *Client) Open() {
 	}
 }
 
-// Await waits for an element of a channel.
 func Await[T any](c *Client, what string, from <-chan T) T {
 	c.Helper()
 	select {
@@ -320,7 +317,6 @@ func (c *Client) TryDial(query string) error {
 	return nil
 }
 
-// Drop loses the signalling.
 func (c *Client) Drop() { _ = c.socket.CloseNow() }
 
 // Resume opens the signalling again after it was lost, with an offer that restarts ICE.
@@ -342,7 +338,6 @@ func (c *Client) Say(m *livekit.SignalRequest) {
 	c.Write(livekit.Marshal(m))
 }
 
-// Write sends bytes, valid or not.
 func (c *Client) Write(content []byte) {
 	_ = c.socket.Write(c.life, websocket.MessageBinary, content)
 }
