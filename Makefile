@@ -196,7 +196,7 @@ check-deploy: need-check-deploy ## Check a deploy from outside. CONTEXT="-c stag
 # the same way as for CDK.
 .PHONY: destroy not-prod
 not-prod:
-	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
+	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "make does not destroy prod." >&2; exit 1 ;; esac; done
 # Only infra/empty asks: a "no" to a second question, by CDK, would leave a stack
 # without its data. CDK asks only if nothing is emptied.
 EMPTIED = $(filter-out %-gpu,$(STACKS))

@@ -14,29 +14,29 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// alarm describes an alarm: the metric is above a limit for some minutes.
+// alarm describes an alarm that goes off if the metric exceeds a limit for some minutes.
 type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
 	above       float64
 	// periods is the number of periods of the metric.
 	periods int
-	// second marks an alarm that only repeats a first alarm, later or less exactly. It is made only if
-	// the options ask for all alarms.
+	// second marks an alarm that only repeats another alarm, later or less exactly. It exists only
+	// if the options ask for all alarms.
 	second bool
-	// silence means that missing data counts as above the limit.
+	// silence makes missing data count as above the limit.
 	silence bool
 }
 
-// period is the time that a point of most metrics covers.
+// period is the interval between the points of most metrics.
 func period() awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) }
 
 func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms makes the alarms, which notify the address of the options, if set. CloudWatch bills each
-// metric of an alarm, so they use few.
+// newAlarms makes the alarms, which notify the address of the options if it is set. CloudWatch
+// bills each metric of an alarm, so the alarms use few.
 func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
@@ -68,8 +68,8 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 	return made
 }
 
-// publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as a
-// requirement of TLS, loses the default statement that lets the whole account publish.
+// publishAlarms lets the stage's alarms publish to the topic. A topic with its own policy, such as
+// a requirement of TLS, loses the default statement that lets the entire account publish.
 func (s *stack) publishAlarms(topic awssns.Topic) awsiam.PolicyStatement {
 	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid:        jsii.String("AllowAlarms"),
@@ -102,7 +102,7 @@ func (s *stack) jobAlarms() []alarm {
 	return alarms
 }
 
-// sharedAlarms watch the common parts of the service, and the gateway.
+// sharedAlarms returns alarms for the common parts of the service and for the gateway.
 func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 	return []alarm{
 		{name: "inference-errors", means: "The inference gateway returned more than 5 responses with a 5xx status.",
@@ -159,10 +159,10 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 	})
 }
 
-// waiting is the age of the oldest message of a queue, in seconds, if messages have waited for this
-// many minutes, else 0. SQS also counts messages in work as old, so a high age may only mean a
-// long edit. The number of waiting messages says nothing about their age. A queue is behind if every
-// minute's point has waiting messages, and the oldest is over the limit.
+// waiting returns the age of the oldest message of a queue, in seconds, if messages have waited for
+// this many minutes, otherwise 0. SQS also counts messages in progress as old, so a high age may
+// only mean a long edit, and the number of waiting messages says nothing about their age. A queue
+// is late if every minute's point has waiting messages and the oldest is over the limit.
 func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	over := awscdk.Duration_Minutes(jsii.Number(minutes))
 	queue := s.lanes[lane].queue
@@ -177,7 +177,7 @@ func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
 	})
 }
 
-// functionThrottles covers all functions of the account, because they share one limit.
+// functionThrottles counts throttles of all functions of the account, because they share one limit.
 func (s *stack) functionThrottles() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),
@@ -185,7 +185,7 @@ func (s *stack) functionThrottles() awscloudwatch.Metric {
 	})
 }
 
-// tableThrottles covers the tables with the most writes.
+// tableThrottles counts throttles of the tables with the most writes.
 func (s *stack) tableThrottles() awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range []string{"jobs", "usage"} {

@@ -12,14 +12,15 @@ import (
 	mediaapi "cutroom/shared/service/api"
 )
 
-// Metrics that filters make from logs. Each costs by the hours that have something to count, so they
-// cost nothing in an idle month.
+// Metrics that filters make from logs. Each costs only for hours with matching lines, so an idle
+// month costs nothing.
 const (
 	mediaErrors5xx = "MediaErrors"
 	coldRefusals   = "ColdRefusals"
 )
 
-// mediaAlarms watch the servers of the media service: API Gateway and its functions, or the containers.
+// mediaAlarms returns alarms for the servers of the media service: API Gateway and its functions,
+// or the containers.
 func (s *stack) mediaAlarms() []alarm {
 	const errors, latency = "media-errors", "submission-latency"
 	const fail = "The media service returned more than 5 responses with a 5xx status."
@@ -31,15 +32,16 @@ func (s *stack) mediaAlarms() []alarm {
 		s.count(log, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
 		own := s.counted(mediaErrors5xx)
 		return append(s.balancerAlarms("media", b), alarm{name: errors, means: fail, above: 5, periods: 1,
-			// No log has the balancer's own answers, such as for a crashed task; its targets' answers
-			// would include edits that are refused for a moment.
+			// No log has the balancer's own error responses, such as for a crashed task. The
+			// responses of its targets would include image edits that are rejected while a worker
+			// starts.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
 		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 	}
-	// API Gateway's own metric of 5xx has the image edits that are refused while a
-	// worker starts, which is how a service at rest behaves. The access log has the
-	// rest, also of functions that never answered.
+	// API Gateway's own 5xx metric includes image edits that are rejected while a worker starts,
+	// which is normal for an idle service. The access log has the other errors, even of functions
+	// that never responded.
 	access, images := s.logs["/cutroom/"+s.Stage+"/media-access"], s.logs["/aws/lambda/"+s.name("images")]
 	s.count(access, "MediaErrors", mediaErrors5xx,
 		`{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`)
@@ -52,7 +54,7 @@ func (s *stack) mediaAlarms() []alarm {
 	}
 }
 
-// realtimeAlarms watch the realtime sessions' balancer, if the stack has it.
+// realtimeAlarms returns alarms for the balancer of realtime sessions, if the stack has it.
 func (s *stack) realtimeAlarms() []alarm {
 	b, ok := s.balancers["realtime"]
 	if !ok {
@@ -68,8 +70,8 @@ func (s *stack) realtimeAlarms() []alarm {
 		metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 }
 
-// balancerAlarms watch whether tasks answer. A service of one task has no task for some minutes after
-// that is lost.
+// balancerAlarms returns alarms for tasks that do not respond. A service with one task has no task
+// for some minutes after it loses it.
 func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	return []alarm{{
 		name: name + "-unhealthy", means: "Tasks of the " + name + " service are unhealthy, or none is running.",
@@ -90,12 +92,12 @@ type balancing struct {
 	target   elb.ApplicationTargetGroup
 }
 
-// errors counts the errors that the balancer answers itself.
+// errors counts the error responses of the balancer itself.
 func (b balancing) errors() awscloudwatch.IMetric {
 	return b.balancer.Metrics().HttpCodeElb(elb.HttpCodeElb_ELB_5XX_COUNT, metricOptions("Sum"))
 }
 
-// count makes a metric of the lines of a log that a pattern finds.
+// count makes a metric of the log lines that match a pattern.
 func (s *stack) count(log awslogs.LogGroup, id, metric, pattern string) {
 	awslogs.NewMetricFilter(s.Stack, jsii.String(id+"Filter"), &awslogs.MetricFilterProps{
 		LogGroup: log, FilterPattern: awslogs.FilterPattern_Literal(jsii.String(pattern)),

@@ -21,9 +21,9 @@ type api struct {
 	endpoints []endpoint
 }
 
-// endpoint is a path and the function that serves all its methods. The handlers
-// answer methods that the path does not have with 405 and Allow, HEAD like GET, and
-// preflights by the allowed origins.
+// endpoint is a path and the function that serves all its methods. The handlers return 405 with
+// Allow for methods that the path does not have, serve HEAD like GET, and serve preflights for the
+// allowed origins.
 type endpoint struct {
 	path, function string
 }
@@ -45,7 +45,7 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 			AccessLogFormat:      awsapigateway.AccessLogFormat_Custom(jsii.String(accessLogFormat)),
 			ThrottlingRateLimit:  jsii.Number(s.RequestsPerSecond),
 			ThrottlingBurstLimit: jsii.Number(s.Burst),
-			// Execution logs would hold prompts and keys.
+			// Execution logs would contain prompts and keys.
 			LoggingLevel:     awsapigateway.MethodLoggingLevel_OFF,
 			DataTraceEnabled: jsii.Bool(false),
 			MetricsEnabled:   jsii.Bool(false),
@@ -68,8 +68,8 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	for _, e := range a.endpoints {
 		method := rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
 		if s.Endpoint != "" {
-			// SAM decides by the integrations which bodies are bytes, and ignores the
-			// API's binary media types. CloudFormation does not have this property.
+			// SAM uses the integrations to decide which bodies are binary, and ignores the API's
+			// binary media types. CloudFormation does not have this property.
 			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"),
 				"*/*")
 		}
@@ -89,10 +89,9 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	return rest
 }
 
-// binaryTypes returns the content types that API Gateway passes on as bytes. If
-// answers are streamed, only requests need this. A buffered binary answer needs every
-// type, because API Gateway decides by the caller's Accept header. Preflights have no
-// body and work the same with both.
+// binaryTypes returns the content types that API Gateway passes on as bytes. With streaming, only
+// requests need this. A buffered binary response needs every type, because API Gateway decides by
+// the client's Accept header. Preflights have no body and work the same with both.
 func (s *stack) binaryTypes() []string {
 	if s.Streaming {
 		return []string{"multipart/form-data"}
@@ -100,8 +99,8 @@ func (s *stack) binaryTypes() []string {
 	return []string{"*/*"}
 }
 
-// integration connects an endpoint to its function. It sets the timeout explicitly,
-// so that no default of API Gateway cuts an answer short.
+// integration connects an endpoint to its function. It sets the timeout explicitly, so that no
+// default of API Gateway truncates a response.
 func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	options := &awsapigateway.LambdaIntegrationOptions{
 		ScopePermissionToMethod: jsii.Bool(false),
@@ -128,9 +127,9 @@ var accessLogFormat = `{` + strings.Join([]string{
 // apiLogging is the account's setting that lets API Gateway write logs.
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
-// newAPILogging creates the role with which API Gateway writes access logs. It is one setting for the
-// account and region, which other stacks may share. It stays when the stack is deleted, and an option
-// leaves it out.
+// newAPILogging creates the role with which API Gateway writes access logs. It is a setting of the
+// entire account and region, which other stacks may share. It stays when the stack is deleted, and
+// an option omits it.
 func (s *stack) newAPILogging() apiLogging {
 	if !s.APILogRole {
 		return apiLogging{}

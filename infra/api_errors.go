@@ -11,10 +11,10 @@ import (
 // errorShape returns the JSON body of an error in the shape that an API uses.
 type errorShape func(e gatewayError) string
 
-// gatewayError is an error that API Gateway itself answers with.
+// gatewayError is an error response of API Gateway itself.
 type gatewayError struct {
 	response awsapigateway.ResponseType
-	// status is empty if each cause has its own.
+	// status is empty if each cause has its own status.
 	status, message string
 	// kind and code are the type and code of the inference gateway's errors
 	// (docs/contract/errors.md#gateway-errors).
@@ -34,8 +34,8 @@ func inferenceErrors(e gatewayError) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%s}}`, e.message, e.kind, code)
 }
 
-// API Gateway and Lambda carry bodies of up to 6 MB, and the bytes of a form are in
-// base64. The media service names the way to send larger files.
+// API Gateway and Lambda accept bodies of up to 6 MB, and form data is in base64. The media
+// service's error names the route for larger files.
 const (
 	mediaTooLarge = "The body is too large to be sent through this address, which takes about 4.4 MB. Post " +
 		"{filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the answer, and use the " +
@@ -43,14 +43,13 @@ const (
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
 
-// gatewayErrors returns all errors that API Gateway itself answers with. The two defaults cover errors
-// of authorizers and API keys, which the APIs do not use.
+// gatewayErrors returns all error responses of API Gateway itself. The two defaults cover errors of
+// authorizers and API keys, which the APIs do not use.
 func gatewayErrors(tooLarge string) []gatewayError {
 	const notFound, unavailable = "Not Found", "The service could not answer. Try again."
 	return []gatewayError{
-		// API Gateway takes an unknown route, or an unknown method of one, for a
-		// request that should have been signed for AWS, and one with an Authorization
-		// header for one with a bad signature.
+		// API Gateway treats an unknown route or method as a request without an AWS signature. With
+		// an Authorization header it reports a bad signature.
 		{response: awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
 		{response: awsapigateway.ResponseType_INVALID_SIGNATURE(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
 		{response: awsapigateway.ResponseType_EXPIRED_TOKEN(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
@@ -66,13 +65,13 @@ func gatewayErrors(tooLarge string) []gatewayError {
 	}
 }
 
-// addGatewayResponses gives API Gateway's own errors the shape of the API's, with the
-// headers that browsers need to read them. API Gateway adds the request id itself, as
-// x-amzn-RequestId: a header here can only be a constant or a part of the request,
-// and a deploy with anything else may be refused.
+// addGatewayResponses gives API Gateway's own errors the shape of the API's, with the headers that
+// browsers need to read them. API Gateway adds the request id itself as x-amzn-RequestId: a header
+// here can only be a constant or a part of the request, and AWS may reject a deployment with
+// anything else.
 func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
-	// These answers reveal nothing about an account, and API Gateway cannot choose
-	// between origins: with several, any page may read them.
+	// These responses reveal nothing about an account, and API Gateway cannot choose between
+	// origins: with several, any page may read them.
 	origin := "'*'"
 	if len(s.Origins) == 1 {
 		origin = "'" + s.Origins[0] + "'"

@@ -37,8 +37,8 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	}, logging)
 }
 
-// withoutFiles removes the file endpoints if SAM runs the stack: it serves both APIs at one address,
-// which already has the media service's.
+// withoutFiles removes the file endpoints if SAM runs the stack. SAM serves both APIs at one
+// address, which already has the media service's file endpoints.
 func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	if s.Endpoint == "" {
 		return endpoints
@@ -46,10 +46,10 @@ func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
 	return slices.DeleteFunc(endpoints, func(e endpoint) bool { return strings.HasPrefix(e.path, "/v1/files") })
 }
 
-// tellGateway sets the URL of the inference gateway for the functions that describe
-// the service: the OpenAPI document covers both APIs. Runners of local functions do
-// not resolve references, so there the default stays.
-func (s *stack) tellGateway(inference awsapigateway.RestApi) {
+// setGatewayURL sets the URL of the inference gateway for the functions that describe the service,
+// because the OpenAPI document covers both APIs. Runners of local functions do not resolve
+// references, so there the default stays.
+func (s *stack) setGatewayURL(inference awsapigateway.RestApi) {
 	if s.Endpoint != "" {
 		return
 	}

@@ -11,13 +11,13 @@ import (
 type balanced struct {
 	container
 	domain domain
-	// idle is the time without a byte after which the balancer ends a connection, in seconds.
+	// idle is the number of seconds without a byte after which the balancer closes a connection.
 	idle  int
 	tasks int
 }
 
 const (
-	// startTime is how long a task may take until it answers, in seconds. addressTime is the additional
+	// startTime limits the time until a task responds, in seconds. addressTime is the additional
 	// time of a task that looks for its public address (package ecs).
 	startTime, addressTime = 30, 60
 )
@@ -25,8 +25,8 @@ const (
 // longestBalancer is the maximum length of a load balancer's name.
 const longestBalancer = 32
 
-// newBalanced runs a container behind a load balancer with TLS. Unlike everything
-// else, the balancer and its tasks cost money while idle.
+// newBalanced runs a container behind a load balancer with TLS. Unlike the other parts, the
+// balancer and its tasks cost money while idle.
 func (s *stack) newBalanced(b balanced) {
 	start := startTime
 	if b.live {

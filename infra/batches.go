@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	// stepMemory is in MB: lines, answers, and the parts of a file that is written.
+	// stepMemory is in MB, for lines, responses and the parts of a result file.
 	stepMemory = 1024
 	// stepsAtOnce is the reserved concurrency of the function steps: parallel batches, and a check.
 	stepsAtOnce = 6
 )
 
-// newBatches starts the function steps every five minutes, even while idle. This costs a few cents a
-// month, and finds batches that wait until a time, and batches whose process has died. Polling a queue
-// would cost more.
+// newBatches starts the function steps every five minutes, even while idle. This costs a few cents
+// a month. It finds batches that wait for a time, and batches whose process has died. Polling a
+// queue would cost more.
 func (s *stack) newBatches() {
 	awsevents.NewRule(s.Stack, jsii.String("StepsSchedule"), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on batches that wait"),
@@ -36,8 +36,8 @@ func (s *stack) startSteps() permission {
 	return permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("steps")}}
 }
 
-// keepBatches is for the function that makes, lists and cancels batches, and keeps the files
-// at the inference address. A batch has a copy of its input.
+// keepBatches is for the function that creates, lists and cancels batches and stores the files at
+// the inference address. A batch has a copy of its input.
 func (s *stack) keepBatches() []permission {
 	return append(s.storeFiles(),
 		s.onTable("usage", "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem"),
@@ -45,17 +45,17 @@ func (s *stack) keepBatches() []permission {
 	)
 }
 
-// makeSteps is for the function that works on batches: it makes calls as the gateway does, keeps
-// answers, writes the files with the results, and deletes batches' leftovers.
+// makeSteps is for the function that processes batches: it makes requests like the gateway, stores
+// responses, writes the result files, and deletes the leftovers of batches.
 func (s *stack) makeSteps() []permission {
 	return append(s.meterInference(),
-		s.onIndexes("credentials"), // a key is found by its id
+		s.onIndexes("credentials"), // a key is found by id
 		s.onTable("usage", "GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
 		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
-		s.onIndexes("files"), // expired files are freed for results
+		s.onIndexes("files"), // expired files are deleted to free space for results
 		s.onBlobs("files/", "PutObject", "AbortMultipartUpload"),
 		s.onBlobs("batches/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
-		s.tellMissing(), s.startSteps(),
+		s.reportMissing(), s.startSteps(),
 	)
 }
 

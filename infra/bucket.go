@@ -12,9 +12,9 @@ import (
 
 // newBucket creates the bucket of all blobs: private, encrypted, accessible over TLS only.
 //
-// The notification is set on the CloudFormation resource, because CDK would add a
-// function for it. It names the function arrived, whose role names the bucket: to
-// avoid the cycle, the bucket's name is computed (bucketName) and not a reference.
+// The notification is set on the CloudFormation resource, because CDK would add a function for it.
+// It names the function arrived, whose role names the bucket. To avoid the cycle, the bucket's name
+// is computed (bucketName) instead of a reference.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),
@@ -25,8 +25,8 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		RemovalPolicy:     s.removal(),
 		LifecycleRules: &[]*awss3.LifecycleRule{
-			// A result is kept 24 hours after completion
-			// (docs/contract/jobs.md#retention); the lifecycle counts whole days.
+			// A result is kept for 24 hours after completion (docs/contract/jobs.md#retention); the
+			// lifecycle counts whole days.
 			{Id: jsii.String("jobs"), Prefix: jsii.String("jobs/"), Expiration: awscdk.Duration_Days(jsii.Number(2))},
 			// A batch lasts a day, and its files are deleted at its end.
 			{Id: jsii.String("batches"), Prefix: jsii.String("batches/"), Expiration: awscdk.Duration_Days(jsii.Number(3))},
@@ -35,7 +35,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		Cors: s.bucketCORS(),
 	})
 	if arrived != nil {
-		s.tellArrivals(bucket, arrived)
+		s.notifyArrivals(bucket, arrived)
 	}
 	suppress(bucket, "AwsSolutions-S1",
 		"Access logs would cost more than the requests themselves. Every request is signed by a "+
@@ -43,8 +43,8 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	return bucket
 }
 
-// tellArrivals starts a function for each signed upload.
-func (s *stack) tellArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
+// notifyArrivals starts a function for each signed upload.
+func (s *stack) notifyArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
 	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
 	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{
 		LambdaConfigurations: []any{&awss3.CfnBucket_LambdaConfigurationProperty{
@@ -67,7 +67,7 @@ func (s *stack) tellArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
 		}))
 }
 
-// bucketCORS lets browsers upload straight to the bucket by signed URLs
+// bucketCORS lets browsers upload directly to the bucket with signed URLs
 // (docs/contract/media.md#large-uploads), and follow the redirects of the content route.
 func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	return &[]*awss3.CorsRule{
@@ -80,9 +80,8 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 		},
 		{
 			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_GET, awss3.HttpMethods_HEAD},
-			// A browser that follows a redirect to another origin sends the origin
-			// "null", which a list of origins cannot tell apart. A result is
-			// protected by the signature in its URL.
+			// A browser that follows a redirect to another origin sends the origin "null", which a
+			// list of origins cannot distinguish. The signature in its URL protects a result.
 			AllowedOrigins: jsii.Strings("*"),
 			AllowedHeaders: jsii.Strings("*"),
 			ExposedHeaders: jsii.Strings("ETag", "Accept-Ranges", "Content-Range", "Content-Length", "Content-Disposition"),
@@ -91,7 +90,7 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	}
 }
 
-// bucketName returns a name that is unique, because all AWS accounts share the names of buckets.
+// bucketName returns a unique name, because all AWS accounts share the names of buckets.
 func (s *stack) bucketName() *string {
 	return jsii.String(s3blob.BucketName(s.Stage, "", *s.Account(), *s.Region()))
 }

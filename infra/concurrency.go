@@ -4,8 +4,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// unreserved is the part of an account's concurrency that Lambda keeps for functions without a
-// reservation (Lambda API Reference, "PutFunctionConcurrency").
+// unreserved is the concurrency that Lambda keeps for functions without a reservation (Lambda API
+// Reference, "PutFunctionConcurrency").
 const unreserved = 100
 
 // internalConcurrency is the concurrency of the functions that events start, by name: enough for a busy
@@ -15,17 +15,18 @@ var internalConcurrency = map[string]int{
 	"steps": stepsAtOnce,
 }
 
-// streaming are the functions whose answers stay open for minutes, as long as a client reads.
+// streaming lists the functions whose responses stay open for minutes, as long as a client reads.
 var streaming = []string{"content", "inference"}
 
-// leastConcurrency is the least that can be split.
+// leastConcurrency is the minimum that can be split.
 const leastConcurrency = 150
 
-// reserved returns a function's reserved concurrency, which is also its limit; nil if it shares the rest.
+// reserved returns a function's reserved concurrency, which is also its limit, or nil if it uses
+// the rest.
 //
-// All functions of an account otherwise share one pool, and open streams could use all of it: then no
-// worker would be woken, and no job ended. So functions that events start have their own, and each
-// streaming function has a quarter of the rest.
+// Without reservations all functions of an account share one pool, and open streams could use all
+// of it: then no worker would be woken, and no job would end. So functions that events start have
+// their own reservation, and each streaming function has a quarter of the rest.
 func (s *stack) reserved(function string) *float64 {
 	if s.Concurrency == 0 {
 		return nil

@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// formOfFunction is the largest file in a form that a function accepts, in bytes: API Gateway and
-// Lambda carry 6 MB, and the file is in base64. The console uploads larger files by a signed URL.
+// formOfFunction limits the form data that a function accepts, in bytes: API Gateway and Lambda
+// accept 6 MB, and the file is in base64. The console uploads larger files through a signed URL.
 const formOfFunction = 4 << 20
 
 // newConsole serves the console from a private bucket through CloudFront, if the
@@ -123,7 +123,7 @@ func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHe
 		})
 }
 
-// originOf returns the origin of an API, without the path that a URL of API Gateway has.
+// originOf returns the origin of an API, without the path of an API Gateway URL.
 func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if d.set() {
 		return "https://" + d.Name
@@ -147,7 +147,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if s.Realtime {
 		settings.RealtimeURL = "https://" + s.RealtimeDomain.Name + "/realtime"
 	}
-	// As text, CDK can fill in the values that are known only after the deploy.
+	// In a string CDK can fill in values that are known only after the deployment.
 	described, err := json.Marshal(settings)
 	if err != nil {
 		return err
@@ -203,7 +203,7 @@ func (s *stack) catalog() (*catalog.Catalog, error) {
 	return catalog.Parse(source, s.Family)
 }
 
-// join concatenates text with parts that are known only after the deploy.
+// join concatenates strings with parts that are known only after the deployment.
 func join(first string, parts ...*string) *string {
 	all := append([]*string{jsii.String(first)}, parts...)
 	return awscdk.Fn_Join(jsii.String(""), &all)

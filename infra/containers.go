@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// whyPlainVariables is the reason why tasks have environment variables.
+	// whyPlainVariables is the reason for environment variables in tasks.
 	whyPlainVariables = "The variables are names and addresses. Secrets are read from Secrets Manager by their names."
 	// whyAnyLogin is the reason for the wildcard in the permissions that CDK adds for images.
 	whyAnyLogin = "ECR's login is for the whole account. CDK names every other resource."
@@ -26,7 +26,7 @@ type containers struct {
 	cluster awsecs.Cluster
 }
 
-// newContainers creates the network and the cluster once.
+// newContainers creates the network and the cluster on the first call.
 func (s *stack) newContainers() *containers {
 	if s.cluster == nil {
 		vpc := s.newNetwork()
@@ -42,7 +42,7 @@ func (s *stack) newContainers() *containers {
 
 type container struct {
 	name string
-	// program is its name below cmd.
+	// program is the name of its folder in cmd.
 	program string
 	// image is an existing image; empty builds one from this repository.
 	image string
@@ -52,11 +52,11 @@ type container struct {
 	may               []permission
 	// port is its port, or 0.
 	port int
-	// live opens the port of live video to everybody.
+	// live opens the port of live video to the internet.
 	live bool
-	// grace is the time that it may take to stop, in seconds.
+	// grace limits the time that it may take to stop, in seconds.
 	grace int
-	// tried makes a deploy try a task before the service gets it.
+	// tried makes a deployment test a task before the service gets it.
 	tried bool
 }
 
@@ -80,9 +80,9 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables(containerFiles, c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
-		// The root file system is read-only: a container writes to a volume on the
-		// task's own disk, which is deleted with the task. The image declares the
-		// folder as a volume, so that its user owns it.
+		// The root file system is read-only. A container writes to a volume on the task's own disk,
+		// which is deleted with the task. The image declares the folder as a volume, so its user
+		// owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
 			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", s.logGroup(c.name)),
@@ -111,8 +111,8 @@ func mountOf(volume, folder string) *awsecs.MountPoint {
 	}
 }
 
-// imageOf returns the image of a container. The deploy builds it, not this program:
-// synthesizing the stack needs no Docker.
+// imageOf returns the image of a container. The deployment builds it, so synthesizing the stack
+// needs no Docker.
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if found := ecrImage.FindStringSubmatch(c.image); found != nil {
 		// Pulling an image from ECR needs a permission.
@@ -150,7 +150,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 var ecrImage = regexp.MustCompile(
 	`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
 
-// newService runs a container. It accepts only connections that its security group allows afterwards.
+// newService runs a container. It accepts only connections that its security group allows later.
 func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsecs.FargateService {
 	where := s.newContainers()
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(title(c.name)+"SecurityGroup"), &awsec2.SecurityGroupProps{

@@ -11,8 +11,8 @@ import (
 	"cutroom/functions"
 )
 
-// newDashboard creates a dashboard that shows on one page whether the service works and what costs money.
-// It has at most 50 metrics, because CloudWatch bills dashboards with more.
+// newDashboard creates a dashboard that shows on one page whether the service works and what it
+// costs. It has at most 50 metrics, because CloudWatch bills dashboards with more.
 func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, inference awsapigateway.RestApi) {
 	apis := func(metric func(awsapigateway.RestApi) awscloudwatch.Metric) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}
@@ -22,8 +22,8 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// The function models answers from memory and cannot fail; failures of batches and credentials are
-	// among the 5xx.
+	// The function models responds from memory and cannot fail. Failures of batches and credentials
+	// are among the 5xx.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		return name == "models" || name == "batches" || name == "c2pa"
 	})

@@ -25,7 +25,7 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 			target = "destroy"
 		}
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", target, "CONTEXT="+context).CombinedOutput()
-		if (err != nil) != refused || strings.Contains(string(out), "prod is not destroyed by make.") != refused {
+		if (err != nil) != refused || strings.Contains(string(out), "make does not destroy prod.") != refused {
 			t.Errorf("%q: %v %s", context, err, out)
 		}
 	}

@@ -24,37 +24,37 @@ import (
 type function struct {
 	functions.Function
 	called string
-	// memory is in MB. The share of a processor grows with it.
+	// memory is in MB. The processor time grows with it.
 	memory  int
 	timeout int
 	// may lists the additional permissions of its role; writing its log is always allowed.
 	may []permission
-	// private puts the function into the network of the options, if there is one.
+	// private puts the function into the network of the options, if one is set.
 	private bool
 }
 
 const (
-	// bufferedTimeout is how long API Gateway waits for an answer that it buffers, in
-	// seconds, with the default quota.
+	// bufferedTimeout is API Gateway's timeout for a buffered response, in seconds, with the
+	// default quota.
 	bufferedTimeout = 29
-	// streamTimeout is how long API Gateway lets an answer stream, in seconds. It is
-	// also the maximum run time of a function.
+	// streamTimeout is API Gateway's timeout for a streamed response, in seconds. It is also the
+	// maximum run time of a function.
 	streamTimeout = 900
-	// waitTimeout limits the functions that wait for a job, in seconds: the
-	// synchronous video routes wait 270 s (docs/contract/jobs.md#synchronous-calls),
-	// and API Gateway ends a stream that is silent for 300 s.
+	// waitTimeout limits the functions that wait for a job, in seconds: the synchronous video
+	// routes wait 270 s (docs/contract/jobs.md#synchronous-calls), and API Gateway ends a stream
+	// that is silent for 300 s.
 	waitTimeout = 290
-	// verifyMemory is the memory of the function that verifies files, in MB. It brings more than one
-	// processor.
+	// verifyMemory is the memory of the function that verifies files, in MB. It includes more than
+	// one processor.
 	verifyMemory = 2048
 	// internalTimeout limits the functions that events start, in seconds.
 	internalTimeout = 60
 )
 
-// loop allows the functions webhooks and steps to invoke themselves, which Lambda would stop the
-// sixteenth time in a row: webhooks waits for a later attempt by sending messages to its own queue, and
-// the code limits the attempts and the waits (webhook.MaxAttempts, webhook.LongestWait); steps
-// continues batches, which have 24 hours each.
+// loop allows the functions webhooks and steps to invoke themselves, which Lambda would otherwise
+// stop the sixteenth time in a row. webhooks waits for a later attempt by sending messages to its
+// own queue; the code limits the attempts and the waits (webhook.MaxAttempts, webhook.LongestWait).
+// steps continues batches, which have 24 hours each.
 func (f function) loop() awslambda.RecursiveLoop {
 	if f.Name == "webhooks" || f.Name == "steps" {
 		return awslambda.RecursiveLoop_ALLOW
@@ -86,7 +86,7 @@ func (s *stack) describeFunctions() []function {
 		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
 		"webhooks":  {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
 	}
-	// Every function can be tried locally, whatever takes the jobs there.
+	// Every function can be tested locally, with any kind of worker.
 	if s.hasWorker() || s.Endpoint != "" {
 		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
 		deployed["scale"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
@@ -101,8 +101,8 @@ func (s *stack) describeFunctions() []function {
 	return described
 }
 
-// environment returns all settings of functions and containers. Settings that the
-// options leave out are absent.
+// environment returns all settings of functions and containers. Settings that the options omit are
+// absent.
 func (s *stack) environment() map[string]*string {
 	values := map[string]*string{
 		"CUTROOM_BUCKET":        s.bucketName(),
@@ -123,8 +123,8 @@ func (s *stack) environment() map[string]*string {
 		}
 	}
 	if s.hasWorker() {
-		// The number of jobs of a lane that run at once when all workers are up. A
-		// submission that they could not serve in time is refused.
+		// The number of concurrent jobs of a lane with all workers running. A submission that they
+		// could not complete in time is rejected.
 		values["CUTROOM_WORKERS"] = jsii.String(strconv.Itoa(s.workersMax() * jobsOfWorker))
 		values["CUTROOM_WAKE_FUNCTION"] = jsii.String(s.name("wake"))
 	}
@@ -263,9 +263,9 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 	return variables
 }
 
-// placePrivately puts a function into the network of the options, from which it
-// reaches private upstreams and private receivers of webhooks. That network must also
-// reach DynamoDB, S3, SQS and Lambda, through endpoints or a NAT gateway.
+// placePrivately puts a function into the network of the options, from which it reaches private
+// upstreams and private webhook receivers. That network must also reach DynamoDB, S3, SQS and
+// Lambda, through endpoints or a NAT gateway.
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(
 		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))

@@ -19,14 +19,14 @@ type gpuStack struct {
 	service  awsecs.Ec2Service
 }
 
-// newGPUStack describes the GPUs of a stage. They are a separate stack, so that they can be created and
-// deleted without the service. It refers to the resources of the service's stack by name: an export
-// that another stack imports cannot be changed.
+// newGPUStack describes the GPUs of a stage. They are a separate stack that can be created and
+// deleted without the service. It refers to the resources of the service's stack by name, because
+// an export that another stack imports cannot be changed.
 func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	o := of.options
-	// The GPUs' workers have their names here, whichever workers take the jobs now.
+	// The names of the GPUs' workers are used here, even if other workers take the jobs now.
 	o.GPU.On = true
-	// GPU instances have x86-64 processors, whatever the functions run on.
+	// GPU instances have x86-64 processors, even if the functions use Arm.
 	o.Arm64 = false
 	s := &gpuStack{stack: &stack{
 		Stack: awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage+"-gpu"), &awscdk.StackProps{
@@ -37,7 +37,8 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
 	}}
 	if of.GPU.On {
-		// The preview workers go only after these start: if they fail, the service's stack stays unchanged.
+		// The preview workers are removed only after these start: if they fail, the service's stack
+		// stays unchanged.
 		of.AddStackDependency(s.Stack, jsii.String("its jobs are taken by the workers on GPUs"))
 	} else {
 		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// diskThroughput is in MiB/s. A starting task reads images and weights from the
-	// disk, and the default of gp3, 125, would be a bottleneck.
+	// diskThroughput is in MiB/s. A starting task reads images and weights from the disk, and gp3's
+	// default of 125 would be a bottleneck.
 	diskThroughput = 500
-	// instanceWarmup is the time after which a new instance counts, in seconds.
+	// instanceWarmup is the number of seconds after which a new instance counts.
 	instanceWarmup = 300
 	// hostWeights is the folder of an instance that holds weights.
 	hostWeights = "/mnt/weights"
 )
 
-// newGPUCapacity creates the instances: none while no task needs one, and at most as
-// many as tasks may run. ECS starts them for tasks that it cannot place and ends
-// those without a task, but never one with a task.
+// newGPUCapacity creates the instances: none while no task needs one, and at most as many as tasks
+// may run. ECS starts them for tasks that it cannot place, and terminates only instances without a
+// task.
 func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	props := &awsautoscaling.AutoScalingGroupProps{
 		AutoScalingGroupName: jsii.String(s.name("gpu")), Vpc: s.where.vpc, VpcSubnets: privateSubnets(),
@@ -92,15 +92,15 @@ func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscalin
 // recommendation at the time of the deploy, with the GPU driver and GPU support in Docker.
 func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	data := awsec2.UserData_ForLinux(nil)
-	// Tasks have no access to the credentials of their instance. An image that is
-	// already there is not pulled again: its tag is derived from its content.
+	// Tasks have no access to the credentials of their instance. An existing image is not pulled
+	// again, because its tag is derived from its content.
 	data.AddCommands(*jsii.Strings(
 		"echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config",
 		"echo ECS_IMAGE_PULL_BEHAVIOR=once >> /etc/ecs/ecs.config",
 	)...)
 	data.AddCommands(mountInstanceStore()...)
 	if s.GPU.Spot {
-		// Tasks are stopped as soon as the instance gets notice of its end.
+		// Tasks are stopped as soon as the instance receives its termination notice.
 		data.AddCommands(jsii.String("echo ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config"))
 	}
 	if s.GPU.WarmPool > 0 {
@@ -124,9 +124,9 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	})
 }
 
-// mountInstanceStore returns commands that put weights on the instance's NVMe disk, which reads several
-// times as fast as the other disk. If it is missing, or was lost by a stop, the weights are on the
-// other disk. The ECS agent starts after them.
+// mountInstanceStore returns commands that put weights on the instance's NVMe disk, which reads
+// several times as fast as the other disk. If it is missing or a stop erased it, the weights are on
+// the other disk. The ECS agent starts after them.
 func mountInstanceStore() []*string {
 	return *jsii.Strings(
 		"install -d -o 10001 -g 10001 "+hostWeights,

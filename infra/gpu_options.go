@@ -5,17 +5,17 @@ import (
 	"strings"
 )
 
-// gpu describes the engine servers that take the place of the preview workers
-// (docs/gpu-operations.md, "In AWS").
+// gpu describes the engine servers that replace the preview workers (docs/gpu-operations.md, "In
+// AWS").
 type gpu struct {
 	On bool
-	// Prepared creates their stack, while the preview workers continue.
+	// Prepared creates their stack while the preview workers continue.
 	Prepared bool
-	// Zones are the availability zones of their network.
+	// Zones lists the availability zones of their network.
 	Zones zones
-	// Instances are instance types, in order of preference.
+	// Instances lists instance types in order of preference.
 	Instances []string
-	// Spot uses spot instances beyond OnDemand on-demand ones.
+	// Spot uses spot instances in addition to OnDemand on-demand instances.
 	Spot     bool
 	OnDemand int
 	// Min and Max limit the number of tasks. Each task has its own GPU.
@@ -29,10 +29,10 @@ type gpu struct {
 	Disk int
 	// WarmPool is the number of stopped instances kept ready.
 	WarmPool int
-	// Models is the model map that the engine's image is built with: a path within the repository.
+	// Models is the path in the repository of the model map for the engine's image.
 	Models string
-	// Weights is the prefix in S3 that replaces the map's folder /models. If no bucket is set, it is a
-	// prefix in the stage's own bucket.
+	// Weights is the prefix in S3 that replaces the map's folder /models. If no bucket is set, it
+	// is a prefix in the stage's bucket.
 	Weights s3Prefix
 	// EngineImage is the image of the engine server; empty builds it from the repository.
 	EngineImage string

@@ -2,8 +2,7 @@ package main
 
 import "github.com/aws/jsii-runtime-go"
 
-// weightsARN returns the ARN of the bucket with the weights, or of the objects under
-// a path in it.
+// weightsARN returns the ARN of the bucket with the weights, or of the objects under a path in it.
 func (s *gpuStack) weightsARN(path string) *string {
 	if bucket := s.GPU.Weights.Bucket; bucket != "" {
 		return jsii.String("arn:" + *s.Partition() + ":s3:::" + bucket + path)
@@ -41,8 +40,8 @@ func (s *gpuStack) readWeights() []permission {
 	}
 }
 
-// drainSpot lets the ECS agent of an instance that is about to be reclaimed report so, and ECS then ends
-// its tasks in time. CDK does not give instances this permission.
+// drainSpot lets the ECS agent of an instance report that it is about to be reclaimed, so that ECS
+// ends its tasks in time. CDK does not give instances this permission.
 func (s *gpuStack) drainSpot() permission {
 	return permission{
 		actions:   []string{"ecs:UpdateContainerInstancesState"},

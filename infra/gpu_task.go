@@ -15,14 +15,14 @@ import (
 const (
 	// enginePort is the port of the engine server on the task's own loopback interface.
 	enginePort = 8090
-	// The folders that both images declare, owned by the user that both run as.
+	// Folders that both images declare. The user of both images owns them.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
-	// stopTime is the time that a container may take to stop, in seconds: that between a spot instance's
-	// notice and its end. A worker hands its job back at once.
+	// stopTime limits the time that a container may take to stop, in seconds: the time between a
+	// spot instance's notice and its end. A worker hands its job back immediately.
 	stopTime = 120
-	// engineStart is the time that the engine server may take to become healthy, in
-	// seconds. It loads weights with the first job that needs them.
+	// engineStart limits the time until the engine server is healthy, in seconds. It loads weights
+	// with the first job that needs them.
 	engineStart = 600
 )
 
@@ -32,9 +32,8 @@ func (s *gpuStack) newGPUImages() gpuImages {
 	return gpuImages{s.engineImage(), s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage})}
 }
 
-// newGPUTask creates the task: a worker and the engine server that it feeds, with a
-// GPU and the disk that they share. Its roles have the permissions of a worker, and
-// the one to read weights.
+// newGPUTask creates the task: a worker and its engine server, with a GPU and a shared disk. Its
+// roles have the permissions of a worker and may read weights.
 func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	role := awsiam.NewRole(s.Stack, jsii.String("TaskRole"), &awsiam.RoleProps{
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ecs-tasks.amazonaws.com"), nil),
@@ -48,7 +47,7 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
 			}},
-			// Kept on the instance for the next task, on its fastest disk.
+			// These stay on the instance for the next task, on its fastest disk.
 			{Name: jsii.String("instance-weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_SHARED, Autoprovision: jsii.Bool(true),
 				DriverOpts: &map[string]*string{
@@ -59,8 +58,7 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	})
 	engine := s.addEngine(task, images.engine)
 	worker := s.addGPUWorker(task, images.worker)
-	// ECS stops them in the reverse order: the worker hands its job back while the
-	// engine is still running.
+	// ECS stops them in reverse order: the worker hands its job back while the engine still runs.
 	worker.AddContainerDependencies(
 		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
 	suppress(task, "AwsSolutions-ECS2", whyPlainVariables)
@@ -68,7 +66,7 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	return task
 }
 
-// engineVariables returns the settings of an engine server, wherever its weights are.
+// engineVariables returns the settings of an engine server.
 func (s *gpuStack) engineVariables() map[string]*string {
 	return map[string]*string{
 		"CUTROOM_FAMILY":         jsii.String(s.Family),
@@ -95,12 +93,12 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
 		Image: image, GpuCount: jsii.Number(1),
 		// GPUs limit the number of tasks of an instance. Weights pass through memory when they are
-		// loaded, and the engine may use the whole memory of the instance.
+		// loaded, and the engine may use the entire memory of the instance.
 		MemoryReservationMiB: jsii.Number(8192),
 		Environment:          s.located(variables),
 		HealthCheck:          engineHealth(),
 		StartTimeout:         seconds(engineStart), StopTimeout: seconds(stopTime),
-		// A crash costs the run and not the task: the worker waits until the server is back.
+		// A crash costs the run but not the task: the worker waits until the server is back.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
@@ -125,7 +123,7 @@ func (s *gpuStack) workerVariables() map[string]*string {
 
 func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
-		// It writes to the volume that it shares with the engine.
+		// The worker writes to the volume that it shares with the engine.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Image:                  image,
 		MemoryReservationMiB:   jsii.Number(1024),
@@ -143,9 +141,9 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition, image awsecs.Cont
 
 func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
 
-// located adds the region to a container's variables: on instances ECS does not.
+// located adds the region to a container's variables, because ECS does not on instances.
 func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
-	// boto3 reads the second, all others the first.
+	// boto3 reads the second variable, all other SDKs the first.
 	variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"] = s.Region(), s.Region()
 	return &variables
 }
@@ -163,8 +161,8 @@ func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 
 func (s *gpuStack) gpuLogGroup(container string) string { return s.logGroup("gpu-" + container) }
 
-// engineImage returns the image of the engine server, which the deploy builds with
-// the model map of the options.
+// engineImage returns the image of the engine server, which the deployment builds with the model
+// map of the options.
 func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	if s.GPU.EngineImage != "" {
 		return s.imageOf(container{name: "engine", image: s.GPU.EngineImage})
@@ -175,7 +173,7 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 		models = s.GPU.Models
 		arguments["MODELS"] = jsii.String(models)
 	}
-	// Only the files that it is built from, so that other changes do not rebuild it.
+	// Only files of the image, so that other changes do not rebuild it.
 	exclude := []string{"*", "!gpu/Dockerfile", "!gpu/requirements.txt", "!gpu/pyproject.toml",
 		"!gpu/cutroom_engine/*.py", "!" + models}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
@@ -184,8 +182,8 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	})
 }
 
-// newGPUService runs the tasks. A GPU is scarce: a deploy does not start a second task in parallel, but
-// ends the old task between two jobs and starts its successor in its place.
+// newGPUService runs the tasks. A GPU is scarce: a deployment does not start a second task in
+// parallel, but ends the old task between two jobs and then starts its successor.
 func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
 	service := awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
 		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
@@ -197,15 +195,15 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 			s.newGPUSecurityGroup("TaskSecurityGroup", "Workers and engine servers of Cutroom"),
 		},
 		MinHealthyPercent: jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
-		// Moving tasks between zones would need more tasks at once than may run.
+		// Moving tasks between zones would need more concurrent tasks than allowed.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
 		// Instances with several GPUs are filled first, so that others can be stopped.
 		PlacementStrategies: &[]awsecs.PlacementStrategy{awsecs.PlacementStrategy_PackedByMemory()},
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
-	// The cluster has the capacity provider by an association, a resource below it:
-	// without it ECS refuses the service, and while a service uses it, it cannot go.
+	// The cluster gets the capacity provider through an association, which is a resource below it.
+	// Without it ECS rejects the service, and it cannot be deleted while a service uses it.
 	service.Node().AddDependency(s.where.cluster)
 	return service
 }

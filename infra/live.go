@@ -9,14 +9,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// live is live video over WebRTC: its media goes to the tasks of the realtime sessions directly, by UDP
-// and TCP at one port, because a load balancer would only add delay.
+// live is live video over WebRTC. Its media goes directly to the tasks of the realtime sessions,
+// over UDP and TCP at one port, because a load balancer would only add delay.
 type live struct {
 	On bool
-	// STUN is a server that tasks ask for their public addresses, as host:port; empty asks EC2.
+	// STUN is a server, as host:port, that reports their public addresses to tasks; empty uses EC2.
 	STUN string
-	// TURN are URLs of relays for clients, TURNSecret the ARN of the secret that tasks share with the
-	// relays.
+	// TURN lists URLs of relays for clients. TURNSecret is the ARN of the secret that tasks share
+	// with the relays.
 	TURN       []string
 	TURNSecret string
 }
@@ -68,8 +68,8 @@ func (l live) environment(values map[string]*string) {
 	}
 }
 
-// serveLive is for programs that serve live video: they find out at which address they
-// are, and make credentials of relays.
+// serveLive is for programs that serve live video: they find their address and create credentials
+// for relays.
 func (s *stack) serveLive() []permission {
 	var may []permission
 	if s.Live.On && s.Live.STUN == "" {

@@ -17,7 +17,7 @@ import (
 	"cutroom/shared/app/c2pa/signing"
 )
 
-// options are the deployer's choices in CDK context, such as `-c stage=prod`.
+// options holds the deployer's choices from the CDK context, such as `-c stage=prod`.
 type options struct {
 	// Stage distinguishes deployments in one account and is part of the name of every resource.
 	// Protected stages keep their data when the stack is deleted.
@@ -25,28 +25,28 @@ type options struct {
 	Protected bool
 	// Arm64 builds the functions and containers for Arm64; otherwise they are built for x86-64.
 	Arm64 bool
-	// Streaming makes content, images and inference stream their answers. If it is off API Gateway
-	// buffers them, for environments that cannot stream.
+	// Streaming makes content, images and inference stream their responses. If it is off, API
+	// Gateway buffers them, for environments that cannot stream.
 	Streaming bool
 	Functions string
 	// Root is the folder of the repository, from which images are built.
 	Root string
 	// Endpoint is the URL of a local AWS that the functions call; empty means AWS itself.
 	Endpoint string
-	// PublicEndpoint is the URL at which callers reach the local AWS, if it differs from Endpoint.
+	// PublicEndpoint is the URL at which clients reach the local AWS, if it differs from Endpoint.
 	PublicEndpoint string
 	// Catalog and Tiers are files that replace the built-in ones; empty keeps those.
 	Catalog, Tiers string
 	Family         string
 	// MaxUpload is the maximum size of a file in a form, in bytes.
 	MaxUpload int
-	// ContentRedirect redirects callers of the content route to signed URLs.
+	// ContentRedirect redirects clients of the content route to signed URLs.
 	ContentRedirect bool
-	// Concurrency is how many functions the account may run at once. Some are reserved
+	// Concurrency limits the concurrent functions of the account. Some of it is reserved
 	// (concurrency.go); 0 reserves none.
 	Concurrency int
-	// DataAlone leaves out everything but tables, bucket and secret, for an import of a stage's
-	// remaining ones (docs/runbook.md).
+	// DataAlone omits everything but tables, bucket and secret, to import those of a deleted stage
+	// (docs/runbook.md).
 	DataAlone bool
 
 	workerOptions
@@ -57,15 +57,15 @@ type options struct {
 }
 
 type workerOptions struct {
-	// Worker is the kind of worker: "preview", or "none" if something else takes the jobs.
+	// Worker is the kind of worker: "preview", or "none" if other workers take the jobs.
 	Worker string
 	// WorkerImage is the image of the worker; empty builds it from the repository.
 	WorkerImage string
-	// WorkerMax is the maximum number of workers at once.
+	// WorkerMax limits the number of workers.
 	WorkerMax int
-	// Smoke tries a task of the workers in each deploy that changes it.
+	// Smoke makes each deployment that changes the workers' task test it.
 	Smoke bool
-	// C2PA chooses whether workers sign results, like CUTROOM_C2PA.
+	// C2PA selects whether workers sign results, like CUTROOM_C2PA.
 	C2PA string
 	GPU  gpu
 }
@@ -77,14 +77,14 @@ type containerOptions struct {
 	RealtimeImage string
 	// Live is live video over WebRTC.
 	Live live
-	// Ingest is the server of the media service: "lambda", or "fargate", which accepts bodies of any
-	// allowed size.
+	// Ingest is the server of the media service: "lambda", or "fargate", which accepts bodies of
+	// any allowed size.
 	Ingest      string
 	IngestImage string
-	// IngestTasks and RealtimeTasks are how many containers of each service run.
+	// IngestTasks and RealtimeTasks are the numbers of containers of the services.
 	IngestTasks, RealtimeTasks int
-	// ContainerNetwork is the network of the container services, by its VPC and its public
-	// subnets, one in each of Zones; empty makes one.
+	// ContainerNetwork is the network of the container services: a VPC and its public subnets, one
+	// in each of Zones; empty creates one.
 	ContainerNetwork network
 	Zones            zones
 }
@@ -92,17 +92,17 @@ type containerOptions struct {
 // addressOptions describe the domains and the public APIs, and their callers.
 type addressOptions struct {
 	Origins []string
-	// WebhookAllow are hosts and address blocks that webhooks may go to although they
-	// are not on the public internet.
+	// WebhookAllow lists hosts and address blocks outside the public internet that webhooks may
+	// use.
 	WebhookAllow []string
 	Console      bool
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
-	// RequestsPerSecond and Burst limit each API as a whole.
+	// RequestsPerSecond and Burst limit each entire API.
 	RequestsPerSecond, Burst int
-	// APILogRole creates the role with which API Gateway writes logs. The role is a
-	// setting of the whole account and region.
+	// APILogRole creates the role with which API Gateway writes logs. The role is a setting of the
+	// entire account and region.
 	APILogRole bool
 }
 
@@ -111,16 +111,16 @@ type gatewayOptions struct {
 	// Network is the network from which the inference function reaches private
 	// upstreams; empty means the internet.
 	Network network
-	// UpstreamSecrets are the ARNs of the secrets that the upstreams in the catalog
-	// name; the inference function may read them.
+	// UpstreamSecrets lists the ARNs of the secrets that the upstreams in the catalog name. The
+	// inference function may read them.
 	UpstreamSecrets []string
 }
 
 // watchOptions describe logs, alarms and traces.
 type watchOptions struct {
-	// LogDays is how long logs are kept, in days.
+	// LogDays is the retention time of logs, in days.
 	LogDays int
-	// Watch makes alarms, WatchAll the second ones too and a dashboard.
+	// Watch creates alarms; WatchAll also creates the second alarms and a dashboard.
 	Watch, WatchAll bool
 	// Tracing sends traces to X-Ray.
 	Tracing bool
@@ -144,8 +144,8 @@ func (o options) prefix() string { return "cutroom-" + o.Stage }
 
 func (o options) name(what string) string { return o.prefix() + "-" + what }
 
-// boundedName returns a name of at most that many characters. A longer one is cut and
-// ends with a digest of the whole name, so that different names stay different.
+// boundedName returns a name of limited length. A longer name is truncated and ends with a digest
+// of the entire name, so different names stay different.
 func (o options) boundedName(what string, most int) string {
 	name := o.name(what)
 	if len(name) <= most {
@@ -164,10 +164,11 @@ func contextOf(app awscdk.App) map[string]any {
 // defaultWorkerMax is the maximum number of workers if the deployer sets none.
 const defaultWorkerMax = 4
 
-// logDays are the retention times that CloudWatch Logs accepts, in days.
+// logDays lists the retention times that CloudWatch Logs accepts, in days.
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 
-// readOptions reads the options from the context. Its error lists every wrong value on a separate line.
+// readOptions reads the options from the context. Its error lists every invalid value on a separate
+// line.
 func readOptions(values map[string]any) (options, error) {
 	r := reader{values: values}
 	o := options{
@@ -246,7 +247,7 @@ func readOptions(values map[string]any) (options, error) {
 	return o, nil
 }
 
-// dependent reads the options whose defaults depend on others.
+// dependent reads the options whose defaults depend on other options.
 func (r *reader) dependent(o *options) {
 	protect := "false"
 	if o.Stage == "prod" {
@@ -333,7 +334,7 @@ type reader struct {
 
 func (r *reader) fail(key, format string, args ...any) { r.conflict(key, "must be "+format, args...) }
 
-// conflict reports an option that does not go with the others.
+// conflict reports an option that conflicts with others.
 func (r *reader) conflict(key, format string, args ...any) {
 	r.wrong = append(r.wrong, key+" "+fmt.Sprintf(format, args...))
 }
@@ -424,14 +425,14 @@ func (r *reader) domain(of string) domain {
 	return d
 }
 
-// unknown refuses keys that are not options: a misspelt option would otherwise be
-// ignored. Keys of CDK itself contain a colon or a slash.
+// unknown rejects keys that are not options, because a misspelt option would otherwise be ignored.
+// Keys of CDK itself contain a colon or a slash.
 func (r *reader) unknown() {
 	known := slices.Compact(slices.Sorted(slices.Values(r.known)))
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {
 		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {
 			r.wrong = append(r.wrong,
-				fmt.Sprintf("%s is not an option; the options are %s", key, strings.Join(known, ", ")))
+				fmt.Sprintf("unknown option %s, known are %s", key, strings.Join(known, ", ")))
 		}
 	}
 }

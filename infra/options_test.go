@@ -89,7 +89,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		{"relay that is none", map[string]any{"webrtc": "true", "turn": "https://turn.example.com", "turnSecret": turnSecretOfTests}, `turn must be URLs such as turns:turn.example.com:443?transport=tcp, not "https://turn.example.com"`},
 		{"STUN server without a port", map[string]any{"webrtc": "true", "webrtcStun": "stun.example.com"}, "webrtcStun must be a host and a port"},
 		{"mail address without a domain", map[string]any{"alarmEmail": "me"}, "alarmEmail must be an e-mail address"},
-		{"misspelt option", map[string]any{"stages": "prod"}, "stages is not an option; the options are alarmEmail, apiLogRole"},
+		{"misspelt option", map[string]any{"stages": "prod"}, "unknown option stages, known are alarmEmail, apiLogRole"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

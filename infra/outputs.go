@@ -34,7 +34,7 @@ func (s *stack) urlOf(rest awsapigateway.RestApi, d domain) *string {
 	if d.set() {
 		return jsii.String("https://" + d.Name)
 	}
-	// The URL of the stage ends in a slash; clients that append a path would double it.
+	// The URL of the stage ends with a slash, which would be doubled by clients that append a path.
 	return awscdk.Fn_Join(jsii.String(""), &[]*string{
 		jsii.String("https://"), rest.RestApiId(), jsii.String(".execute-api."), s.Region(), jsii.String("."), s.UrlSuffix(),
 		jsii.String("/" + stageName),

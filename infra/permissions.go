@@ -55,9 +55,9 @@ func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	}
 }
 
-// tellMissing allows listing the bucket, so that S3 answers 404 and not 403 for a
-// blob that does not exist.
-func (s *stack) tellMissing() permission {
+// reportMissing allows listing the bucket, so that S3 returns 404 instead of 403 for a missing
+// blob.
+func (s *stack) reportMissing() permission {
 	return permission{actions: []string{"s3:ListBucket"}, resources: []*string{s.bucketARN("")}}
 }
 
@@ -70,17 +70,18 @@ func (s *stack) onQueues(queues func(lane) *string, actions ...string) permissio
 
 func queueARN(l lane) *string { return l.queue.QueueArn() }
 
-// authenticate is for every function that has callers: it authenticates them and counts their requests.
+// authenticate is for every function that has clients: it authenticates them and counts their
+// requests.
 func (s *stack) authenticate() []permission {
 	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
 }
 
-// submitJobs is for programs that accept and show jobs, and end overdue ones. They also publish the
-// uploaded files that a form refers to, as soon as the bytes have arrived.
+// submitJobs is for programs that accept and show jobs and end overdue jobs. They also publish the
+// uploaded files of a form as soon as the bytes have arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
-		// If the queue is full, the idempotency key shows whether a job was accepted before. The others
-		// are for jobs' budget holds.
+		// If the queue is full, the idempotency key shows whether the job was accepted before. The
+		// other actions are for jobs' budget holds.
 		s.onTable("usage", "GetItem", "Query", "DeleteItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
@@ -109,28 +110,29 @@ func (s *stack) wakeUp() []permission {
 	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
-// readContent is for programs that send the results of jobs and the bytes of files. The secret
+// readContent is for programs that return the results of jobs and the bytes of files. The secret
 // verifies the links to shared results.
 func (s *stack) readContent() []permission {
 	return []permission{
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
 		s.onTable("jobs", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
 		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject"),
-		s.tellMissing(),
+		s.reportMissing(),
 	}
 }
 
-// verifyFiles is for the function that verifies the results of jobs and stored files. It reads
-// untrusted files, so it may read no secret: workers store their signing certificates in the table of
-// jobs, and only they have the key.
+// verifyFiles is for the function that verifies results and stored files. It reads untrusted files,
+// so it may read no secret: workers store their signing certificates in the table of jobs, and only
+// they have the key.
 func (s *stack) verifyFiles() []permission {
 	return []permission{
 		s.onTable("jobs", "GetItem", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
-		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
+		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.reportMissing(),
 	}
 }
 
-// keepFiles is for programs that store, list and delete files. The secret seals the cursors of lists.
+// keepFiles is for programs that store, list and delete files. The secret encrypts the cursors of
+// lists.
 func (s *stack) keepFiles() []permission {
 	return append(s.storeFiles(),
 		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
@@ -141,12 +143,12 @@ func (s *stack) storeFiles() []permission {
 		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		s.onIndexes("files"),
 		s.onBlobs("files/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
-		s.onBlobs("thumbnails/", "DeleteObject"), s.tellMissing(),
+		s.onBlobs("thumbnails/", "DeleteObject"), s.reportMissing(),
 	}
 }
 
-// keepKeys is for programs that issue client tokens and manage permanent keys and their
-// budgets, and note both in the audit log, which they read.
+// keepKeys is for programs that issue client tokens and manage permanent keys and their budgets.
+// They record both in the audit log, and read it.
 func (s *stack) keepKeys() []permission {
 	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
 		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}
@@ -156,8 +158,8 @@ func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
-// meterInference is for the inference gateway. It counts usage and requests, reads the usage for its
-// route and its rates before calls, and takes allocations of budgets, whose leases it deletes.
+// meterInference is for the inference gateway. It counts usage and requests, reads usage for its
+// route and for rate limits, and takes allocations of budgets, whose leases it deletes.
 func (s *stack) meterInference() []permission {
 	may := []permission{s.onTable("usage", "GetItem", "Query", "DeleteItem")}
 	for _, arn := range s.UpstreamSecrets {
@@ -167,11 +169,11 @@ func (s *stack) meterInference() []permission {
 	return may
 }
 
-// endJobs is for the function that ends abandoned jobs. CDK adds Lambda's rights to take the messages
-// of the dead-letter queues.
+// endJobs is for the function that ends abandoned jobs. CDK adds Lambda's permissions to receive
+// the messages of the dead-letter queues.
 func (s *stack) endJobs() []permission { return []permission{s.onTable("jobs", "Query", "UpdateItem")} }
 
-// reportTasks lets a program answer the state machine with a task token.
+// reportTasks lets a program respond to the state machine with a task token.
 func (s *stack) reportTasks() permission {
 	return permission{actions: []string{"states:SendTaskSuccess", "states:SendTaskFailure"},
 		resources: []*string{s.stateMachineARN()}}
@@ -183,7 +185,7 @@ func (s *stack) publishUploads() []permission {
 		// The index finds expired files, which are deleted to free capacity.
 		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"), s.onIndexes("files"),
 		s.onBlobs("files/", "GetObject", "DeleteObject"),
-		s.tellMissing(),
+		s.reportMissing(),
 	}
 }
 
@@ -194,7 +196,7 @@ func (s *stack) deleteFiles() []permission {
 	}
 }
 
-// setWorkers is for the functions that set the number of workers, by the jobs in the queues.
+// setWorkers is for the functions that set the number of workers from the queued jobs.
 func (s *stack) setWorkers() []permission {
 	return []permission{
 		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
@@ -215,8 +217,8 @@ func (s *stack) protectTasks() permission {
 	}
 }
 
-// workJobs is for the workers. They store thumbnails of the stored files that jobs were
-// made from, unless a file is gone.
+// workJobs is for the workers. They store thumbnails of the stored files that jobs use, unless a
+// file has been deleted.
 func (s *stack) workJobs() []permission {
 	return append(append(s.sendTraces(), s.signResults()...),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
@@ -224,7 +226,7 @@ func (s *stack) workJobs() []permission {
 		s.onTable("usage", "UpdateItem", "DeleteItem"), // a job's cost and budget holds
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),
-		s.tellMissing(),
+		s.reportMissing(),
 		s.reportTasks(),
 	)
 }

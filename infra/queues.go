@@ -22,7 +22,7 @@ func (s *stack) newLanes() map[string]lane {
 			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
 			EnforceSSL:      jsii.Bool(true),
 			RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
-			// Lambda asks for six times the timeout of the reaper, which is one minute.
+			// Lambda recommends six times the timeout of the reaper, which is one minute.
 			VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		})
 		queue := awssqs.NewQueue(s.Stack, jsii.String(title(name)+"Queue"), &awssqs.QueueProps{
@@ -31,8 +31,8 @@ func (s *stack) newLanes() map[string]lane {
 			EnforceSSL: jsii.Bool(true),
 			// A message outlives its job by far.
 			RetentionPeriod: awscdk.Duration_Hours(jsii.Number(1)),
-			// The worker extends it while it works. The message of a dead worker
-			// becomes visible again within it.
+			// The worker extends this time while it works. The message of a dead worker becomes
+			// visible again within it.
 			VisibilityTimeout:      awscdk.Duration_Minutes(jsii.Number(1)),
 			ReceiveMessageWaitTime: awscdk.Duration_Seconds(jsii.Number(20)),
 			DeadLetterQueue:        &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},

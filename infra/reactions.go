@@ -9,9 +9,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newReactions connects the internal functions to the events that start them: reaper
-// to jobs that ended without their worker, wake to new jobs, expiry to deleted file
-// records. (newBucket connects arrived.)
+// newReactions connects the internal functions to the events that start them: reaper to jobs that
+// ended without their worker, wake to new jobs, and expiry to deleted file records. (newBucket
+// connects arrived.)
 func (s *stack) newReactions() {
 	reaper := s.functions["reaper"]
 	for _, name := range []string{"video", "image"} {
@@ -39,7 +39,7 @@ func (s *stack) newReactions() {
 		}))
 }
 
-// onExecutions starts a function whenever an execution enters one of the states.
+// onExecutions starts a function when an execution enters one of the states.
 func (s *stack) onExecutions(id, name, description string, function awslambda.Function, states ...string) {
 	awsevents.NewRule(s.Stack, jsii.String(id), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name(name)), Description: jsii.String(description),

@@ -5,8 +5,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newRealtime runs the realtime sessions, if the options ask for them. A session is
-// one connection and stays with its task.
+// newRealtime runs the realtime sessions if the options ask for them. A session is one connection
+// and stays with its task.
 func (s *stack) newRealtime(media awsapigateway.RestApi) {
 	if !s.Realtime {
 		return
@@ -28,7 +28,7 @@ func (s *stack) newRealtime(media awsapigateway.RestApi) {
 			may: append(s.serveLive(),
 				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem", "Query", "DeleteItem"), // and budgets
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
-				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
+				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.reportMissing(),
 			),
 			live: s.Live.On,
 		},

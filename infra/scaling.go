@@ -11,17 +11,17 @@ import (
 
 // The preview workers' fleet.
 const (
-	// workerBacklog is the number of jobs for each worker above which another worker
-	// is started: a worker edits a video and an image at once.
+	// workerBacklog is the number of jobs per worker above which another worker is started. A
+	// worker edits a video and an image concurrently.
 	workerBacklog = 2 * jobsOfWorker
-	// workerIdle is how long surplus workers are kept, in minutes.
+	// workerIdle is the time after which surplus workers are stopped, in minutes.
 	workerIdle = 10
 )
 
-// newScaling starts the function scale every minute, even while idle: this costs a
-// few cents a month, and finds work whose wake-up was lost. No CloudWatch alarm
-// changes the number of workers: queue metrics lag by minutes, and an alarm repeats
-// its action for as long as it lasts, which stopped workers that had just been woken.
+// newScaling starts the function scale every minute, even while idle. This costs a few cents a
+// month, and finds work whose wake call was lost. No CloudWatch alarm changes the number of
+// workers: queue metrics lag by minutes, and an alarm repeats its action while it lasts, which
+// stopped workers that had just been woken.
 func (s *stack) newScaling() {
 	scale, ok := s.functions["scale"]
 	if !ok {

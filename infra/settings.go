@@ -12,15 +12,15 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// The places of the deployer's files, "catalog" and "tiers": functions read them in JSON in
-// /opt, where layers are mounted.
+// Paths of the deployer's files, "catalog" and "tiers". Functions read them in JSON in /opt, where
+// layers are mounted.
 const (
 	functionFiles  = "/opt/%s.json"
 	containerFiles = "/etc/cutroom/%s.yaml"
 )
 
-// newSettings returns the functions' layer with the deployer's files; nil if only
-// built-in files are used.
+// newSettings returns the functions' layer with the deployer's files, or nil if only built-in files
+// are used.
 func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	if s.Catalog == "" && s.Tiers == "" {
 		return nil, nil
@@ -55,8 +55,8 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	}), nil
 }
 
-// catalogInJSON returns a catalog as functions read it. One that is wrong stops the deploy, not
-// the functions.
+// catalogInJSON converts a catalog for functions. An invalid catalog stops the deployment instead
+// of the functions.
 func (s *stack) catalogInJSON(source []byte) ([]byte, error) {
 	if _, err := catalog.Parse(source, s.Family); err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (s *stack) catalogInJSON(source []byte) ([]byte, error) {
 	return catalog.JSON(source)
 }
 
-// tiersInJSON returns a table of tiers as functions read it.
+// tiersInJSON converts tiers for functions.
 func tiersInJSON(source []byte) ([]byte, error) {
 	tiers, err := credential.ParseTiers(source)
 	if err != nil {

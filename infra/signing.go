@@ -9,16 +9,16 @@ import (
 	"cutroom/shared/app/c2pa/signing"
 )
 
-// signs reports whether workers sign results with Content Credentials, for workers with models or for
+// signs reports whether workers sign results with Content Credentials: workers with models, or
 // workers with the preview engine (docs/provenance.md).
 func (o options) signs(models bool) bool {
 	return o.C2PA == signing.On || o.C2PA == signing.Auto && models
 }
 
-// newSigner creates the secret for the signing identity of this stack's workers. The first worker that
-// starts fills it.
+// newSigner creates the secret for the signing identity of this stack's workers. The first worker
+// fills it.
 //
-// It has no fixed name: if it stays behind, the next deploy makes another secret.
+// It has no fixed name, so the next deployment can create another secret if this one stays behind.
 func (s *stack) newSigner() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Signer"), &awssecretsmanager.SecretProps{
 		Description: jsii.String("Signs results of Cutroom, stage " + s.Stage +
@@ -32,7 +32,7 @@ func (s *stack) newSigner() awssecretsmanager.Secret {
 	return secret
 }
 
-// signing returns the settings of workers about the signing of results.
+// signing returns the workers' settings for signing results.
 func (s *stack) signing() map[string]*string {
 	values := map[string]*string{}
 	if s.C2PA != signing.Auto {
@@ -44,7 +44,8 @@ func (s *stack) signing() map[string]*string {
 	return values
 }
 
-// signResults is for workers that sign results: all read the identity, and the first one fills the secret.
+// signResults is for workers that sign results. All read the identity, and the first one fills the
+// secret.
 func (s *stack) signResults() []permission {
 	if s.signer == nil {
 		return nil

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	// smokeTimeout is the maximum run time of the function smoke, in seconds: an engine's
+	// smokeTimeout is the maximum run time of the function smoke, in seconds, because an engine's
 	// image of many GB takes minutes to arrive.
 	smokeTimeout = 900
-	// smokeAnswer is how long CloudFormation waits for the function's answer, in minutes. The default
-	// is an hour.
+	// smokeAnswer limits how long CloudFormation waits for the function's response, in minutes. The
+	// default is an hour.
 	smokeAnswer = 20
 )
 
@@ -30,16 +30,16 @@ type smokeTask struct {
 	// public gives the task a public address.
 	public   bool
 	function string
-	// needs lists the task's dependencies that its definition does not refer to.
+	// needs lists dependencies of the task that its definition does not refer to.
 	needs []constructs.IDependable
 }
 
 // trySmoke adds a custom resource that runs the task once whenever its definition changes, and
-// fails the deploy unless it succeeds. Users of the task must depend on the resource. It returns
-// nil if the options leave it out.
+// fails the deployment unless it succeeds. Users of the task must depend on the resource. It
+// returns nil if the options omit it.
 //
-// No worker runs at first. Otherwise a deploy of a broken image would be green, and its first job would
-// fail.
+// At first no worker runs. Without the test the deployment of a broken image would succeed, and its
+// first job would fail.
 func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResource {
 	if !s.Smoke {
 		return nil
@@ -58,7 +58,7 @@ func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResourc
 		ResourceType: jsii.String("Custom::Smoke"), ServiceToken: function.FunctionArn(), Properties: &properties,
 		ServiceTimeout: awscdk.Duration_Minutes(jsii.Number(smokeAnswer)),
 	})
-	// The task needs its permissions, and a way to AWS.
+	// The task needs its permissions and a route to AWS.
 	smoke.Node().AddDependency(task.definition.TaskRole(), task.definition.ExecutionRole(), where.vpc)
 	smoke.Node().AddDependency(task.needs...)
 	return smoke

@@ -23,7 +23,7 @@ type stack struct {
 	lanes    map[string]lane
 	webhooks lane
 	secret   awssecretsmanager.Secret
-	// signer is the secret of the stack's signing identity; nil if its workers do not sign.
+	// signer is the secret of the stack's signing identity, or nil if its workers do not sign.
 	signer       awssecretsmanager.Secret
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
@@ -32,10 +32,10 @@ type stack struct {
 	bucket       awss3.Bucket
 	// mediaURL is the URL of the media API for the page of realtime sessions, or nil.
 	mediaURL *string
-	// gatewayURL is the URL of the inference gateway; nil until its API has been created.
+	// gatewayURL is the URL of the inference gateway, or nil until its API has been created.
 	gatewayURL *string
 	cluster    *containers
-	// balancers are the container services' balancers by name, logs their log groups by name.
+	// balancers holds the container services' balancers by name, and logs their log groups by name.
 	balancers map[string]balancing
 	logs      map[string]awslogs.LogGroup
 }
@@ -80,7 +80,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	logging := s.newAPILogging()
 	media := s.newMediaAPI(logging)
 	inference := s.newInferenceAPI(logging)
-	s.tellGateway(inference)
+	s.setGatewayURL(inference)
 	s.newSamplingRules()
 	s.newRealtime(media)
 	s.newIngest()
@@ -99,8 +99,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 // localAccount is the account number that a local AWS reports.
 const localAccount = "000000000000"
 
-// target returns the account and region of the deploy: the deployer's credentials', or the local AWS's. In
-// the latter all names are literal, because the runners of local functions do not resolve references.
+// target returns the account and region of the deployment, from the deployer's credentials or of
+// the local AWS. There all names are literal, because the runners of local functions do not resolve
+// references.
 func (o options) target() *awscdk.Environment {
 	if o.Endpoint == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/adapter/stepfn"
 )
 
-// newStateMachine creates the state machine that takes a job from its queue to its end.
+// newStateMachine creates the state machine that controls a job from its queue to its end.
 func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 	definition, err := stepfn.Definition(*s.Partition(), dynamo.TableName(s.Stage, "jobs"))
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// newTables creates the tables of dynamo.Tables, by their names there. They are
-// billed by request and cost nothing while idle.
+// newTables creates the tables of dynamo.Tables, indexed by their names there. They are billed by
+// request and cost nothing while idle.
 func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
 	tables := map[string]awsdynamodb.ITableV2{}
 	for _, table := range dynamo.Tables() {

@@ -45,9 +45,9 @@ func (s *stack) traceExecutions() []permission {
 	}}
 }
 
-// Most requests are reads, because clients poll for their jobs, and these are the
-// least useful ones: one in a hundred is traced. All other requests follow X-Ray's
-// default rule: the first of each second and one in twenty.
+// Most requests are reads, because clients poll for their jobs. They are the least useful traces,
+// so one in a hundred is traced. All other requests follow X-Ray's default rule: the first of each
+// second and one in twenty.
 const (
 	readRate     = 0.01
 	readPriority = 100

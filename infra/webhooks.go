@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// webhooksAtOnce is the maximum number of concurrent webhook functions, so that slow
-// receivers leave the account's functions to callers. Each sends up to ten webhooks.
+// webhooksAtOnce limits the concurrent webhook functions, so that slow receivers leave the
+// account's functions to clients. Each sends up to ten webhooks.
 const webhooksAtOnce = 10
 
 // newWebhookQueue creates the queue that holds the next attempt of each webhook until it is due. It is a
@@ -31,25 +31,26 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each wait is a separate message; this is for messages left behind while the function is disabled.
+		// Each wait is a separate message; this is for messages that stay while the function is
+		// disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
-		// Lambda asks for six times the timeout of the function, which is one minute.
+		// Lambda recommends six times the timeout of the function, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		DeadLetterQueue:   &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},
 	})
 	return lane{queue, dead}
 }
 
-// newWebhooks connects the function webhooks to jobs with a webhook that have ended, to
-// warnings of budgets, and to attempts that are due.
+// newWebhooks connects the function webhooks to ended jobs with a webhook, to warnings of budgets,
+// and to due attempts.
 func (s *stack) newWebhooks() {
 	webhooks := s.functions["webhooks"]
 	webhooks.AddEventSource(
 		awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
 		}))
-	// Jobs without a webhook, and changes before a job's end, neither start the
-	// function nor cost anything.
+	// Jobs without a webhook, and changes before a job's end, do not start the function and cost
+	// nothing.
 	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
 	s.streamTo(webhooks, "jobs", map[string]any{
 		"part":    text(awslambda.FilterRule_IsEqual(jsii.String(dynamo.RecordPart))),
@@ -61,7 +62,7 @@ func (s *stack) newWebhooks() {
 	})
 }
 
-// streamTo starts a function for the changes of a table after which an item matches the filter.
+// streamTo starts a function for the changes of a table whose new item matches the filter.
 func (s *stack) streamTo(f awslambda.Function, table string, image map[string]any) {
 	f.AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables[table], &awslambdaeventsources.DynamoEventSourceProps{
@@ -80,7 +81,7 @@ func (s *stack) webhookQueueURL() *string {
 	return s.webhooks.queue.QueueUrl()
 }
 
-// webhookAllow returns the setting of the same name; nil if it is not set.
+// webhookAllow returns the setting of the same name, or nil if it is not set.
 func (s *stack) webhookAllow() *string {
 	if len(s.WebhookAllow) == 0 {
 		return nil
@@ -88,8 +89,9 @@ func (s *stack) webhookAllow() *string {
 	return jsii.String(strings.Join(s.WebhookAllow, ","))
 }
 
-// sendWebhooks is for the function that sends webhooks: it reads jobs and warnings, keeps the delivery log,
-// queues the next attempts, and derives the secrets of accounts from the service's own.
+// sendWebhooks is for the function that sends webhooks: it reads jobs and warnings, writes the
+// delivery log, queues the next attempts, and derives the secrets of accounts from the service's
+// secret.
 func (s *stack) sendWebhooks() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "GetItem", "UpdateItem"), s.onTable("usage", "GetItem"),

@@ -5,13 +5,13 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// jobsOfWorker is the number of jobs of each lane that a worker edits at once: half of its processors.
+// jobsOfWorker is the number of concurrent jobs of each lane on a worker: half of its processors.
 const jobsOfWorker = 1
 
 func (o options) hasWorker() bool { return o.Worker != "none" }
 
-// workerCluster, workerService and workersMax describe the workers that take the jobs: workers with
-// engine servers, or with the preview engine.
+// workerCluster, workerService and workersMax describe the workers that take the jobs: with engine
+// servers or with the preview engine.
 func (o options) workerCluster() string {
 	if o.GPU.On {
 		return o.name("gpu")
@@ -33,9 +33,9 @@ func (o options) workersMax() int {
 	return o.WorkerMax
 }
 
-// newWorker runs the workers with the preview engine. At first no worker runs: the function wake starts
-// one when work arrives, and the function scale sets their number from then on. They sign results only
-// if the options say so.
+// newWorker runs the workers with the preview engine. At first no worker runs: the function wake
+// starts a worker when work arrives, and then the function scale sets their number. They sign
+// results only if the options say so.
 func (s *stack) newWorker() {
 	if !s.hasWorker() || s.GPU.On {
 		return
@@ -51,11 +51,11 @@ func (s *stack) newWorker() {
 			"CUTROOM_C2PA", "CUTROOM_C2PA_SECRET_ARN", tracingVariable,
 		},
 		may: append(s.workJobs(), s.protectTasks()),
-		// The worker hands its job back at once.
+		// The worker hands its job back immediately.
 		grace: 30,
 		tried: true,
-		// No number of tasks: every deploy would reset the service to it, in the
-		// middle of jobs. ECS starts a new service without a number with 1.
+		// The service has no number of tasks, because every deployment would reset it in the middle
+		// of jobs. ECS starts a new service without a number with one task.
 	}, &awsecs.FargateServiceProps{
 		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
 		// Rebalancing would stop workers in the middle of their jobs.

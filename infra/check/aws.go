@@ -59,7 +59,7 @@ func isCode(err error, code string) bool {
 	return errors.As(err, &refused) && refused.ErrorCode() == code
 }
 
-// awsCloud is a cloud that uses a deployer's credentials.
+// awsCloud is a cloud that uses the deployer's credentials.
 type awsCloud struct {
 	deploy
 	settings aws.Config
@@ -78,7 +78,7 @@ func newCloud(settings aws.Config, d deploy) *awsCloud {
 		map[domain.Lane]string{domain.VideoLane: d.videoQueue}}
 }
 
-// workers counts preview workers, or workers with GPUs if the deploy has only those.
+// workers counts preview workers, or workers with GPUs if the deployment has only those.
 func (c *awsCloud) workers(ctx context.Context) (wanted, running int, err error) {
 	clusters := map[string]string{"cutroom-" + c.stage: c.name("worker"), c.name("gpu"): c.name("gpu-worker")}
 	for cluster, service := range clusters {
@@ -96,7 +96,7 @@ func (c *awsCloud) workers(ctx context.Context) (wanted, running int, err error)
 			}
 		}
 	}
-	return 0, 0, errors.New("the deploy has no service of workers")
+	return 0, 0, errors.New("the deployment has no worker service")
 }
 
 func (c *awsCloud) deadLetters(ctx context.Context) error {
@@ -113,7 +113,8 @@ func (c *awsCloud) deadLetters(ctx context.Context) error {
 		}
 		messages := 0
 		for name, text := range got.Attributes {
-			// Visible, delayed or in flight. A message that no function can process is in flight nearly always.
+			// Count visible, delayed and in-flight messages: a message that no function can process
+			// is nearly always in flight.
 			if n, err := strconv.Atoi(text); err == nil && strings.HasPrefix(name, "ApproximateNumberOfMessages") {
 				messages += n
 			}
@@ -139,7 +140,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 		set := got.TimeToLiveDescription
 		if set == nil || aws.ToString(set.AttributeName) != table.TTL ||
 			set.TimeToLiveStatus != types.TimeToLiveStatusEnabled && set.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
-			faults = append(faults, fmt.Errorf("%s does not delete old items", name))
+			faults = append(faults, fmt.Errorf("the table %s has no time to live", name))
 		}
 	}
 	states := map[string]cwtypes.StateValue{}
@@ -159,13 +160,14 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 	}
 	for _, name := range alarmNames {
 		if states[name] == "" && len(states) > 0 { // none with -c watch=off
-			faults = append(faults, fmt.Errorf("there is no alarm %s", name))
+			faults = append(faults, fmt.Errorf("the alarm %s is missing", name))
 		}
 	}
 	return errors.Join(faults...)
 }
 
-// alarmNames are the alarms of every deploy that has alarms (docs/runbook.md). Others depend on options.
+// alarmNames lists the alarms of every deployment with alarms (docs/runbook.md). Other alarms
+// depend on options.
 var alarmNames = []string{
 	"media-errors", "inference-errors", "failed-executions", "dead-letters", "video-queue-age", "image-queue-age",
 	"internal-errors", "webhook-dead-letters", "function-throttles",
@@ -189,7 +191,7 @@ func (c *awsCloud) accept(ctx context.Context, j domain.Job) error {
 }
 
 func (c *awsCloud) lose(ctx context.Context, id string) (bool, error) {
-	// Messages of other jobs are handed back. lose waits for its own message for 20 s.
+	// Messages of other jobs are handed back. lose waits 20 s for its own message.
 	const others, patience, lease = 5, 20 * time.Second, 45 * time.Second
 	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: c.settings, URLs: c.lanes, Jobs: c.records, Tasks: stepfn.NewTasks(c.settings), PollTime: time.Second,

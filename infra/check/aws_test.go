@@ -84,8 +84,8 @@ func TestState(t *testing.T) {
 			"cutroom-test-webhook-dead-letters": {"ApproximateNumberOfMessages": "2", "ApproximateNumberOfMessagesDelayed": "3",
 				"VisibilityTimeout": "30"},
 		}}, "video-dead-letters has 1 messages\nwebhook-dead-letters has 5 messages"},
-		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "cutroom-test-jobs does not delete old items"},
-		"a missing alarm":  {stubAccount{alarms: missing}, "there is no alarm media-errors"},
+		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "cutroom-test-jobs has no time to live"},
+		"a missing alarm":  {stubAccount{alarms: missing}, "the alarm media-errors is missing"},
 		"an alarm": {stubAccount{alarms: loud},
 			"the alarm table-throttles went off: see docs/runbook.md#table-throttles"},
 	} {

@@ -235,7 +235,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 	f := found{lines: map[string]string{}, cloud: cloud, err: v.checkAll(ctx)}
 	name := ""
 	for line := range strings.Lines(printed.String()) {
-		if words := strings.Fields(line); words[0] != "look:" {
+		if words := strings.Fields(line); words[0] != "see:" {
 			name = words[1]
 		}
 		f.lines[name] += line
@@ -374,7 +374,7 @@ func testBroken(t *testing.T, d deployment) {
 		trial
 	}{
 		{"a job fails", "job", "failed", trial{rewrite: replacing(oneJob, `"completed"`, `"failed"`)}},
-		{"no worker is woken", "job", "no worker was wanted", trial{
+		{"no worker is woken", "job", "no worker was requested", trial{
 			cloud: func(c *stubCloud) { c.fleet = func(int) (int, int) { return 0, 0 } }}},
 		{"an image edit is not refused while no worker runs", "job", "want 503", trial{warm: true}},
 		{"a lost worker's job is lost", "lost-worker", "worker_lost", trial{only: []string{"job", "lost-worker"},
@@ -383,11 +383,11 @@ func testBroken(t *testing.T, d deployment) {
 		{"anybody may list jobs", "routes", "GET /v1/jobs with no key: 200, want 401",
 			trial{breaks: on("GET", "^/v1/jobs$", answering(200, `{"jobs": [], "next_cursor": null}`))}},
 		{"nobody may list models", "routes", "GET /v1/models", trial{breaks: on("GET", "^/v1/models/", answering(500, "{}"))}},
-		{"a refusal says no reason", "routes", "without its reason",
+		{"a refusal says no reason", "routes", "without a reason",
 			trial{rewrite: replacing("/v1/webhooks/secret", ".+", "{}")}},
 		{"an unknown route is API Gateway's", "gateway-answers", "404",
 			trial{breaks: on("GET", "/unknown$", answering(403, `{"message":"Missing Authentication Token"}`))}},
-		{"a call that looks signed is API Gateway's", "gateway-answers", "signed for AWS: 403 without its reason",
+		{"a call that looks signed is API Gateway's", "gateway-answers", "signed for AWS: 403 without a reason",
 			trial{breaks: func(w http.ResponseWriter, r *http.Request) bool {
 				w.Header().Set("Access-Control-Allow-Origin", "*")
 				w.Header().Set("x-amzn-RequestId", "front")
@@ -398,7 +398,7 @@ func testBroken(t *testing.T, d deployment) {
 		{"a timeout is another failure", "timeout", "engine_error",
 			trial{cloud: func(c *stubCloud) { c.code = job.EngineError }}},
 		{"signed uploads are refused", "upload", "status 403", trial{breaks: on("PUT", "", answering(403, "AccessDenied"))}},
-		{"stored bytes change", "upload", "came back with", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
+		{"stored bytes change", "upload", "read back the file with", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
 		{"one account is served last", "fairness", "0 ended after it", trial{rewrite: last()}},
 		{"streams are cut off", "stream", "broke after", trial{rewrite: replacing("/chat/completions$", `data: \[DONE\]`, "")}},
 		{"usage is counted twice", "stream", "metered",
@@ -418,7 +418,7 @@ func testBroken(t *testing.T, d deployment) {
 			f := d.run(t.Context(), t, c.trial)
 			line := f.lines[c.check]
 			if !strings.HasPrefix(line, failed) || !strings.Contains(line, c.says) ||
-				!strings.Contains(line, "look: "+runbookPage+"#") {
+				!strings.Contains(line, "see: "+runbookPage+"#") {
 				t.Errorf("it prints %q, want failed, %q and where to look (%v)", line, c.says, f.err)
 			}
 		})

@@ -17,12 +17,12 @@ type check struct {
 	// runbook is a section of docs/runbook.md, and log the log group to read if the check fails,
 	// with STAGE for the stage. The log group may be empty.
 	runbook, log string
-	// needs says why a local AWS cannot do it; empty if it can.
+	// needs is the reason why a local AWS cannot do it; empty if it can.
 	needs string
 	run   func(context.Context, *visit) (detail string, err error)
 }
 
-// checks returns all checks in their order. Checks that need cold workers come first. Alarms come last,
+// checks returns all checks in order. Checks that need cold workers run first. Alarms run last,
 // because the checks themselves may set one off.
 func checks() []check {
 	const (
@@ -51,15 +51,15 @@ func checks() []check {
 
 const held, failed, skipped = "held", "failed", "skipped"
 
-// skip is the error of a check that cannot be done although nothing is wrong.
+// skip is the error of a check that cannot run although nothing is wrong.
 type skip string
 
 func (s skip) Error() string { return string(s) }
 
 func skipf(format string, values ...any) error { return skip(fmt.Sprintf(format, values...)) }
 
-// checkAll runs the checks one after another and prints a line for each. Afterwards, also after an
-// interrupt, it cancels its jobs and deletes its keys. Its files expire.
+// checkAll runs the checks in turn and prints a line for each. Afterwards, even after an interrupt,
+// it cancels its jobs and deletes its keys. Its files expire.
 func (v *visit) checkAll(ctx context.Context) error {
 	err := v.arrive(ctx)
 	for _, c := range checks() {
@@ -72,7 +72,7 @@ func (v *visit) checkAll(ctx context.Context) error {
 		fmt.Fprintf(v.out, "%-7s  %-15s  %6.1f s  %s\n", how, c.name, time.Since(began).Seconds(),
 			strings.ReplaceAll(detail, "\n", "; "))
 		if how == failed {
-			fmt.Fprintf(v.out, "%36slook: %s#%s %s\n", "", runbookPage, c.runbook, strings.ReplaceAll(c.log, "STAGE", v.stage))
+			fmt.Fprintf(v.out, "%36ssee: %s#%s %s\n", "", runbookPage, c.runbook, strings.ReplaceAll(c.log, "STAGE", v.stage))
 		}
 		err = ctx.Err()
 	}
@@ -80,7 +80,7 @@ func (v *visit) checkAll(ctx context.Context) error {
 	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 	defer cancel()
 	if left := v.leave(clean); left != nil {
-		err = errors.Join(err, fmt.Errorf("something is left of the account %s: %w", v.own.name, left))
+		err = errors.Join(err, fmt.Errorf("clean up the account %s: %w", v.own.name, left))
 	}
 	return err
 }
@@ -93,7 +93,7 @@ func (v *visit) try(ctx context.Context, c check) (how, detail string) {
 	if v.local && c.needs != "" {
 		return skipped, "a local AWS " + c.needs
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it did not end within %s", c.limit))
+	bounded, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("timed out after %s", c.limit))
 	defer cancel()
 	detail, err := c.run(bounded, v)
 	var reason skip

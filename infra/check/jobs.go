@@ -60,8 +60,8 @@ func describe(job client.Job) string {
 	return text
 }
 
-// checkJob follows the first job from its acceptance to its end. If no worker runs, one must be
-// started for it, and an image edit must be refused until then.
+// checkJob follows the first job from its acceptance to its end. If no worker runs, the service
+// must start one for it, and must reject an image edit until then.
 func checkJob(ctx context.Context, v *visit) (string, error) {
 	if !v.local {
 		_, running, err := v.cloud.workers(ctx)
@@ -91,7 +91,7 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 			running = passed
 		}
 		if woken == 0 && passed > v.wakeTime {
-			err = fmt.Errorf("no worker was wanted within %s after a job was accepted", v.wakeTime)
+			err = fmt.Errorf("no worker was requested within %s after a job was accepted", v.wakeTime)
 		}
 		if err != nil || running == 0 && !pause(ctx, v.poll) {
 			return "", cmp.Or(err, errors.New("no worker runs"))
@@ -103,13 +103,13 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 	v.done = id
 	detail := fmt.Sprintf("done after %s", round(time.Since(accepted)))
 	if v.cold == 0 {
-		detail = fmt.Sprintf("a worker was wanted after %s and ran after %s; %s", round(woken), round(running), detail)
+		detail = fmt.Sprintf("a worker was requested after %s and ran after %s; %s", round(woken), round(running), detail)
 	}
 	return detail, nil
 }
 
-// whileCold checks that an image edit is refused while no worker runs, and loses a worker.
-// That works only now: a running worker would receive the job at once.
+// whileCold checks that an image edit is rejected while no worker runs, and loses a worker. Only
+// now is this possible: a running worker would receive the job immediately.
 func (v *visit) whileCold(ctx context.Context) error {
 	got, err := v.editImage(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func (v *visit) whileCold(ctx context.Context) error {
 	return nil
 }
 
-// retryAfter returns when a refusal asks to be tried again, 0 if it does not.
+// retryAfter returns the Retry-After of a response, or 0.
 func retryAfter(got answer) time.Duration {
 	seconds, err := strconv.Atoi(got.header.Get("Retry-After"))
 	if err != nil || got.status != http.StatusServiceUnavailable {
@@ -141,7 +141,8 @@ func retryAfter(got answer) time.Duration {
 	return time.Duration(seconds) * time.Second
 }
 
-// checkLostWorker waits for the job whose first worker was lost. Another worker must do it in a second run.
+// checkLostWorker waits for the job whose first worker was lost. Another worker must complete it in
+// a second run.
 func checkLostWorker(ctx context.Context, v *visit) (string, error) {
 	switch {
 	case v.cold < 0:
@@ -168,7 +169,7 @@ func (v *visit) editImage(ctx context.Context) (answer, error) {
 		body: body.Bytes(), kind: form.FormDataContentType()})
 }
 
-// checkImage edits an image while its caller waits, as soon as a worker runs.
+// checkImage edits an image while its client waits, as soon as a worker runs.
 func checkImage(ctx context.Context, v *visit) (string, error) {
 	began := time.Now()
 	for {
@@ -180,18 +181,18 @@ func checkImage(ctx context.Context, v *visit) (string, error) {
 			continue
 		}
 		if got.status != http.StatusOK || !bytes.HasPrefix(got.body, []byte("\x89PNG")) {
-			return "", fmt.Errorf("an image edit that answers with a PNG: %w", got.unexpected(http.StatusOK))
+			return "", fmt.Errorf("an image edit that returns a PNG: %w", got.unexpected(http.StatusOK))
 		}
 		return fmt.Sprintf("edited after %s", round(time.Since(began))), nil
 	}
 }
 
-// overdueTime is how long the job of checkTimeout has until its deadline. Its execution times out
-// 15 s earlier (stepfn.Machine). No worker makes a video in the second that is left.
+// overdueTime is the time until the deadline of checkTimeout's job. Its execution times out 15 s
+// earlier (stepfn.Machine). No worker makes a video in the remaining second.
 const overdueTime = 16 * time.Second
 
-// checkTimeout has a job accepted that cannot be done in time. Its execution must record that before
-// the deadline; after the deadline any reader of the job would.
+// checkTimeout submits a job that cannot be completed in time. Its execution must record that
+// before the deadline, because after the deadline any reader of the job would.
 func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	sizes := v.video.Sizes
 	largest := slices.MaxFunc(slices.Collect(maps.Keys(sizes)),
@@ -207,7 +208,7 @@ func checkTimeout(ctx context.Context, v *visit) (string, error) {
 		Request: domain.Request{Prompt: "a test card", Options: map[string]any{"resolution": largest}},
 	}
 	if err := v.cloud.accept(ctx, j); err != nil {
-		return "", fmt.Errorf("accept a job that times out: %w", err)
+		return "", fmt.Errorf("submit a job that times out: %w", err)
 	}
 	ended, err := v.await(ctx, v.own, id)
 	switch {
@@ -220,11 +221,10 @@ func checkTimeout(ctx context.Context, v *visit) (string, error) {
 	case ended.CompletedAt == nil || !ended.CompletedAt.Before(j.Deadline):
 		return "", fmt.Errorf("%s was failed by a reader after its deadline, not by its execution", id)
 	}
-	return fmt.Sprintf("timed out after %s by its execution", round(ended.CompletedAt.Sub(j.CreatedAt))), nil
+	return fmt.Sprintf("its execution timed out after %s", round(ended.CompletedAt.Sub(j.CreatedAt))), nil
 }
 
-// checkFairness lets one account fill the queue. The job of another account comes last and must not
-// end last.
+// checkFairness lets one account fill the queue. A later job of another account must not end last.
 func checkFairness(ctx context.Context, v *visit) (string, error) {
 	const crowd = 20
 	var ids []string
@@ -252,7 +252,7 @@ func checkFairness(ctx context.Context, v *visit) (string, error) {
 			later++
 		}
 	}
-	detail := fmt.Sprintf("of %d jobs of one account %d waited when another's job came, and %d ended after it", crowd,
+	detail := fmt.Sprintf("of %d jobs of one account %d waited when another's job arrived, and %d ended after it", crowd,
 		waiting, later)
 	if waiting > 0 && later == 0 {
 		return "", errors.New(detail)

@@ -1,8 +1,9 @@
-// Command check calls a deploy in AWS like its clients and reports facts that only an account can show:
-// roles, queues, workers that start, API Gateway's own answers. With -before it compares the account's
-// quotas with the needs of a deploy. `make check-deploy` and `make deploy` run it.
+// Command check calls a deployment in AWS like its clients and reports facts that only a real
+// account can show: roles, queues, workers that start, and API Gateway's own responses. With
+// -before it compares the account's quotas with the requirements of a deployment. `make
+// check-deploy` and `make deploy` run it.
 //
-// Its arguments are its flags, "--" and the arguments of CDK, from which it reads the context.
+// Its arguments are flags, "--" and the arguments of CDK, from which it reads the context.
 package main
 
 import (
@@ -39,7 +40,7 @@ func main() {
 	}
 }
 
-// options are the command line; see parse.
+// options holds the command line; see parse.
 type options struct {
 	before, local              bool
 	receiver, media, inference string
@@ -63,7 +64,7 @@ func parse(arguments []string) (options, error) {
 		o.only = strings.Split(list, ",")
 		for _, name := range o.only {
 			if !slices.ContainsFunc(checks(), func(c check) bool { return c.name == name }) {
-				return fmt.Errorf("no check is called %q", name)
+				return fmt.Errorf("unknown check %q", name)
 			}
 		}
 		return nil
@@ -75,10 +76,11 @@ func parse(arguments []string) (options, error) {
 	return o, nil
 }
 
-// contextFlag matches a value of the context in arguments that NUL bytes separate.
+// contextFlag matches a context value in arguments separated by NUL bytes.
 var contextFlag = regexp.MustCompile(`(?:^|\x00)(?:-c|--context)(?:=|\x00|)([^=\x00]+)=([^\x00]*)`)
 
-// contextOf returns the context in the arguments of CDK. If a name is given twice, the last value counts.
+// contextOf returns the context in the arguments of CDK. If a name is repeated, the last value
+// wins.
 func contextOf(arguments []string) map[string]string {
 	found := map[string]string{}
 	for _, pair := range contextFlag.FindAllStringSubmatch(strings.Join(arguments, "\x00"), -1) {
@@ -87,7 +89,7 @@ func contextOf(arguments []string) map[string]string {
 	return found
 }
 
-// run checks the deploy or the account. The error says how many checks failed.
+// run checks the deployment or the account. The error contains the number of failed checks.
 func run(ctx context.Context, arguments []string, out io.Writer) error {
 	o, err := parse(arguments)
 	if err != nil {
@@ -98,7 +100,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	if settings.Region == "" {
-		return errors.New("no AWS region is chosen: set AWS_REGION, or AWS_PROFILE to a profile that has one")
+		return errors.New("no AWS region is set: set AWS_REGION, or AWS_PROFILE to a profile that has one")
 	}
 	if o.before {
 		return before(ctx, settings, o.context, out)
@@ -110,7 +112,7 @@ func run(ctx context.Context, arguments []string, out io.Writer) error {
 	if err := v.checkAll(ctx); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\n%d held, %d failed, %d were skipped, as account %s.\n", v.count[held], v.count[failed],
+	fmt.Fprintf(out, "\n%d passed, %d failed, %d were skipped, as account %s.\n", v.count[held], v.count[failed],
 		v.count[skipped], v.own.name)
 	if v.count[failed] > 0 {
 		return fmt.Errorf("%d of %d checks failed", v.count[failed], v.count[held]+v.count[failed])
@@ -144,7 +146,7 @@ func (v *visit) choose(known *catalog.Catalog) error {
 	v.video, _ = known.First(catalog.TextToVideo)
 	v.image, _ = known.First(catalog.Image)
 	if v.video == nil || v.image == nil {
-		return errors.New("the catalog has no text-to-video model or no image model, which the checks use")
+		return errors.New("the checks need a text-to-video model and an image model in the catalog")
 	}
 	for _, m := range known.Models() {
 		if m.Realtime {
@@ -154,7 +156,7 @@ func (v *visit) choose(known *catalog.Catalog) error {
 	return nil
 }
 
-// before prints the account's quotas. It fails only if a deploy would hang.
+// before prints the account's quotas. It fails only if a deployment would hang.
 func before(ctx context.Context, settings aws.Config, options map[string]string, out io.Writer) error {
 	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
@@ -170,7 +172,7 @@ func before(ctx context.Context, settings aws.Config, options map[string]string,
 		return err
 	}
 	if hangs {
-		return errors.New("a deploy would hang: raise the quotas marked \"fail\", or skip this check with PREFLIGHT=off")
+		return errors.New("a deployment would hang: raise the quotas marked \"fail\", or skip this check with PREFLIGHT=off")
 	}
 	return nil
 }

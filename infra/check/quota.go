@@ -15,19 +15,20 @@ import (
 )
 
 type quota struct {
-	// service, code and title are the names in Service Quotas. The codes come from a public list of 2024
-	// (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are compared.
+	// service, code and title are the names in Service Quotas. The codes come from a public list of
+	// 2024 (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are compared.
 	service, code, title string
 	least                int
 	why                  string
-	// fatal means that a deploy hangs if the quota is 0.
+	// fatal means that a deployment hangs if the quota is 0.
 	fatal bool
-	// state is "ok", "warn" or "fail". After "fail" a deploy would hang. mend says how to raise the quota.
+	// state is "ok", "warn" or "fail". After "fail" a deployment would hang. mend explains how to
+	// raise the quota.
 	state, detail, mend string
 }
 
 const (
-	// These vCPUs of a task and defaults are the same as in infra.
+	// These vCPUs and defaults are the same as in infra.
 	workerCPUs, serviceCPUs     = 2, 1
 	defaultWorkers, defaultGPUs = 4, 2
 	defaultInstance             = "g6e.2xlarge"
@@ -35,7 +36,7 @@ const (
 	ratePerSecond               = 1000 // of both APIs together
 )
 
-// quotas returns the quotas that a deploy needs, by the context of CDK.
+// quotas returns the quotas that a deployment needs with the CDK context.
 func quotas(options map[string]string) []quota {
 	number := func(name string, other int) int {
 		if value, err := strconv.Atoi(options[name]); err == nil {
@@ -85,7 +86,7 @@ func quotas(options map[string]string) []quota {
 	return found
 }
 
-// instanceQuota returns the quota that counts the vCPUs of a type of instances.
+// instanceQuota returns the quota for the vCPUs of an instance type.
 func instanceQuota(instance string, spot bool) (title, code string) {
 	p, p5 := strings.HasPrefix(instance, "p"), strings.HasPrefix(instance, "p5")
 	switch {
@@ -101,7 +102,7 @@ func instanceQuota(instance string, spot bool) (title, code string) {
 	return "Running On-Demand G and VT instances", "L-DB2E81BA"
 }
 
-// cpusOf returns how many vCPUs a type of instances has, by its size such as 2xlarge.
+// cpusOf returns the number of vCPUs of an instance type, from its size such as 2xlarge.
 func cpusOf(instance string) int {
 	const xlarge = 4
 	_, size, _ := strings.Cut(instance, ".")
@@ -110,8 +111,8 @@ func cpusOf(instance string) int {
 	return times * xlarge
 }
 
-// readQuotas compares the account's quotas with the needs of a deploy. A quota that cannot be read is a
-// warning.
+// readQuotas compares the account's quotas with the requirements of a deployment. An unreadable
+// quota is a warning.
 func readQuotas(ctx context.Context, settings aws.Config, options map[string]string) []quota {
 	client := servicequotas.NewFromConfig(settings)
 	found := []quota{concurrency(ctx, settings)}
@@ -123,7 +124,7 @@ func readQuotas(ctx context.Context, settings aws.Config, options map[string]str
 		case got == nil || got.Value == nil:
 			q.unread(errNoValue)
 		case !strings.EqualFold(aws.ToString(got.QuotaName), q.title):
-			q.unread(fmt.Errorf("the code %s is that of %q", q.code, aws.ToString(got.QuotaName)))
+			q.unread(fmt.Errorf("the code %s belongs to %q", q.code, aws.ToString(got.QuotaName)))
 		default:
 			q.compare(settings.Region, int(*got.Value), got.Adjustable)
 		}
@@ -134,7 +135,7 @@ func readQuotas(ctx context.Context, settings aws.Config, options map[string]str
 
 var errNoValue = errors.New("AWS returned no value")
 
-// readQuota returns a quota of the account, or the default of AWS if the account never raised it.
+// readQuota returns a quota of the account, or AWS's default if the account never raised it.
 func readQuota(ctx context.Context, client *servicequotas.Client, q quota) (*types.ServiceQuota, error) {
 	got, err := client.GetServiceQuota(ctx,
 		&servicequotas.GetServiceQuotaInput{ServiceCode: aws.String(q.service), QuotaCode: aws.String(q.code)})
@@ -189,7 +190,7 @@ func (q *quota) unread(err error) {
 	if errors.As(err, &refused) {
 		err = errors.New(refused.ErrorCode())
 	}
-	q.state, q.detail = "warn", "could not be read: "+err.Error()
+	q.state, q.detail = "warn", "cannot be read: "+err.Error()
 	q.mend = fmt.Sprintf("Allow servicequotas:GetServiceQuota, servicequotas:GetAWSDefaultServiceQuota and "+
 		"lambda:GetAccountSettings, or look in the console of Service Quotas: %d is needed.", q.least)
 }

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/client/access"
 )
 
-// wrongKey has the form of a key but is not one.
+// wrongKey has the form of a key but is invalid.
 const wrongKey = "ck_0000000000000000000000000000000000000000"
 
 // checkRoutes calls every route of both services with every kind of credential.
@@ -39,7 +39,7 @@ func checkRoutes(ctx context.Context, v *visit) (string, error) {
 	done := 0
 	for gateway, calls := range map[bool][]access.Call{false: access.Media(fixtures), true: access.Gateway(text)} {
 		for _, call := range calls {
-			// In the order that the table of calls needs.
+			// The order is the one of the table of calls.
 			for _, c := range []struct {
 				name, secret string
 				want         int
@@ -69,7 +69,7 @@ func checkRoutes(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("%d calls", done), errors.Join(wrong...)
 }
 
-// routeComplaint returns the fault in the answer of a route, or "".
+// routeComplaint returns what is wrong with a route's response, or "".
 func routeComplaint(got answer, gateway bool, want int) string {
 	switch redirected := got.status == http.StatusTemporaryRedirect && want == http.StatusOK; {
 	case got.status != want && !redirected: // content may be redirected to the bucket
@@ -80,7 +80,7 @@ func routeComplaint(got answer, gateway bool, want int) string {
 	return errorShape(got, gateway)
 }
 
-// errorShape returns the fault in the body of an error (docs/contract/errors.md), or "".
+// errorShape returns what is wrong with an error body (docs/contract/errors.md), or "".
 func errorShape(got answer, gateway bool) string {
 	var body struct {
 		Detail json.RawMessage
@@ -91,12 +91,12 @@ func errorShape(got answer, gateway bool) string {
 	}
 	if gateway && (body.Error == nil || body.Error.Message == "" || body.Error.Type == "") ||
 		!gateway && len(body.Detail) < len(`"x"`) {
-		return fmt.Sprintf("%d without its reason: %.160q", got.status, got.body)
+		return fmt.Sprintf("%d without a reason: %.160q", got.status, got.body)
 	}
 	return ""
 }
 
-// fixtures makes the jobs, files and the key that the calls of the table name.
+// fixtures creates the jobs, files and the key that the table of calls names.
 func (v *visit) fixtures(ctx context.Context) (f access.Fixtures, err error) {
 	f.Video, f.Image = v.video.ID, v.image.ID
 	if f.Cancelled, err = v.cancelled(ctx); err != nil {
@@ -129,7 +129,7 @@ func source(text string) client.Source {
 	}}
 }
 
-// cancelled submits a job and cancels it. A worker may complete a job first, so it tries again.
+// cancelled submits a job and cancels it. It retries if a worker completes the job first.
 func (v *visit) cancelled(ctx context.Context) (id string, err error) {
 	const tries = 10
 	for range tries {
@@ -143,9 +143,9 @@ func (v *visit) cancelled(ctx context.Context) (id string, err error) {
 	return "", fmt.Errorf("%d jobs ended before they were cancelled", tries)
 }
 
-// checkAnswers checks what API Gateway answers itself: the shape of errors, a request id, and that pages
-// of other origins may read it. AWS does not document which of its errors some calls get, so a 404 may be
-// a 403 for them.
+// checkAnswers checks API Gateway's own responses: the shape of errors, a request id, and that
+// pages of other origins may read them. AWS does not document which of its errors some calls get,
+// so a 403 is accepted in place of a 404.
 func checkAnswers(ctx context.Context, v *visit) (string, error) {
 	type fields = map[string]string
 	const get, post = http.MethodGet, http.MethodPost

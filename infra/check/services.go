@@ -19,8 +19,8 @@ import (
 	"cutroom/shared/client"
 )
 
-// checkUpload sends a large file to a signed URL, waits until the bucket's event makes it known, and reads
-// it back.
+// checkUpload sends a large file to a signed URL, waits until the bucket's event publishes it, and
+// reads it back.
 func checkUpload(ctx context.Context, v *visit) (string, error) {
 	sent := client.Source{Name: "check.bin", Size: v.uploadSize, Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), v.uploadSize)), nil
@@ -48,7 +48,7 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 		return "", fmt.Errorf("read the file back and delete it: %w", err)
 	}
 	if sum := hex.EncodeToString(digest.Sum(nil)); sum != stored.MD5 || stored.SizeBytes != v.uploadSize {
-		return "", fmt.Errorf("the file came back with the MD5 %s, want %s and %d bytes, not %d", sum, stored.MD5,
+		return "", fmt.Errorf("read back the file with the MD5 %s, want %s and %d bytes, not %d", sum, stored.MD5,
 			v.uploadSize, stored.SizeBytes)
 	}
 	return fmt.Sprintf("%d bytes sent in %s, listed %s later, read back", v.uploadSize, round(took), round(listed)), nil
@@ -62,7 +62,7 @@ func (v *visit) textModel(ctx context.Context) (string, error) {
 	return models[0].ID, nil
 }
 
-// checkStream streams a long answer and waits until it is metered.
+// checkStream streams a long reply and waits until it is metered.
 func checkStream(ctx context.Context, v *visit) (string, error) {
 	model, err := v.textModel(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func checkStream(ctx context.Context, v *visit) (string, error) {
 	return detail, nil
 }
 
-// metered waits until the usage is one completion with this number of tokens.
+// metered waits until the usage shows one completion with this number of tokens.
 func (v *visit) metered(ctx context.Context, tokens int) error {
 	return v.until(ctx, func() (string, error) {
 		rows, err := v.own.Usage(ctx, client.UsageQuery{})
@@ -110,8 +110,8 @@ func (v *visit) metered(ctx context.Context, tokens int) error {
 	})
 }
 
-// checkWebhook sends a webhook to the receiver. If no receiver is given, it uses a route that does not
-// exist and expects a second attempt.
+// checkWebhook sends a webhook to the receiver. Without a receiver it uses a missing route and
+// expects a second attempt.
 func checkWebhook(ctx context.Context, v *visit) (string, error) {
 	receiver, want, status := v.receiver, 1, http.StatusOK
 	if receiver == "" {
@@ -130,7 +130,7 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 		answered, wrong := 0, false
 		text = receiver + " answered"
 		for _, d := range made {
-			if d.Status != nil { // else it was too slow, and is tried again
+			if d.Status != nil { // otherwise it was too slow and is retried
 				answered++
 				wrong = wrong || *d.Status < status || *d.Status >= status+100
 				text += fmt.Sprintf(" %d", *d.Status)
@@ -138,7 +138,7 @@ func checkWebhook(ctx context.Context, v *visit) (string, error) {
 		}
 		switch over := len(made) > 0 && made[len(made)-1].NextAttemptAt == nil; {
 		case wrong, over && answered < want:
-			return "", fmt.Errorf("%s to %d attempts, want %d answers like %d", text, len(made), want, status)
+			return "", fmt.Errorf("%s to %d attempts, want %d responses with %d", text, len(made), want, status)
 		case answered < want:
 			return text, nil
 		}
@@ -161,7 +161,7 @@ func checkRealtime(ctx context.Context, v *visit) (string, error) {
 	for {
 		_, text, err := socket.Read(ctx)
 		if err != nil {
-			return "", fmt.Errorf("wait for the start of a session: %w", err)
+			return "", fmt.Errorf("wait for a session to start: %w", err)
 		}
 		var got struct{ Type, Error string }
 		switch _ = json.Unmarshal(text, &got); got.Type { // "" for a frame

@@ -21,7 +21,7 @@ import (
 	domain "cutroom/shared/domain/job"
 )
 
-// cloud shows the parts of a deploy that its clients do not see.
+// cloud gives access to the parts of a deployment that clients cannot see.
 type cloud interface {
 	workers(ctx context.Context) (wanted, running int, err error)
 	// deadLetters and tablesAndAlarms return an error if something is wrong with them.
@@ -41,16 +41,18 @@ type visit struct {
 	deploy
 	cloud cloud
 	keys  credential.Store
-	// video needs only a prompt, and image edits images. live has realtime sessions; nil if no model has.
+	// video needs only a prompt, and image edits images. live has realtime sessions; it is nil if
+	// no model has.
 	video, image, live *catalog.Model
 	out                io.Writer
-	// poll is the pause between two reads. A worker must be wanted wakeTime after a job.
+	// poll is the pause between two reads. wakeTime limits the time from a job to the request for a
+	// worker.
 	poll, wakeTime time.Duration
 	own, other     account
-	// made are the ids of keys that the checks made.
+	// made lists the ids of keys that the checks created.
 	made  []string
 	count map[string]int
-	// cold is how many workers ran before the first job; -1 if that is not known.
+	// cold is the number of workers before the first job, or -1 if unknown.
 	cold int
 	// done is a completed job, and lost a job whose first worker was lost. Both may be empty.
 	done, lost string
@@ -100,7 +102,7 @@ func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string
 }
 
 // leave cancels the jobs of the checks and deletes their keys. The list of keys includes keys that
-// calls made, but may lag by a second, so it may lack the last keys of makeKey.
+// calls created, but it may lag by a second and lack the last keys of makeKey.
 func (v *visit) leave(ctx context.Context) error {
 	listed, left := v.keys.ListKeys(ctx, v.own.name)
 	for _, key := range listed {
@@ -189,7 +191,7 @@ func (a answer) unexpected(want int) error {
 	return fmt.Errorf("%d, want %d: %.160q (request %s)", a.status, want, a.body, a.requestID())
 }
 
-// direct follows no redirects.
+// direct does not follow redirects.
 var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 
 func (v *visit) call(ctx context.Context, r request) (answer, error) {
@@ -223,7 +225,7 @@ func (v *visit) call(ctx context.Context, r request) (answer, error) {
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
 	if err != nil {
-		err = fmt.Errorf("%s %s: the answer broke off: %w", r.method, r.path, err)
+		err = fmt.Errorf("%s %s: read the response: %w", r.method, r.path, err)
 	}
 	return answer{response.StatusCode, response.Header, body}, err
 }

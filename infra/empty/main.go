@@ -1,6 +1,6 @@
-// Command empty deletes everything in the buckets of a stage, so that its stack can
-// be deleted: CloudFormation deletes no bucket that holds anything. `make destroy`
-// runs it, with the context of the deploy as its arguments.
+// Command empty deletes everything in the buckets of a stage, so that its stack can be deleted:
+// CloudFormation deletes only empty buckets. `make destroy` runs it with the context of the
+// deployment as its arguments.
 package main
 
 import (
@@ -33,20 +33,20 @@ func main() {
 	}
 }
 
-// run asks for a confirmation and empties the buckets of the stage that the
-// arguments name. confirmed is the stage, if it has been confirmed already.
+// run asks for a confirmation and empties the buckets of the stage in the arguments. confirmed is
+// the stage if it has been confirmed already.
 func run(ctx context.Context, arguments []string, confirmed string, answers io.Reader, out io.Writer) error {
 	stage := stageOf(arguments)
 	if stage == "prod" {
-		return errors.New("prod is not destroyed by make")
+		return errors.New("make does not destroy prod")
 	}
 	settings, err := config.LoadDefaultConfig(ctx)
 	if err != nil {
-		return fmt.Errorf("read the configuration of AWS: %w", err)
+		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	caller, err := sts.NewFromConfig(settings).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
-		return fmt.Errorf("ask for the account: %w", err)
+		return fmt.Errorf("read the AWS account: %w", err)
 	}
 	account := aws.ToString(caller.Account)
 	if confirmed != stage {
@@ -74,7 +74,7 @@ func run(ctx context.Context, arguments []string, confirmed string, answers io.R
 	return nil
 }
 
-// stageOf returns the stage that the arguments of CDK name: the last one counts.
+// stageOf returns the stage in the arguments of CDK. The last one wins.
 func stageOf(arguments []string) string {
 	stage := "dev"
 	for _, argument := range arguments {
@@ -88,8 +88,8 @@ func stageOf(arguments []string) string {
 	return stage
 }
 
-// empty deletes the objects and the unfinished uploads of a bucket, and returns how
-// many objects there were. A bucket that does not exist is empty.
+// empty deletes the objects and the unfinished uploads of a bucket, and returns the number of
+// objects. A missing bucket counts as empty.
 func empty(ctx context.Context, client *s3.Client, bucket string) (int, error) {
 	deleted := 0
 	objects := s3.NewListObjectsV2Paginator(client, &s3.ListObjectsV2Input{Bucket: &bucket})
@@ -117,7 +117,7 @@ func empty(ctx context.Context, client *s3.Client, bucket string) (int, error) {
 		}
 		if len(answer.Errors) > 0 {
 			first := answer.Errors[0]
-			return deleted, fmt.Errorf("%d objects stay, such as %s: %s", len(answer.Errors), aws.ToString(first.Key),
+			return deleted, fmt.Errorf("cannot delete %d objects, such as %s: %s", len(answer.Errors), aws.ToString(first.Key),
 				aws.ToString(first.Message))
 		}
 		deleted += len(names)
