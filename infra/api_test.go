@@ -11,8 +11,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// methods returns the methods of all APIs by "api METHOD path", such as "media ANY
-// /v1/jobs".
+// methods returns the methods of all APIs by "api METHOD path", such as "media ANY /v1/jobs".
 func (m template) methods(t *testing.T) map[string]resource {
 	t.Helper()
 	resources := m.of(t, "AWS::ApiGateway::Resource")
@@ -42,15 +41,15 @@ func (m template) methods(t *testing.T) map[string]resource {
 	return found
 }
 
-// way is how API Gateway carries the answers of a method.
+// way describes how API Gateway returns the responses of a method.
 type way struct {
-	// mode is "STREAM", or empty for a buffered answer.
+	// mode is "STREAM", or empty for a buffered response.
 	mode string
 	// timeout is in milliseconds.
 	timeout float64
 }
 
-// ways has all methods of a deploy that streams.
+// ways lists all methods of a deployment with streaming.
 var ways = map[string]way{
 	"media ANY /v1/jobs/{id}":                     {"", 29000},
 	"media ANY /v1/jobs":                          {"", 29000},
@@ -105,7 +104,7 @@ var ways = map[string]way{
 	"inference ANY /v1/score":                     {"STREAM", 900000},
 }
 
-func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
+func TestAPIsStreamAsInTheContract(t *testing.T) {
 	for _, streaming := range []string{"on", "off"} {
 		t.Run(streaming, func(t *testing.T) {
 			made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "streaming": streaming})
@@ -130,8 +129,8 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 	}
 }
 
-// checkMethod checks how a method's requests reach their function, and its answers the
-// caller.
+// checkMethod checks how a method's requests reach their function and its responses reach the
+// client.
 func checkMethod(t *testing.T, name string, method resource, want way) {
 	t.Helper()
 	integration := method.Properties["Integration"]
@@ -150,7 +149,7 @@ func checkMethod(t *testing.T, name string, method resource, want way) {
 	}
 }
 
-func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
+func TestGatewayErrorsHaveTheAPIShape(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "origins": "https://app.example.com"})
 	statuses := map[string]string{
 		"MISSING_AUTHENTICATION_TOKEN": "404", "INVALID_SIGNATURE": "404", "EXPIRED_TOKEN": "404",
@@ -188,7 +187,7 @@ func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
 	}
 }
 
-// checkGatewayHeaders checks the headers of an answer of API Gateway's own.
+// checkGatewayHeaders checks the headers of one of API Gateway's own responses.
 func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]any) {
 	t.Helper()
 	if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" {
@@ -206,8 +205,8 @@ func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]a
 	}
 }
 
-// checkGatewayBody checks the body of an answer of API Gateway's own against the shape
-// of the API's errors.
+// checkGatewayBody checks the body of one of API Gateway's own responses against the API's error
+// shape.
 func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
 	t.Helper()
 	switch api {
@@ -246,7 +245,7 @@ func TestAPIsAreLoggedAndThrottled(t *testing.T) {
 	}
 }
 
-func TestNamesOfOurOwn(t *testing.T) {
+func TestCustomDomainsAreUsed(t *testing.T) {
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
 	made := synthesize(t,
 		map[string]any{"worker": "none", "watch": "off", "mediaDomain": "media.example.com", "mediaCertificate": certificate})

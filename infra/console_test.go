@@ -11,9 +11,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Only CloudFront reads the console's bucket, and the page may call nothing but this
-// deploy.
-func TestConsole(t *testing.T) {
+// Only CloudFront reads the console's bucket, and the page may call only this deployment.
+func TestConsoleBucketIsPrivate(t *testing.T) {
 	s := describe(t, map[string]any{"worker": "none", "watch": "off", "console": "true", "family": "acme"})
 	made := parse(t, s.Stack)
 	for _, control := range made.of(t, "AWS::CloudFront::OriginAccessControl") {
@@ -62,7 +61,7 @@ func TestConsole(t *testing.T) {
 	}
 }
 
-func TestNoConsoleUnlessAsked(t *testing.T) {
+func TestConsoleIsOptional(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	made.ResourceCountIs(jsii.String("AWS::CloudFront::Distribution"), jsii.Number(0))
 	if _, err := readOptions(

@@ -17,11 +17,11 @@ const (
 
 const hoursOfMonth = 730
 
-// pollsOfQueue is how often a month Lambda polls a queue that starts a function: five pollers,
-// 20 seconds at a time, even while the queue is empty.
+// pollsOfQueue is the number of Lambda's polls per month for a queue that starts a function: five
+// pollers that wait 20 seconds each, even while the queue is empty.
 const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
 
-// schedules are the scheduled rules with the price of all their runs in a month.
+// schedules lists the scheduled rules with the price of all their runs in a month.
 var schedules = map[string]float64{
 	// The function scale: one read unit, two requests to fair queues, 5 ms with 256 MB, and
 	// 349 bytes of log.
@@ -31,8 +31,7 @@ var schedules = map[string]float64{
 	"rate(5 minutes)": 12 * hoursOfMonth * (functionRequest + 0.03*gigabyteSecond + 3*readUnit),
 }
 
-// TestIdleMonthCostsLessThanThreeDollars prices a month of the default stack without any
-// calls. docs/cost.md shows the result.
+// This prices a month of the default stack without any requests. docs/cost.md shows the result.
 func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 	made := synthesize(t, nil)
 	dollars := 0.0

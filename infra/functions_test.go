@@ -189,7 +189,7 @@ func copied(t *testing.T, path string) string {
 }
 
 // A file that no function could read stops the deploy.
-func TestWrongFilesOfTheDeployer(t *testing.T) {
+func TestInvalidDeployerFilesAreNamed(t *testing.T) {
 	for _, o := range []options{{Catalog: "permissions.go", Family: "gen"}, {Tiers: "permissions.go"}} {
 		if _, err := (&stack{options: o}).newSettings(); err == nil || !strings.Contains(err.Error(), "permissions.go") {
 			t.Errorf("%+v: %v", o, err)

@@ -69,7 +69,7 @@ func (m template) only(t *testing.T, kind string) map[string]any {
 }
 
 // GPU workers replace the preview workers: the same functions wake them.
-func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
+func TestGPUsReplacePreviewWorkers(t *testing.T) {
 	made := synthesize(t, map[string]any{"gpu": "true", "gpu.max": "3", "watch": "off"})
 	made.ResourceCountIs(jsii.String("AWS::ECS::Service"), jsii.Number(0))
 	made.ResourceCountIs(jsii.String("AWS::EC2::VPC"), jsii.Number(0))
@@ -111,7 +111,7 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 
 // The preview workers stay while the GPUs are prepared: nothing else in the service's stack changes.
 // They go only in a later deploy, after the GPUs have started.
-func TestGPUsComeBeforePreviewWorkersGo(t *testing.T) {
+func TestGPUsStartBeforePreviewWorkersStop(t *testing.T) {
 	without := synthesize(t, map[string]any{"workerImage": "worker"})
 	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
 	if !reflect.DeepEqual(withoutCode(without), withoutCode(prepared)) {
@@ -155,7 +155,7 @@ func withoutCode(made template) map[string]resource {
 
 // The cluster has the instances before the service asks for them, and for as long as it
 // does.
-func TestTheServiceNeedsItsCapacity(t *testing.T) {
+func TestServiceDependsOnItsCapacity(t *testing.T) {
 	made := synthesizeGPU(t, nil)
 	for id := range made.of(t, "AWS::ECS::ClusterCapacityProviderAssociations") {
 		for _, service := range made.of(t, "AWS::ECS::Service") {
@@ -167,7 +167,7 @@ func TestTheServiceNeedsItsCapacity(t *testing.T) {
 }
 
 // A task is a worker and an engine server, with its own GPU and disk.
-func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
+func TestGPUTaskHasWorkerAndEngine(t *testing.T) {
 	described := describeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	made := parse(t, described.Stack)
 	checkEngineSource(t, described)
@@ -304,7 +304,7 @@ func checkEngineSource(t *testing.T, s *gpuStack) {
 
 // Instances have no public address, an encrypted disk, and metadata that tasks cannot
 // reach; nothing can connect to them.
-func TestInstancesAreOutOfReach(t *testing.T) {
+func TestInstancesAcceptNoConnections(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.disk": "700"})
 	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")
 	if at(data, "MetadataOptions", "HttpTokens") != "required" ||
@@ -371,7 +371,7 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 
 // There are no tasks or instances at first. Only the function scale changes their number, so that no
 // task with a job is ended.
-func TestGPUsScaleFromNone(t *testing.T) {
+func TestGPUsScaleFromZero(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.max": "5"})
 	made.ResourceCountIs(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), jsii.Number(0))
 	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Alarm"), jsii.Number(0))
@@ -404,7 +404,7 @@ func TestGPUsScaleFromNone(t *testing.T) {
 	}
 }
 
-func TestInstanceTypes(t *testing.T) {
+func TestInstanceTypesAreChecked(t *testing.T) {
 	for name, c := range map[string]struct {
 		context            map[string]any
 		types              string
@@ -458,7 +458,7 @@ func TestInstanceTypes(t *testing.T) {
 }
 
 // Engine servers may read only the configured weights.
-func TestWeightsAreReadWhereTheyAre(t *testing.T) {
+func TestEnginesMayReadTheirWeights(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any
 		want    []string
@@ -502,7 +502,7 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 	}
 }
 
-func TestRulesOfAwsSolutionsOnGPUs(t *testing.T) {
+func TestGPUStackFollowsAwsSolutions(t *testing.T) {
 	folder := t.TempDir()
 	for name, context := range map[string]map[string]any{
 		"spot": {"gpu.spot": "true", "gpu.onDemand": "1", "tracing": "on"},

@@ -13,7 +13,7 @@ import (
 )
 
 // A stack of only the data is never deployed: CloudFormation would remove the rest of the stage.
-func TestDataAloneIsNotDeployed(t *testing.T) {
+func TestDataAloneHasOnlyData(t *testing.T) {
 	for context, refused := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
 		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()
 		if (err != nil) != refused || strings.Contains(string(out), "only=data is for make import.") != refused {
@@ -24,7 +24,7 @@ func TestDataAloneIsNotDeployed(t *testing.T) {
 
 // Resources that remain of a protected stage can be imported: a stack of only these refers to nothing
 // else, and docs/runbook.md has the mapping for the import.
-func TestWhatStaysCanBeImported(t *testing.T) {
+func TestRetainedDataCanBeImported(t *testing.T) {
 	whole := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
 	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})
 	identifiers := map[string]string{

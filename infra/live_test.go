@@ -83,7 +83,7 @@ func (m template) mayDescribeInterfaces(t *testing.T) bool {
 }
 
 // By default live video is off, and only the load balancer reaches a task.
-func TestLiveVideoIsOffUnlessAskedFor(t *testing.T) {
+func TestLiveVideoIsOptional(t *testing.T) {
 	made := synthesize(t, liveContext(nil))
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {
 		t.Errorf("open are %q", open)
@@ -134,7 +134,7 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 
 // In a VPC of the deployer's everything is as in its own, in the subnets that are named, and
 // no network is made.
-func TestContainersInANetworkOfTheDeployer(t *testing.T) {
+func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "networkVpc": "vpc-0a1b2c3d", "networkSubnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
 		"networkZones": "eu-central-1a,eu-central-1b",
@@ -164,7 +164,7 @@ func TestContainersInANetworkOfTheDeployer(t *testing.T) {
 }
 
 // A STUN server in place of EC2 needs no permission; relays come with a secret that the task may read.
-func TestLiveVideoWithServersOfTheDeployer(t *testing.T) {
+func TestLiveVideoUsesDeployerServers(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "webrtcStun": "stun.example.com:3478",
 		"turn": "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,

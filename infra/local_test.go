@@ -46,7 +46,7 @@ func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 }
 
 // SAM serves both APIs at one address: a path that both have would be served by either.
-func TestLocalFilesAreTheMediaServices(t *testing.T) {
+func TestLocalFilesBelongToTheMediaService(t *testing.T) {
 	made := synthesize(t, local(nil))
 	paths := map[any]int{}
 	for _, resource := range made.of(t, "AWS::ApiGateway::Resource") {

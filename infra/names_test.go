@@ -8,7 +8,7 @@ import (
 
 // Names with a maximum length stay within it for the longest stage, and stay
 // different from each other.
-func TestNamesAreWithinTheirMaximumLength(t *testing.T) {
+func TestNamesKeepTheirMaximumLength(t *testing.T) {
 	const stage = "a234567890123456"
 	made := synthesize(t, map[string]any{
 		"stage": stage, "protect": "false", "tracing": "on", "realtime": "true", "ingest": "fargate",
@@ -54,7 +54,7 @@ func TestGlobalNamesContainTheRegion(t *testing.T) {
 
 // Lambda stops a function that has invoked itself sixteen times in a row; later
 // attempts of a webhook take 24 invocations and more, and a long batch any number.
-func TestFunctionsInvokeThemselves(t *testing.T) {
+func TestLoopingFunctionsMayInvokeThemselves(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		want := "Terminate"

@@ -28,7 +28,7 @@ func TestOptionsHaveDefaults(t *testing.T) {
 	}
 }
 
-func TestWrongOptionsAreNamed(t *testing.T) {
+func TestInvalidOptionsAreNamed(t *testing.T) {
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
 	tests := []struct {
 		name    string
@@ -101,14 +101,14 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 	}
 }
 
-func TestAllWrongOptionsAreNamedAtOnce(t *testing.T) {
+func TestAllInvalidOptionsAreListed(t *testing.T) {
 	_, err := readOptions(map[string]any{"stage": "1", "arch": "2"})
 	if err == nil || !strings.Contains(err.Error(), "stage must") || !strings.Contains(err.Error(), "arch must") {
 		t.Errorf("the error is %v, want both", err)
 	}
 }
 
-func TestContextOfCDKIsIgnored(t *testing.T) {
+func TestCDKContextIsIgnored(t *testing.T) {
 	if _, err := readOptions(map[string]any{
 		"aws:cdk:bundling-stacks": "x", "@aws-cdk/core:flag": true, "availability-zones:account=1": "a",
 	}); err != nil {
@@ -116,7 +116,7 @@ func TestContextOfCDKIsIgnored(t *testing.T) {
 	}
 }
 
-func TestFunctionsThatAreNotBuiltAreNamed(t *testing.T) {
+func TestUnbuiltFunctionsAreNamed(t *testing.T) {
 	o := options{Functions: fakeFunctions(t)}
 	if err := o.built(); err != nil {
 		t.Error(err)

@@ -64,7 +64,7 @@ var tracedContext = map[string]any{
 
 // The roles of every form of the stack may do what testdata/policies.json says, except for rights that
 // depend on the form. So the results of the functions' tests apply to every form.
-func TestPoliciesOfEveryForm(t *testing.T) {
+func TestPoliciesMatchInEveryForm(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any

@@ -17,7 +17,7 @@ import (
 
 // The stack follows the AwsSolutions rules of cdk-nag with all that options add, in a network
 // of the deployer and in its own, except where a suppression in the code gives a reason.
-func TestRulesOfAwsSolutions(t *testing.T) {
+func TestStackFollowsAwsSolutions(t *testing.T) {
 	folder := t.TempDir()
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
 	for name, context := range map[string]map[string]any{

@@ -83,7 +83,7 @@ func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
 
 // Neither scaling nor the balancing of zones ends a preview worker in the middle of a
 // job.
-func TestABusyWorkerIsNotEnded(t *testing.T) {
+func TestBusyWorkerIsNotStopped(t *testing.T) {
 	made := synthesize(t, nil)
 	service := made.only(t, "AWS::ECS::Service")
 	if service["AvailabilityZoneRebalancing"] != "DISABLED" || service["DesiredCount"] != nil {

@@ -234,8 +234,8 @@ func (s services) executed() {
 	})
 }
 
-// told checks that the alarms may publish to their topics.
-func (s services) told() {
+// published checks that the alarms may publish to their topics.
+func (s services) published() {
 	s.Helper()
 	policies := map[string][]iamtest.Policy{}
 	s.by("AWS::SNS::TopicPolicy", func(_ string, properties map[string]any) {
@@ -262,7 +262,7 @@ func (s services) told() {
 
 // Each service of AWS has the rights that the stack needs: assume a role, take events, start a
 // function, run a state, publish an alarm.
-func TestServicesMayDoTheirPart(t *testing.T) {
+func TestServicesHaveTheirPermissions(t *testing.T) {
 	for name, c := range map[string]struct {
 		made  template
 		kinds []string
@@ -284,7 +284,7 @@ func TestServicesMayDoTheirPart(t *testing.T) {
 			s.polled()
 			s.started()
 			s.executed()
-			s.told()
+			s.published()
 			for _, kind := range c.kinds {
 				if s.asked[kind] == 0 {
 					t.Errorf("nothing was evaluated of the kind %q: %v", kind, s.asked)

@@ -23,7 +23,7 @@ func smokeOf(t *testing.T, made template) (id string, smoke, service resource) {
 
 // A task of the workers is tried before their service gets it, with all that it needs, and
 // again whenever it changes.
-func TestTheWorkersAreTriedFirst(t *testing.T) {
+func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	id, smoke, service := smokeOf(t, made)
 	if !slices.Contains(list(service.DependsOn), any(id)) {
@@ -53,7 +53,7 @@ func TestTheWorkersAreTriedFirst(t *testing.T) {
 }
 
 // The images of the GPUs' tasks are tried without a GPU, and without weights.
-func TestGPUImagesAreTriedWithoutAGPU(t *testing.T) {
+func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	id, smoke, service := smokeOf(t, made)
 	if !slices.Contains(list(service.DependsOn), any(id)) {
@@ -99,7 +99,7 @@ func TestGPUImagesAreTriedWithoutAGPU(t *testing.T) {
 }
 
 // It is absent if it is turned off, or if nothing can be tried.
-func TestNothingIsTried(t *testing.T) {
+func TestSmokeTestIsOptional(t *testing.T) {
 	for _, made := range []template{
 		synthesize(t, map[string]any{"workerImage": "worker", "smoke": "off"}),
 		synthesize(t, map[string]any{"worker": "none", "watch": "off"}),

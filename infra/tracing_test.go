@@ -12,7 +12,7 @@ import (
 
 // Traces cost money, so they are off by default. With them on, every program and
 // service that a job passes through takes part.
-func TestTracesAreAnOption(t *testing.T) {
+func TestTracesAreOptional(t *testing.T) {
 	for tracing, want := range map[string]bool{"off": false, "on": true} {
 		made := synthesize(t, map[string]any{
 			"watch": "off", "workerImage": "worker", "ingest": "fargate", "ingestImage": "media",

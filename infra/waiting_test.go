@@ -55,7 +55,7 @@ func rises(points []*point, window int, above float64) int {
 }
 
 // A queue is behind if a job waits, not if a job takes long.
-func TestALongEditIsNoWait(t *testing.T) {
+func TestLongEditRaisesNoAlarm(t *testing.T) {
 	drip := []queued{}
 	for i := range 30 {
 		// In work for 4 minutes each on two workers, with a job that waits at every other

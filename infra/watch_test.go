@@ -109,7 +109,7 @@ func TestBalancersAreWatched(t *testing.T) {
 
 // Refusing an image edit while a worker starts is normal for a service at rest. It is counted
 // separately, wherever it is logged.
-func TestColdRefusalsAreNoErrors(t *testing.T) {
+func TestColdRejectionsAreNotErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		made template
 		want map[string]string

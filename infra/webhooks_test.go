@@ -11,7 +11,7 @@ import (
 
 // The function is started by jobs with a webhook that have ended, by warnings of budgets,
 // and by no other change of a job or of usage.
-func TestWebhooksAreStartedByWhatHappens(t *testing.T) {
+func TestWebhooksStartOnlyWhenNeeded(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	found := map[string]bool{
 		`{"dynamodb":{"NewImage":{"part":{"S":["record"]},"status":{"S":["completed","failed"]},` +
@@ -50,7 +50,7 @@ func TestWebhooksAreStartedByWhatHappens(t *testing.T) {
 
 // The programs that check and call URLs know the list of private receivers, and the
 // latter run in the network that reaches them.
-func TestPrivateWebhookReceivers(t *testing.T) {
+func TestPrivateWebhookReceiversAreReached(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"worker": "none", "watch": "off", "webhookAllow": "10.1.0.0/16,hooks.corp.example",
 		"vpc": "vpc-1", "zones": "eu-central-1a", "subnets": "subnet-1", "securityGroups": "sg-1",

@@ -25,7 +25,7 @@ func zonesOf(t *testing.T, made template) []string {
 
 // How many zones a network has is chosen, and no accident of a template that knows no
 // region.
-func TestZonesAreChosen(t *testing.T) {
+func TestZonesAreConfigurable(t *testing.T) {
 	service := func(context map[string]any) template { return synthesize(t, context) }
 	gpus := func(context map[string]any) template { return synthesizeGPU(t, context) }
 	for name, c := range map[string]struct {

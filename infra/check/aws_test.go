@@ -19,12 +19,12 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// stubAccount answers as SQS, DynamoDB and CloudWatch are documented to.
+// stubAccount responds as SQS, DynamoDB and CloudWatch are documented to.
 type stubAccount struct {
-	// messages are the attributes of queues, alarms the states of alarms.
+	// messages holds the attributes of queues, alarms the states of alarms.
 	messages map[string]map[string]string
 	alarms   map[string]string
-	// endless is a table that does not delete old items.
+	// endless is a table without a time to live.
 	endless string
 }
 
@@ -57,12 +57,11 @@ func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer = map[string]any{"TimeToLiveDescription": set}
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
-	_ = json.NewEncoder(w).Encode(answer) // fails if the caller has gone
+	_ = json.NewEncoder(w).Encode(answer) // fails if the client has gone
 }
 
-// TestState checks that everything that is wrong with queues, tables and alarms is reported. A message
-// counts wherever it is.
-func TestState(t *testing.T) {
+// All faults of queues, tables and alarms are reported. A message counts in every state.
+func TestStateFaultsAreReported(t *testing.T) {
 	quiet := func() map[string]string {
 		alarms := map[string]string{"table-throttles": "OK"}
 		for _, name := range alarmNames {
@@ -101,8 +100,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// TestLose loses the worker of a job that waits behind another job.
-func TestLose(t *testing.T) {
+// The lost worker's job waits behind another job.
+func TestLostWorkerFreesItsJob(t *testing.T) {
 	local := awstest.Start(t)
 	table, queue := local.MakeTable(t, "jobs"), local.MakeQueue(t, 10)
 	definition, err := stepfn.Definition("aws", table)

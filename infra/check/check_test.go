@@ -32,23 +32,24 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// stubCloud is the cloud of a deploy that is in order unless its fields say otherwise.
+// stubCloud is the cloud of a sound deployment unless its fields say otherwise.
 type stubCloud struct {
-	// looks counts how often the workers were read.
+	// looks counts the reads of the workers.
 	looks     int
 	fleet     func(look int) (wanted, running int)
 	state     error
 	forgotten []string
 	// busy means that a worker receives the job before it can be lost.
 	busy bool
-	// overdue is the job that cannot be done in time. It ends timedOut after its creation with the code.
+	// overdue is a job that cannot be completed in time. It ends with the code, timedOut after its
+	// creation.
 	overdue  atomic.Pointer[job.Job]
 	timedOut time.Duration
 	code     job.Code
 }
 
 func newStubCloud() *stubCloud {
-	// The first worker is wanted at the second look and runs at the third.
+	// The first worker is requested at the second read and runs at the third.
 	return &stubCloud{fleet: func(look int) (wanted, running int) { return min(look-1, 1), max(min(look-2, 1), 0) },
 		timedOut: 2 * time.Second, code: job.TimedOut}
 }
@@ -76,7 +77,7 @@ func (c *stubCloud) forget(_ context.Context, key credential.Key) error {
 	return nil
 }
 
-// answerOverdue answers for the overdue job, which the server does not know.
+// answerOverdue responds for the overdue job, which the server does not have.
 func (c *stubCloud) answerOverdue(w http.ResponseWriter, r *http.Request) bool {
 	j := c.overdue.Load()
 	if j == nil || r.URL.Path != "/v1/jobs/"+j.ID {
@@ -89,8 +90,8 @@ func (c *stubCloud) answerOverdue(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// deployment is a server that stands in for a deploy, with something like API Gateway in
-// front of each service.
+// deployment is a server that simulates a deployment, with a stub of API Gateway in front of each
+// service.
 type deployment struct {
 	server *servertest.Server
 	keys   credential.Store
@@ -132,7 +133,7 @@ func start(t *testing.T) deployment {
 	return deployment{server, opened.Keys(), models}
 }
 
-// breakage does something wrong with a call. It reports whether the call is answered.
+// breakage breaks a request. It reports whether it has sent the response.
 type breakage func(w http.ResponseWriter, r *http.Request) bool
 
 // front serves a service as API Gateway would, with a breakage.
@@ -145,8 +146,8 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 	}
 	proxy := httputil.NewSingleHostReverseProxy(parsed)
 	proxy.FlushInterval = -1
-	// Each call comes from another address: the server slows down an address that
-	// fails to authenticate, which functions do not.
+	// Each request has another client address: the server delays an address that fails to
+	// authenticate, but functions do not.
 	var calls atomic.Uint32
 	proxy.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network,
 		address string) (net.Conn, error) {
@@ -173,8 +174,8 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
-			// An answer that begins before the end of the request's body was read would else break
-			// the connection to the server.
+			// Otherwise a response that begins before the end of the request body would break the
+			// connection to the server.
 			if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 				t.Error(err)
 			}
@@ -185,7 +186,7 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 	return server.URL
 }
 
-// trial is a run against a deploy that may be broken.
+// trial is a run against a deployment that may be broken.
 type trial struct {
 	only     []string
 	breaks   breakage
@@ -240,7 +241,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 		}
 		f.lines[name] += line
 	}
-	// Nothing is left of a run.
+	// A run leaves nothing behind.
 	for _, account := range []string{v.own.name, v.other.name} {
 		keys, err := d.keys.ListKeys(t.Context(), account)
 		if err != nil || len(keys) == 0 {
@@ -255,8 +256,8 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 	return f
 }
 
-// TestAllHolds checks a deploy that is in order, and then broken ones.
-func TestAllHolds(t *testing.T) {
+// This checks a sound deployment and then broken ones.
+func TestChecksPassOnSoundDeployment(t *testing.T) {
 	d := start(t)
 	f := d.run(t.Context(), t, trial{})
 	if f.err != nil {
@@ -277,7 +278,7 @@ func TestAllHolds(t *testing.T) {
 	})
 }
 
-// testInterrupted interrupts a run. It removes its keys all the same.
+// testInterrupted interrupts a run, which must still remove its keys.
 func testInterrupted(t *testing.T, d deployment) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -300,7 +301,7 @@ func on(method, path string, then func(http.ResponseWriter, *http.Request) bool)
 	}
 }
 
-// answering answers with a status and a body.
+// answering responds with a status and a body.
 func answering(status int, body string) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, _ *http.Request) bool {
 		w.WriteHeader(status)
@@ -309,7 +310,7 @@ func answering(status int, body string) func(http.ResponseWriter, *http.Request)
 	}
 }
 
-// replacing replaces every match in the answers of a path.
+// replacing replaces every match in the responses of a path.
 func replacing(path, old, other string) func(*http.Response) error {
 	in, form := regexp.MustCompile(path), regexp.MustCompile(old)
 	return func(r *http.Response) error {
@@ -329,7 +330,7 @@ func replacing(path, old, other string) func(*http.Response) error {
 	}
 }
 
-// last makes the jobs of the account that comes second seem to end in another century.
+// last makes the jobs of the second account appear to end in another century.
 func last() func(*http.Response) error {
 	var first atomic.Pointer[string]
 	change := replacing(oneJob, `"completed_at": ?"20`, `"completed_at":"21`)
@@ -345,7 +346,7 @@ func last() func(*http.Response) error {
 	}
 }
 
-// twoJobs stands in for a job that is completed at once and a second job that ends as second says.
+// twoJobs simulates a job that completes immediately and a second job with the state second.
 func twoJobs(second string) breakage {
 	var submitted atomic.Int64
 	const id, completed = "job_0BxStandsIn0000000000", `"status":"completed"`
@@ -366,8 +367,8 @@ func twoJobs(second string) breakage {
 
 const oneJob = `^/v1/jobs/job_[^/]+$`
 
-// testBroken runs each check on a deploy with one broken part. The check must fail and name a section
-// of the runbook.
+// testBroken runs each check on a deployment with one broken part. The check must fail and name a
+// section of the runbook.
 func testBroken(t *testing.T, d deployment) {
 	for _, c := range []struct {
 		name, check, says string
@@ -425,8 +426,8 @@ func testBroken(t *testing.T, d deployment) {
 	}
 }
 
-// TestTheRunbookHasWhatChecksLeadTo checks that every section that a failed check names exists.
-func TestTheRunbookHasWhatChecksLeadTo(t *testing.T) {
+// Every runbook section that a failed check names exists.
+func TestRunbookHasEveryCheckSection(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbook.md"))
 	if err != nil {
 		t.Fatal(err)
@@ -446,7 +447,7 @@ func TestTheRunbookHasWhatChecksLeadTo(t *testing.T) {
 	}
 }
 
-func TestContextOf(t *testing.T) {
+func TestContextIsParsed(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"": "", "-c stage=test": "test", "-c family=x --context stage=a": "a", "--context=stage=b": "b", "-cstage=c": "c",
 		"-c stage=a -c stage=b": "b", "-c family=stage --require-approval never": "",

@@ -12,13 +12,13 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// quotaService stands in for Service Quotas and Lambda, as AWS documents their answers.
+// quotaService simulates Service Quotas and Lambda as AWS documents them.
 type quotaService struct {
-	// concurrency is Lambda's; applied and byDefault are quotas by their codes, of the
-	// account and of AWS.
+	// concurrency is Lambda's; applied and byDefault hold the quotas of the account and AWS's
+	// defaults, by code.
 	concurrency        int
 	applied, byDefault map[string]float64
-	// titles has the title of each code, and fixed the codes that Service Quotas does not raise.
+	// titles has the title of each code; fixed has the codes that Service Quotas cannot raise.
 	titles map[string]string
 	fixed  map[string]bool
 	denied bool
@@ -60,9 +60,8 @@ func (a quotaService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		asked.ServiceCode, asked.QuotaCode, a.titles[quota], value, !a.fixed[quota])
 }
 
-// TestQuotas checks accounts before a deploy. A quota without which the deploy would hang fails. A quota
-// that is low or cannot be read is a warning.
-func TestQuotas(t *testing.T) {
+// A quota that would make the deployment hang fails. A low or unreadable quota is a warning.
+func TestLowQuotasAreReported(t *testing.T) {
 	const rate, tasks = "apigateway L-8A5B8E43", "fargate L-3032A538"
 	const onDemand, spot, p = "ec2 L-DB2E81BA", "ec2 L-3819A6DF", "ec2 L-417A185B"
 	const p5Spot, p4Spot = "ec2 L-C4BD4855", "ec2 L-7212CCBC"
@@ -77,7 +76,7 @@ func TestQuotas(t *testing.T) {
 		name    string
 		account quotaService
 		options map[string]string
-		// want are the states by the beginnings of titles.
+		// want holds the states by the beginning of the title.
 		want map[string]string
 		says string
 	}{

@@ -1,6 +1,6 @@
-// Package deployment tests the deploy: it deploys the real app to a local AWS with the command line of
-// CDK, like a deployer, and uses it through its API Gateway. docs/local-aws.md lists the gaps of the
-// local AWS.
+// Package deployment tests the deployment: it deploys the real app to a local AWS with the CDK
+// command line, like a deployer, and uses it through its API Gateway. docs/local-aws.md lists the
+// gaps of the local AWS.
 package deployment
 
 import (
@@ -32,8 +32,8 @@ type deployed struct {
 	// outputs and template belong to the stack.
 	outputs  map[string]string
 	template string
-	// front is the URL of a program that serves the APIs in place of the local AWS;
-	// "" if the local AWS serves them.
+	// front is the URL of a program that serves the APIs instead of the local AWS; "" if the local
+	// AWS serves them.
 	front string
 	// calls is the proxy of the functions' and workers' AWS calls, nil if they call the local AWS
 	// directly.
@@ -88,7 +88,7 @@ func (d *deployed) build(t *testing.T, folder string) {
 // startCloud starts the local AWS and prepares it for deploys.
 func (d *deployed) startCloud(t *testing.T) {
 	t.Helper()
-	// The local AWS learns the functions' AWS endpoint at its start.
+	// The local AWS reads the functions' AWS endpoint at its start.
 	d.calls = awstest.NewProxy(t, "", 1, awstest.Faults{})
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local", "AWS_ENDPOINT_URL="+d.calls.URL)
 	d.calls.To(d.cloud.URL)
@@ -101,8 +101,8 @@ func (d *deployed) startCloud(t *testing.T) {
 	}
 }
 
-// launched returns a folder of functions that start the built ones in place: packing them would take
-// CDK three times as long as all its other work. One is deployed unchanged, as all are in an account.
+// launched returns a folder of functions that start the built ones in place, because packing them
+// would take CDK three times as long as all its other work. One is deployed unchanged.
 func launched(t *testing.T, built string) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -137,10 +137,10 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	arguments := []string{
 		"deploy", "--require-approval", "never", "--output", filepath.Join(folder, "cdk.out"), "--outputs-file", outputs,
 		"-c", "stage=" + stage, "-c", "arch=" + architecture(), "-c", "functions=" + d.functions,
-		// The local AWS buffers all answers, runs no containers, and supports only
-		// alarms on one metric.
+		// The local AWS buffers all responses, runs no containers, and supports only alarms on one
+		// metric.
 		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
-		// The tests run their own receivers of webhooks.
+		// The tests run their own webhook receivers.
 		"-c", "webhookAllow=127.0.0.1",
 	}
 	for _, value := range context {
@@ -185,7 +185,7 @@ func (d *deployed) environment() []string {
 	return append(environment, "AWS_ENDPOINT_URL_S3="+d.cloud.URL, "CDK_DISABLE_CLI_TELEMETRY=1", "CDK_VALIDATION=false")
 }
 
-// architecture returns this machine's architecture by Lambda's name.
+// architecture returns Lambda's name for this machine's architecture.
 func architecture() string {
 	if runtime.GOARCH == "arm64" {
 		return "arm64"
@@ -199,8 +199,8 @@ func bounded(t *testing.T) context.Context {
 	return patience.Context(t)
 }
 
-// url returns the URL at which the local AWS serves an API of the deploy; the host
-// names in its outputs do not resolve.
+// url returns the URL at which the local AWS serves an API of the deployment. The host names in its
+// outputs do not resolve.
 func (d *deployed) url(t *testing.T, output string) string {
 	t.Helper()
 	if d.front != "" {
@@ -214,7 +214,7 @@ func (d *deployed) url(t *testing.T, output string) string {
 	return d.cloud.URL + "/restapis/" + id + "/live/_user_request_"
 }
 
-// key creates a key with the command in the deploy's output, and more flags.
+// key creates a key with the command from the deployment's output and additional flags.
 func (d *deployed) key(t *testing.T, account string, flags ...string) string {
 	t.Helper()
 	command := append(strings.Fields(strings.ReplaceAll(d.outputs["FirstKey"], "ACCOUNT", account)), flags...)
@@ -244,7 +244,7 @@ func until(t *testing.T, what string, done func(context.Context) (bool, error)) 
 	})
 }
 
-// ended waits for the end of a job and returns it.
+// ended waits for a job to end and returns it.
 func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
 	t.Helper()
 	job, err := client.Await(bounded(t), id, func(servertest.Job) {})
@@ -289,7 +289,7 @@ func testKeys(t *testing.T, d *deployed) {
 		key.ID); err != nil || revoked.ExitCode != 0 {
 		t.Fatalf("revoke: %v %s", err, revoked.Stderr)
 	}
-	// A warm function learns of the revocation within credential.CacheAge.
+	// A warm function sees the revocation within credential.CacheAge.
 	until(t, "the revoked key is refused", func(ctx context.Context) (bool, error) {
 		answer, err := client.Get(ctx, "/v1/files")
 		return answer.Status == http.StatusUnauthorized, err

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// short returns a clip that is edited in a moment.
+// short returns a clip that is edited quickly.
 func short(t *testing.T) []byte {
 	t.Helper()
 	content, err := os.ReadFile(mediatest.Video{Seconds: 0.4, FastStart: true}.Make(t))
@@ -21,12 +21,12 @@ func short(t *testing.T) []byte {
 	return content
 }
 
-// anything accepts every content type. If it is not sent, the local AWS treats a buffered binary answer
+// anything accepts every content type. Without it the local AWS treats a buffered binary response
 // as text.
 const anything = "*/*"
 
-// testDeployWhileJobsRun checks that a deploy that changes the functions loses no job, and that its
-// changes apply.
+// testDeployWhileJobsRun checks that a deployment that changes the functions loses no job, and that
+// its changes take effect.
 func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	client := d.client(t, "deploy")
 	waiting := submit(t, client, short(t))

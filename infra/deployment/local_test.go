@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestLocal uses the deploy on this machine as its users do: `make local-aws`, with
-// its APIs served by functions in Docker (`make sam-api`).
+// TestLocal uses the deployment on this machine like a user: `make local-aws`, with its APIs served
+// by functions in Docker (`make sam-api`).
 func TestLocal(t *testing.T) {
 	local := awstest.StartLocal(t, "api")
 	t.Run("Job", func(t *testing.T) { testLocalJob(t, &servertest.Client{URL: local.Media, Key: local.Key}) })
@@ -46,8 +46,7 @@ func testLocalJob(t *testing.T, client *servertest.Client) {
 	}
 }
 
-// testLocalAgain checks that a second start keeps everything and builds and deploys
-// nothing.
+// testLocalAgain checks that a second start keeps all data and builds and deploys nothing.
 func testLocalAgain(t *testing.T, local *awstest.Local) {
 	said, key := local.Said, local.Key
 	if err := local.Start(t.Context()); err != nil {
@@ -61,8 +60,8 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testLocalChanged checks that changes are deployed, changed models to the worker too, and that the
-// data in the local AWS stays.
+// testLocalChanged checks that changes are deployed, that changed models also reach the worker, and
+// that the data in the local AWS stays.
 func testLocalChanged(t *testing.T, local *awstest.Local) {
 	context := "CONTEXT=-c origins=https://app.example.com -c " + strings.Join(ownFiles, " -c ")
 	if _, err := local.Make(t.Context(), "local-aws", context); err != nil {
@@ -76,7 +75,7 @@ func testLocalChanged(t *testing.T, local *awstest.Local) {
 	testOwnFiles(t, deployedOf(t, local))
 }
 
-// testTakenPort checks that the error for a port in use names it and what to do.
+// testTakenPort checks that the error for a port in use names the port and a solution.
 func testTakenPort(t *testing.T, local *awstest.Local) {
 	_, err := local.Make(t.Context(), "local-aws", "LOCAL_AWS="+filepath.Join(t.TempDir(), "other"))
 	if err == nil || !strings.Contains(err.Error(), "is taken by another program") || !strings.Contains(err.Error(), "LOCAL_AWS_PORT=") {
@@ -84,8 +83,8 @@ func testTakenPort(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testSAMWithoutLocalAWS checks that SAM's targets tell a user without a local AWS
-// how to start it.
+// testSAMWithoutLocalAWS checks that without a local AWS SAM's make targets explain how to start
+// it.
 func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	for _, c := range []struct {
 		variables []string
@@ -104,7 +103,7 @@ func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// deployedOf returns the deploy of `make local-aws`.
+// deployedOf returns the deployment of `make local-aws`.
 func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -125,7 +124,7 @@ func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	}
 }
 
-// truncated returns a clip with its whole header and none of its frames.
+// truncated returns a clip with its entire header and no frames.
 func truncated(t *testing.T) []byte {
 	t.Helper()
 	header, _, found := bytes.Cut(short(t), []byte("mdat"))

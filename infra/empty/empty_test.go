@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-func TestStageOf(t *testing.T) {
+func TestStageIsParsed(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"": "dev", "-c stage=test": "test", "-c family=x --context stage=a": "a", "--context=stage=b": "b", "-cstage=c": "c",
 		"-c stage=a -c stage=prod": "prod", "-c family=stage": "dev",
@@ -25,7 +25,7 @@ func TestStageOf(t *testing.T) {
 	}
 }
 
-func TestEmpty(t *testing.T) {
+func TestBucketsAreEmptied(t *testing.T) {
 	cloud := awstest.Start(t)
 	for _, variable := range cloud.Environment() {
 		name, value, _ := strings.Cut(variable, "=")
