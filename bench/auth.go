@@ -17,18 +17,17 @@ import (
 )
 
 const (
-	// authCallers call at the same time, each over a connection that it keeps.
+	// authCallers is the number of concurrent clients, each with a kept connection.
 	authCallers = 64
-	// authTime is how long each kind of call is made; authWarmUp is how long
-	// before that calls are made and not counted.
+	// authTime is the measured time for each kind of request, after authWarmUp.
 	authTime, authWarmUp = 4 * time.Second, time.Second
-	// authBar is the bar for each kind, in calls per second.
+	// authBar is the bar for each kind, in requests per second.
 	authBar = 5000
 )
 
-// auth mints client tokens, and then calls once with each of them, so that no authentication is
-// answered by a cache. The client shares the processors with the server. The floor is the rate of the
-// same client at /healthz, which does nothing.
+// auth creates client tokens and then sends one request with each, so that no authentication comes
+// from a cache. The client shares the processors with the server. The floor is the rate of the same
+// client at /healthz, which does nothing.
 func (b *bench) auth(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "auth")
 	if err != nil {
@@ -52,7 +51,7 @@ func (b *bench) auth(ctx context.Context) error {
 	var used atomic.Int64
 	authenticated, err := perSecond(ctx, func(ctx context.Context) error {
 		token := tokens[int(used.Add(1)-1)%len(tokens)]
-		// Only an authenticated caller learns that there is no such job.
+		// Only an authenticated client gets 404 for the missing job.
 		_, err := send(ctx, client, http.MethodGet, server.URL()+"/v1/jobs/job_unknown", token, "", http.StatusNotFound)
 		return err
 	})
@@ -75,7 +74,7 @@ func (b *bench) auth(ctx context.Context) error {
 	return nil
 }
 
-// mintTokens mints tokens for a while. It returns them, and how many it minted per second.
+// mintTokens creates tokens for a while. It returns them and the number per second.
 func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []string, minted float64, err error) {
 	var mu sync.Mutex
 	minted, err = perSecond(ctx, func(ctx context.Context) error {
@@ -98,7 +97,7 @@ func mintTokens(ctx context.Context, client *http.Client, url string) (tokens []
 	return tokens, minted, err
 }
 
-// perSecond has authCallers repeat a call and returns how many ended per second.
+// perSecond has authCallers repeat a call and returns the rate per second.
 func perSecond(ctx context.Context, call func(context.Context) error) (float64, error) {
 	callers, ctx := errgroup.WithContext(ctx)
 	counted := make([]int, authCallers)
@@ -127,8 +126,7 @@ func perSecond(ctx context.Context, call func(context.Context) error) (float64, 
 	return float64(sum) / authTime.Seconds(), err
 }
 
-// send makes a request and returns the body of its answer, which must have the
-// status.
+// send makes a request and returns the body of the response, which must have the status.
 func send(ctx context.Context, client *http.Client, method, url, key, body string, status int) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {

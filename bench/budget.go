@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// budgetPairs are pairs of calls, one with a budget and one without; the first tenth warms up.
+	// budgetPairs is the number of pairs of requests, one with a budget and one without; the first
+	// tenth warms up.
 	budgetPairs = 10_000
-	// budgetBar is how much longer a completion may take whose account has budgets.
+	// budgetBar limits the additional time of a completion for an account with budgets.
 	budgetBar = 15 * time.Microsecond
 )
 
@@ -22,9 +23,9 @@ inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, price: {input: 1, output: 2}, upstreams: [{url: "http://%s/v1", model: weights}]}
 `
 
-// budgets measures the cost that two budgets, of money and of tokens, add to a completion on one
-// machine. One caller makes pairs of calls in changing order at the same server, one for an account
-// with budgets and one for an account without, so that other load affects both.
+// budgets measures the cost that two budgets, for money and for tokens, add to a completion on one
+// machine. One client sends pairs of requests in changing order to the same server, for an account
+// with budgets and an account without, so that other load affects both.
 func (b *bench) budgets(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {
@@ -57,7 +58,7 @@ func (b *bench) budgets(ctx context.Context) error {
 	defer counted.close()
 	var without, more []time.Duration
 	for i := range budgetPairs {
-		var took [2]time.Duration // without a budget, and with some
+		var took [2]time.Duration // without a budget, and with budgets
 		for _, which := range [2]int{i % 2, 1 - i%2} {
 			if took[which], err = [2]*wire{plain, counted}[which].call("whole"); err != nil {
 				return err
@@ -76,8 +77,8 @@ func (b *bench) budgets(ctx context.Context) error {
 	return nil
 }
 
-// budgeted makes an account with two budgets on the folder of the running server, and returns
-// a key of it.
+// budgeted creates an account with two budgets in the folder of the running server, and returns its
+// key.
 func (b *bench) budgeted(ctx context.Context) (key string, err error) {
 	if key, err = b.newKey(ctx, "budgets", "budgeted"); err != nil {
 		return "", err
@@ -91,7 +92,7 @@ func (b *bench) budgeted(ctx context.Context) (key string, err error) {
 	return key, nil
 }
 
-// newKey makes an account on the folder of a running server, and returns a key of it.
+// newKey creates an account in the folder of a running server, and returns its key.
 func (b *bench) newKey(ctx context.Context, server, account string) (string, error) {
 	return b.command(ctx, server, "keys", "create", "--account", account, "--tier", "dev")
 }

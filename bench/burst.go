@@ -19,7 +19,7 @@ import (
 
 const (
 	burstJobs = 50
-	// burstReaders read states during the burst, each this often.
+	// burstReaders clients read states during the burst, each at this interval.
 	burstReaders   = 4
 	burstReadEvery = 20 * time.Millisecond
 	// burstBar limits the jobs' time as a multiple of the engine's, and burstReadBar the time of a read
@@ -27,10 +27,10 @@ const (
 	burstBar, burstReadBar = 1.05, 3.0
 )
 
-// burst submits many jobs at once and reads their states while they run. Then it reads states from the
-// idle server. At last the engine does the same edits without the server, equally parallel, while the
-// same states are read from the idle server as often: the reads take processor time from the
-// measurement and from its floor alike.
+// burst submits many jobs together and reads their states while they run. Then it reads states from
+// the idle server. Finally the engine does the same edits without the server, with the same
+// parallelism, while the same states are read from the idle server at the same rate. So the reads
+// take processor time from the measurement and from its floor alike.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -47,7 +47,7 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 	defer e.close()
-	// One edit first, so that admission knows how long an edit takes.
+	// The first edit lets admission measure the duration of an edit.
 	if err := editByService(ctx, client, servertest.File("data", "short.mp4", clip), e.prompt); err != nil {
 		return err
 	}
@@ -63,8 +63,8 @@ func (b *bench) burst(ctx context.Context) error {
 	return nil
 }
 
-// measureBurst submits the jobs and reads their states until all have ended, and then
-// for two seconds more, while the server is idle. It returns the jobs that were accepted.
+// measureBurst submits the jobs and reads their states until all have ended, and then for two more
+// seconds while the server is idle. It returns the accepted jobs.
 func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 	prompt string) (accepted []string, f burstFigures, err error) {
 	client := server.Client()
@@ -94,7 +94,7 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 		return accepted, f, err
 	}
 	f.took = time.Since(begun)
-	// The last thumbnails may still be made: they belong to the jobs.
+	// The last thumbnails may still be in progress: they belong to the jobs.
 	used, err := settledTime(ctx, server.PID())
 	if err != nil {
 		return accepted, f, err
@@ -113,9 +113,9 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 	return accepted, f, err
 }
 
-// measureAlone has the engine do as many edits as there are jobs, while their states are read as in the
-// burst. Both processor times include the server's cost of the reads, and exclude this process's cost,
-// estimated from its reads of the idle server.
+// measureAlone has the engine do as many edits as there are jobs, while their states are read as in
+// the burst. Both processor times include the server's cost of the reads, and exclude this
+// process's cost, estimated from its reads of the idle server.
 func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs []string, f *burstFigures) error {
 	own, children, err := processorTimes(server.PID())
 	if err != nil {
@@ -140,8 +140,8 @@ func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs 
 // burstFigures are the results of a burst.
 type burstFigures struct {
 	accepted, refused, lost int
-	// slowest is the time of the last answer, took the time until all jobs were completed, and floor
-	// the engine's time. States are read during the last two.
+	// slowest is the time of the last response, took the time until all jobs were completed, and
+	// floor the engine's time. States are read during the last two.
 	slowest, took, floor time.Duration
 	// used is the processor time of the server and its programs; usedAlone is the same for the engine
 	// and the idle server. readCost is the cost of a read in this process.
@@ -160,8 +160,7 @@ func (b *bench) shortClip(ctx context.Context) (path string, clip []byte, err er
 	return path, clip, err
 }
 
-// engineAlone does an edit n times, as many at once as the server, and returns how
-// long that took.
+// engineAlone does an edit n times with the server's parallelism, and returns the total time.
 func engineAlone(ctx context.Context, e *edit, n int) (time.Duration, error) {
 	begun := time.Now()
 	alone, running := errgroup.WithContext(ctx)
@@ -190,7 +189,7 @@ func (b *bench) reportBurst(f burstFigures) {
 		ratio:    ratio(f.took, f.floor), bar: fmt.Sprintf("%.2f x", burstBar),
 		verdict: verdictOf(f.took.Seconds() <= burstBar*f.floor.Seconds()),
 	})
-	// On a machine that does other work too, this says more than the time does.
+	// On a machine with other work this figure is more reliable than the time.
 	b.table.add(row{
 		what:     "  processor time of the server and its programs",
 		measured: short(f.used), floor: short(f.usedAlone) + " engine alone",
@@ -208,8 +207,8 @@ func (b *bench) reportBurst(f burstFigures) {
 	})
 }
 
-// settledTime returns the processor time of a server and its programs, once the programs' time has been
-// constant for a second.
+// settledTime returns the processor time of a server and its programs, after the programs' time has
+// been constant for a second.
 func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 	for last := time.Duration(-1); ; {
 		own, now, err := processorTimes(pid)
@@ -223,8 +222,8 @@ func settledTime(ctx context.Context, pid int) (time.Duration, error) {
 	}
 }
 
-// submitAtOnce submits the jobs and returns the ids of the accepted ones, how many
-// were refused by admission, and how long the last answer took.
+// submitAtOnce submits the jobs together. It returns the ids of the accepted jobs, the number of
+// rejected jobs, and the time of the last response.
 func submitAtOnce(ctx context.Context, client *servertest.Client, clip []byte,
 	prompt string) (accepted []string, refused int, slowest time.Duration, err error) {
 	var mu sync.Mutex

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	// codecFrames are decoded and encoded in each of codecRounds.
+	// codecFrames frames are decoded and encoded in each of codecRounds.
 	codecFrames, codecRounds = 150, 4
-	// codecBar is how much more processor time a stream may take in its sandbox than
-	// libvpx takes for the same frames.
+	// codecBar limits the processor time of a stream in its sandbox, as a multiple of libvpx's time
+	// for the same frames.
 	codecBar = 1.3
 )
 
-// codec decodes and encodes a live stream like a session without a prompt, by the sandboxed codec and,
-// as the floor, by libvpx in this process.
+// codec decodes and encodes a live stream like a session without a prompt, with the sandboxed codec
+// and, as the floor, with libvpx in this process.
 func (b *bench) codec(ctx context.Context) error {
 	direct, err := libvpx.Load("")
 	if err != nil {
@@ -69,7 +69,7 @@ func (b *bench) codec(ctx context.Context) error {
 	return nil
 }
 
-// stream encodes the clip as a live client does.
+// stream encodes the clip like a live client.
 func (b *bench) stream(ctx context.Context, l *libvpx.Library, size image.Point, bitrate int) ([][]byte, error) {
 	raw, err := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-stream_loop", "-1", "-i", b.clip,
 		"-vf", fmt.Sprintf("scale=%d:%d,fps=25", size.X, size.Y), "-frames:v", fmt.Sprint(codecFrames),
@@ -95,7 +95,7 @@ func (b *bench) stream(ctx context.Context, l *libvpx.Library, size image.Point,
 	return frames, nil
 }
 
-// passed is how the frame of a number is encoded.
+// passed returns the encoding of a frame.
 func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
@@ -137,13 +137,13 @@ func timed(work func() error) (time.Duration, error) {
 	return ended - begun, err
 }
 
-// passSandboxed has the sandboxed codec do the same, by a helper, whose start is a part of it.
+// passSandboxed does the same with the sandboxed codec in a helper process, including its start.
 func passSandboxed(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {
 		return err
 	}
-	defer codec.Close() // the system counts a process that has ended
+	defer codec.Close() // the system counts a process after it has ended
 	var picture image.YCbCr
 	for i, frame := range frames {
 		if _, err := codec.Decode(ctx, frame, &picture); err != nil {

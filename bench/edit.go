@@ -19,14 +19,14 @@ import (
 // benchModel is the model whose edits are measured.
 const benchModel = "gen-2.5"
 
-// edit is one edit of a clip without the service: by the engine, or by the ffmpeg
-// command lines that the engine runs.
+// edit is one edit of a clip without the service: by the engine, or with the ffmpeg command lines
+// that the engine runs.
 type edit struct {
 	prompt  string
 	spec    engine.Spec
 	preview *preview.Engine
-	// commands are the recorded command lines, the working folder first. Their
-	// scratch files are kept in folder.
+	// commands holds the recorded command lines, each starting with the working folder. Their
+	// scratch files are in folder.
 	commands [][]string
 	folder   string
 }
@@ -69,8 +69,7 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 
 func (e *edit) close() { os.RemoveAll(e.folder) }
 
-// record runs the engine and keeps the command lines that it has ffmpeg run, without the
-// sandbox around them.
+// record runs the engine and keeps its ffmpeg command lines without the sandbox.
 func (e *edit) record(ctx context.Context, tools *ffmpeg.Tools) error {
 	recorded, err := os.MkdirTemp(e.folder, "recorded-")
 	if err != nil {
@@ -93,19 +92,19 @@ func (e *edit) record(ctx context.Context, tools *ffmpeg.Tools) error {
 	return nil
 }
 
-// recorder notes the commands that a runner runs.
+// recorder records the commands that a runner runs.
 type recorder struct {
 	runner   preview.Runner
 	commands []ffmpeg.Command
 }
 
-// Run runs a command and notes it.
+// Run runs a command and records it.
 func (r *recorder) Run(ctx context.Context, command ffmpeg.Command) error {
 	r.commands = append(r.commands, command)
 	return r.runner.Run(ctx, command)
 }
 
-// engine does the edit by the engine.
+// engine does the edit with the engine.
 func (e *edit) engine(ctx context.Context) error {
 	scratch, err := os.MkdirTemp(e.folder, "scratch-")
 	if err != nil {
@@ -122,7 +121,7 @@ func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error 
 	return err
 }
 
-// bare does the edit only by the recorded command lines.
+// bare does the edit only with the recorded command lines.
 func (e *edit) bare(ctx context.Context) error {
 	for _, command := range e.commands {
 		var complaints bytes.Buffer

@@ -17,33 +17,33 @@ import (
 )
 
 const (
-	// gatewayCalls are made one after the other for a latency, of each kind in
-	// each of gatewayRounds, in turns.
+	// gatewayCalls requests of each kind are made in sequence for a latency, in each of
+	// gatewayRounds, in turns.
 	gatewayCalls, gatewayRounds = 600, 5
-	// gatewayCallers call at once for a throughput, each over a connection that
-	// it keeps, for gatewayTime in each of gatewayTurns.
+	// gatewayCallers clients with kept connections send requests concurrently for a throughput, for
+	// gatewayTime in each of gatewayTurns.
 	gatewayCallers = 64
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
-	// openStreams are held at once.
+	// openStreams is the number of concurrent streams.
 	openStreams = 1000
-	// The bars: a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes for each
-	// open stream.
+	// Bars: a multiple of nginx's overhead, a fraction of nginx's throughput, and bytes per open
+	// stream.
 	gatewayLatencyBar    = 1.3
 	gatewayLargeBar      = 1.5
 	gatewayThroughputBar = 0.7
 	openStreamBar        = 40 << 10
 )
 
-// gatewayCatalog is a model on the model server of the bench.
+// gatewayCatalog is a model on the benchmark's model server.
 const gatewayCatalog = `
 inference:
   - {id: bench, routes: [chat], context_length: 8192, max_output_length: 4096, upstreams: [{url: "http://%s/v1", model: weights}]}
 `
 
-// gateway measures the gateway's overhead on calls of a model server that answers at once, compared
-// with nginx's overhead on the same calls. The client and the model server run on the same machine and
-// are as simple as possible (see wire.go).
+// gateway measures the gateway's overhead on requests to a model server that responds immediately,
+// compared with nginx's overhead on the same requests. The client and the model server run on the
+// same machine and are as simple as possible (see wire.go).
 func (b *bench) gateway(ctx context.Context) error {
 	upstream, err := newModelServer()
 	if err != nil {
@@ -107,7 +107,7 @@ func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (er
 	return nil
 }
 
-// proxies are nginx and the gateway in front of the model server.
+// proxies holds nginx and the gateway in front of the model server.
 type proxies struct {
 	server *servertest.Server
 	// targets are the model server itself, nginx and the gateway.
@@ -139,19 +139,19 @@ func (b *bench) startProxies(ctx context.Context, upstream *modelServer) (proxie
 	}}, nil
 }
 
-// target is the address of calls.
+// target is an address for requests.
 type target struct {
 	name, address string
-	// pid is the process that answers there, 0 for this one.
+	// pid is the process that responds there, or 0 for this process.
 	pid int
 }
 
-// gatewayCatalog writes the catalog of the tree with the bench's model.
+// gatewayCatalog writes the repository's catalog with the benchmark's model.
 func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
 	return b.writeCatalog("gateway.yaml", gatewayCatalog, upstream)
 }
 
-// writeCatalog writes the catalog of the tree with another inference side, which calls the
+// writeCatalog writes the repository's catalog with another inference section, which calls the
 // model server.
 func (b *bench) writeCatalog(name, inference, upstream string) (path string, err error) {
 	source, err := os.ReadFile(filepath.Join("shared", "domain", "catalog", "catalog.yaml"))
@@ -166,7 +166,7 @@ func (b *bench) writeCatalog(name, inference, upstream string) (path string, err
 	return path, os.WriteFile(path, fmt.Appendf([]byte(media), inference, upstream), 0o600)
 }
 
-// gatewayLatency has one caller call every target in turns.
+// gatewayLatency has one client call every target in turns.
 func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what string, bar float64) error {
 	took := map[string][]time.Duration{}
 	for range gatewayRounds {
@@ -181,7 +181,7 @@ func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what
 					c.close()
 					return fmt.Errorf("%s: %w", target.name, err)
 				}
-				if i >= gatewayCalls/10 { // the first ones warm up
+				if i >= gatewayCalls/10 { // the first requests warm up
 					took[target.name] = append(took[target.name], first)
 				}
 			}
@@ -198,7 +198,7 @@ func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what
 	return nil
 }
 
-// gatewayThroughput has many callers call at once.
+// gatewayThroughput has many clients call concurrently.
 func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 	rates, busy := map[string][]float64{}, map[string][]time.Duration{}
 	for range gatewayTurns {
@@ -242,14 +242,13 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 // Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// processorTime is how long a process has run on processors.
+// processorTime returns the processor time of a process.
 func processorTime(pid int) (time.Duration, error) {
 	own, _, err := processorTimes(pid)
 	return own, err
 }
 
-// processorTimes are how long a process, and its children that have ended, have run on
-// processors.
+// processorTimes returns the processor times of a process and of its ended children.
 func processorTimes(pid int) (own, children time.Duration, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -10,22 +10,24 @@ import (
 )
 
 const (
-	// flowStreams are open at once, each with a chunk every flowEvery; of the time
-	// between two chunks the part flowQuantile is at most flowBar.
+	// flowStreams streams are open concurrently, each with a chunk every flowEvery. The quantile
+	// flowQuantile of the time between two chunks must be at most flowBar.
 	flowStreams  = 500
 	flowQuantile = 0.99
 	flowBar      = 50 * time.Millisecond
-	// translatedStreams are read for the cost of a translated chunk, which translationBar limits.
+	// translatedStreams streams are read for the cost of a translated chunk, which translationBar
+	// limits.
 	translatedStreams = 20
 	translationBar    = 20 * time.Microsecond
-	// largeCallers call with large prompts at once, largeWaves times. The memory of the last wave is at
-	// most largeGrowth times the second's, because the first wave fills the heap.
+	// largeCallers clients send large prompts concurrently, largeWaves times. The memory of the
+	// last wave may be at most largeGrowth times the second's, because the first wave fills the
+	// heap.
 	largeCallers = 256
 	largeWaves   = 6
 	largeGrowth  = 1.1
 )
 
-// gatewayFlow reads many streams at once, whose chunks come at a steady pace.
+// gatewayFlow reads many concurrent streams whose chunks arrive at a steady pace.
 func (b *bench) gatewayFlow(ctx context.Context, targets []target) error {
 	stalls := map[string]time.Duration{}
 	for _, to := range targets {
@@ -78,8 +80,8 @@ func readFlow(ctx context.Context, address string) (gaps []time.Duration, err er
 	}
 }
 
-// gatewayTranslation compares the processor time of passing a chunk on with the time of translating it
-// into another dialect.
+// gatewayTranslation compares the processor time of passing a chunk on with the time of translating
+// it into another dialect.
 func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	each := map[string]time.Duration{}
 	for _, kind := range []string{"burst", "messages", "responses"} {
@@ -115,7 +117,7 @@ func (b *bench) gatewayTranslation(ctx context.Context, to target) error {
 	return nil
 }
 
-// gatewayLarge holds calls with large prompts at once, again and again.
+// gatewayLarge repeatedly holds many concurrent requests with large prompts.
 func (b *bench) gatewayLarge(ctx context.Context, upstream *modelServer, to target) error {
 	var peaks []int64
 	for range largeWaves {
@@ -170,7 +172,7 @@ func awaitHeld(ctx context.Context, upstream *modelServer, sent <-chan struct{})
 	}
 	for until := time.Now().Add(wireTime); upstream.waiting.Load() < largeCallers; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) || ctx.Err() != nil {
-			return errors.New("the model server does not get all calls")
+			return errors.New("the model server did not get all requests")
 		}
 	}
 	return nil

@@ -13,17 +13,17 @@ import (
 )
 
 const (
-	// grownSize is the size of the database's file, and grownStep the number of records of each kind
-	// written between checks of the size.
+	// grownSize is the size of the database file. grownStep is the number of records of each kind
+	// that are written between checks of the size.
 	grownSize = 10 << 30
 	grownStep = 500_000
-	// grownBar is how long a start may take on it.
+	// grownBar limits the time of a start with this database.
 	grownBar = 2 * time.Second
 )
 
-// grown measures a server whose database has grown to 10 GB of files and other records: its start, and
-// pages compared with an account with few files. It takes minutes and 10 GB of disk, so it runs only
-// when named.
+// grown measures a server whose database has grown to 10 GB of files and other records: its start,
+// and pages compared with an account with few files. It takes minutes and 10 GB of disk, so it runs
+// only when named.
 func (b *bench) grown(ctx context.Context) error {
 	data := filepath.Join(b.folder, "grown")
 	defer os.RemoveAll(data)

@@ -19,12 +19,12 @@ const (
 	imageModel  = "gen-image-2"
 	imagePrompt = "a watercolor painting"
 	imageRounds = 9
-	// imageBar is how much longer the answer may take than the engine.
+	// imageBar limits the response time minus the engine's time.
 	imageBar = 100 * time.Millisecond
 )
 
-// image edits a picture in turns through the synchronous route and by the engine. The difference is the
-// overhead: the upload, the record, the queue, the probe, and the storage of the result.
+// image edits a picture in turns through the synchronous route and with the engine. The difference
+// is the overhead: the upload, the record, the queue, the probe, and the storage of the result.
 func (b *bench) image(ctx context.Context) error {
 	path := filepath.Join(filepath.Dir(b.clip), "reference.jpg")
 	picture, err := os.ReadFile(path)
@@ -79,7 +79,7 @@ func (b *bench) image(ctx context.Context) error {
 	return nil
 }
 
-// imageEngine returns a function that edits the picture only by the engine.
+// imageEngine returns a function that edits the picture only with the engine.
 func (b *bench) imageEngine(ctx context.Context, path string) (func() error, error) {
 	known, err := catalog.Default("gen")
 	if err != nil {

@@ -24,12 +24,12 @@ const (
 	fewFiles, manyFiles = 1_000, 1_000_000
 	listPage            = 100
 	listRounds          = 400
-	// listBar is how much longer a page among many files may take than the
-	// first page among few.
+	// listBar limits the time of a page among many files, as a multiple of the first page among
+	// few.
 	listBar = 1.2
-	// fewKey is the key of the account with few files. manyAccount is the account with many, whose key
-	// is the development key. unsweptKey is the key of an account with as many, nine in ten of which
-	// have expired.
+	// fewKey is the key of the account with few files. The development key belongs to manyAccount,
+	// which has many. unsweptKey is the key of an account with as many, nine in ten of which have
+	// expired.
 	fewKey         = "ck_bench-few-files"
 	fewAccount     = "few"
 	manyAccount    = "dev"
@@ -40,9 +40,8 @@ const (
 // pageReader reads one page of files.
 type pageReader func(ctx context.Context) error
 
-// list reads pages of an account with a million files and of one with a
-// thousand, in turns: by the service's own code and through HTTP. The floor is
-// the first page of the thousand.
+// list reads pages of an account with a million files and of an account with a thousand, in turns,
+// through the service's code and through HTTP. The floor is the first page of the thousand.
 func (b *bench) list(ctx context.Context) error {
 	data := filepath.Join(b.folder, "list")
 	defer os.RemoveAll(data)
@@ -59,8 +58,7 @@ func (b *bench) list(ctx context.Context) error {
 	return b.listByHTTP(ctx, data, manyFiles)
 }
 
-// fillFiles makes the three accounts. Nine in ten files of the first two expire a day
-// later.
+// fillFiles creates the three accounts. Nine in ten files of the first two expire a day later.
 func fillFiles(ctx context.Context, path string, now time.Time) error {
 	for key, account := range map[string]string{fewKey: fewAccount, unsweptKey: unsweptAccount} {
 		if err := filled.Key(ctx, path, key, account, now); err != nil {
@@ -71,19 +69,19 @@ func fillFiles(ctx context.Context, path string, now time.Time) error {
 		filled.Files{Account: manyAccount, Count: manyFiles, Now: now}, unswept(0, manyFiles, now))
 }
 
-// unswept are files of which nine in ten expired an hour ago.
+// unswept returns files of which nine in ten expired an hour ago.
 func unswept(from, count int, now time.Time) filled.Files {
 	return filled.Files{Account: unsweptAccount, From: from, Count: count, Now: now.Add(-file.DefaultLifetime - time.Hour)}
 }
 
-// stopSweeps lets the next server on a folder sweep nothing for ten minutes: it finds that
-// the machine was off for a week, by a clock that may be wrong.
+// stopSweeps keeps the next server on a folder from sweeping for ten minutes, because the clock
+// indicates a week without power and may be wrong.
 func stopSweeps(data string, now time.Time) error {
 	text := fmt.Sprintf("cutroom-clock %020d %020d before\n", now.Add(-7*24*time.Hour).UnixMilli(), 0)
 	return os.WriteFile(filepath.Join(data, "clock"), []byte(text), 0o600)
 }
 
-// listByCode reads pages by the code that serves them, without HTTP.
+// listByCode reads pages with the service's code, without HTTP.
 func (b *bench) listByCode(ctx context.Context, path string, now time.Time) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -110,7 +108,7 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	}
 	first := func(context.Context) (string, error) { return "", nil }
 	deep := func(ctx context.Context) (string, error) {
-		// Past the middle, and with some pages to follow.
+		// The page is past the middle, with some pages to follow.
 		return cursors.Make(ctx, manyAccount, filled.ID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
 	}
 	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{
@@ -121,7 +119,7 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	})
 }
 
-// listByHTTP reads pages as a client does, of accounts with the given number of files.
+// listByHTTP reads pages like a client, of accounts with the given number of files.
 func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	if err := stopSweeps(data, time.Now()); err != nil {
 		return err
@@ -141,7 +139,7 @@ func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
 	}
 	deep := func(client *servertest.Client, account string) pageReader {
 		return func(ctx context.Context) error {
-			// Anywhere, with some pages to follow.
+			// The page is at a random place, with some pages to follow.
 			cursor, err := cursors.Make(ctx, account, filled.ID(account, files/100+rand.IntN(files-files/100)))
 			if err != nil {
 				return err
@@ -184,7 +182,7 @@ func cursorParameter(cursor string) string {
 	return "&cursor=" + url.QueryEscape(cursor)
 }
 
-// namedPage is a page that is measured.
+// namedPage is a measured page.
 type namedPage struct {
 	name string
 	read pageReader

@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// looksTime is how long every look is measured.
+	// looksTime is the measuring time for each look.
 	looksTime = 500 * time.Millisecond
-	// framesBar is how many frames a second one core edits at least.
+	// framesBar is the minimum of frames per second that one core edits.
 	framesBar = 40
-	// stackedBar limits two looks at once, which are tried with the stackedLooks slowest.
+	// stackedBar is the minimum for two combined looks, which are tested with the stackedLooks
+	// slowest.
 	stackedBar, stackedLooks = 25, 5
 )
 
-// lookRate is how many frames a second one core edits by a look.
+// lookRate is the frame rate at which one core edits with a look.
 type lookRate struct {
 	name   string
 	frames float64
 }
 
-// looks has the realtime engine edit a frame by every look, on one core.
+// looks has the realtime engine edit a frame with every look, on one core.
 func (b *bench) looks(ctx context.Context, picture *engine.Picture) error {
 	var rates []lookRate
 	live := frame.New(time.Now, rand.Uint32)
@@ -59,7 +60,7 @@ func (b *bench) looks(ctx context.Context, picture *engine.Picture) error {
 	return nil
 }
 
-// slowestPair edits by every two of the looks at once.
+// slowestPair edits with every two of the looks combined.
 func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture *engine.Picture) (lookRate, error) {
 	slowest := lookRate{frames: math.Inf(1)}
 	for i, first := range of {
@@ -87,7 +88,7 @@ func editFor(ctx context.Context, live *frame.Engine, name string, picture *engi
 	if _, err := editor.SetPrompt(ctx, name); err != nil {
 		return 0, err
 	}
-	// The first frame waits for the look to be prepared.
+	// The first frame waits until the look is prepared.
 	if _, err := editor.Edit(ctx, picture); err != nil {
 		return 0, err
 	}

@@ -1,7 +1,7 @@
-// Command bench measures the cost of the service. Each figure has a floor measured in the same run: the
-// same work on this machine without the service. It prints one table with the project's bars and
-// whether each is met; a missed bar is not an error. If a section fails, the others are still measured:
-// the table has all measurements, the errors follow it, and the status is 1.
+// Command bench measures the cost of the service. Each figure has a floor measured in the same run:
+// the same work on this machine without the service. It prints one table with the project's bars
+// and whether each is met; a missed bar is not an error. If a section fails, the others are still
+// measured: the table has all measurements, the errors follow it, and the status is 1.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some sections: upload,
 // overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets, realtime, codec, video,
@@ -35,11 +35,11 @@ type bench struct {
 type section struct {
 	name string
 	run  func(*bench, context.Context) error
-	// byName is true for a section that runs only if it is named.
+	// byName is true for a section that runs only when named.
 	byName bool
 }
 
-// sections are all sections in their order.
+// sections lists all sections in order.
 var sections = []section{
 	{name: "upload", run: (*bench).upload},
 	{name: "overhead", run: (*bench).overhead},
@@ -111,7 +111,7 @@ func run(ctx context.Context, names []string) error {
 func choose(names []string) ([]section, error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
-			return nil, fmt.Errorf("there is no section %q", name)
+			return nil, fmt.Errorf("unknown section %q", name)
 		}
 	}
 	var chosen []section
@@ -123,8 +123,8 @@ func choose(names []string) ([]section, error) {
 	return chosen, nil
 }
 
-// measure runs the sections and prints the table of their measurements, also for failed sections. It
-// names each started section on progress. Once ctx has ended it starts no more.
+// measure runs the sections and prints the table of their measurements, even if sections fail. It
+// prints each started section to progress. After ctx has ended it starts no more.
 //
 // Errors: the sections' errors, each with its name; failed writes of the table.
 func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {

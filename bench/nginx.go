@@ -49,7 +49,7 @@ const nginxTime = 10 * time.Second
 // nginxProxy is a running nginx.
 type nginxProxy struct {
 	address string
-	// worker is the process that does the work.
+	// worker is the worker process.
 	worker int
 	cmd    *exec.Cmd
 }
@@ -58,9 +58,9 @@ type nginxProxy struct {
 func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, error) {
 	path, err := exec.LookPath("nginx")
 	if err != nil {
-		// It may be installed in a folder for administrators.
+		// It may be in a folder for administrators.
 		if path, err = exec.LookPath("/usr/sbin/nginx"); err != nil {
-			return nil, errors.New("the floor is nginx, which is not installed")
+			return nil, errors.New("nginx, which the floor needs, is not installed")
 		}
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -86,13 +86,13 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 	cmd := exec.CommandContext(ctx, path, "-p", folder, "-c", config)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = []*os.File{socket} // the descriptor 3
+	cmd.ExtraFiles = []*os.File{socket} // descriptor 3
 	cmd.Env = append(os.Environ(), "NGINX=3;")
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	proxy := &nginxProxy{address: address, cmd: cmd}
-	// The socket takes connections before nginx does, which has its worker by then.
+	// The socket accepts connections before nginx does. nginx has its worker by then.
 	for until := time.Now().Add(nginxTime); ; time.Sleep(10 * time.Millisecond) {
 		if proxy.worker, err = onlyChild(cmd.Process.Pid); err == nil {
 			return proxy, nil
@@ -106,11 +106,11 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 
 // stop ends nginx and its worker.
 func (p *nginxProxy) stop() {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails when it is gone already
+	_ = p.cmd.Process.Signal(syscall.SIGTERM) // fails if it has ended already
 	_ = p.cmd.Wait()
 }
 
-// onlyChild returns the one child of a process.
+// onlyChild returns the only child of a process.
 func onlyChild(pid int) (int, error) {
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%[1]d/task/%[1]d/children", pid))
 	if err != nil {

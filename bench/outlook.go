@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// outlookJobs is how many jobs each account submits, one account after the other. Accounts with few
-// jobs come last, but get turns before the first account's jobs.
+// outlookJobs lists the numbers of jobs that the accounts submit in turn. Accounts with few jobs
+// come last, but get turns before the first account's jobs.
 var outlookJobs = []int{24, 8, 4}
 
-// outlook submits a burst from several accounts, asks at once for each job's estimate, and compares it
-// with the actual times.
+// outlook submits a burst from several accounts, immediately asks for each job's estimate, and
+// compares it with the actual time.
 func (b *bench) outlook(ctx context.Context) error {
 	_, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func (b *bench) outlook(ctx context.Context) error {
 		}
 		clients = append(clients, &servertest.Client{URL: server.URL(), Key: key})
 	}
-	// Two edits first, so that their time is known.
+	// Two edits run first, so that their duration is known.
 	for range 2 {
 		file := servertest.File("data", "short.mp4", clip)
 		if err := editByService(ctx, clients[0], file, "a watercolor painting"); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) outlook(ctx context.Context) error {
 			told = append(told, foretold{client: clients[i], id: job.ID})
 		}
 	}
-	// A line is remembered for two seconds.
+	// The estimate of the queue is cached for two seconds.
 	select {
 	case <-time.After(2 * time.Second):
 	case <-ctx.Done():
@@ -84,7 +84,7 @@ type foretold struct {
 	job, ended client.Job
 }
 
-// read reads the whole record of the job.
+// read reads the entire record of the job.
 func (f foretold) read(ctx context.Context) (job client.Job, err error) {
 	answer, err := f.client.Get(ctx, "/v1/jobs/"+f.id)
 	if err == nil {
@@ -93,10 +93,10 @@ func (f foretold) read(ctx context.Context) (job client.Job, err error) {
 	return job, err
 }
 
-// misses collects how wrong estimates were.
+// misses collects the errors of estimates.
 type misses struct {
-	// shares are the errors of the medians in thousandths of the waiting time, as durations so that
-	// they have the other figures' quantiles.
+	// shares holds the errors of the medians in thousandths of the waiting time, as durations so
+	// that they have the quantiles of the other figures.
 	shares []time.Duration
 	within int
 }

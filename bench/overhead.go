@@ -12,14 +12,14 @@ import (
 
 const (
 	overheadRounds = 5
-	// The bar of a job's overhead: a fraction of the floor, and a time.
+	// Bar of a job's overhead: a fraction of the floor, and a time.
 	overheadPart = 0.03
 	overheadTime = 100 * time.Millisecond
 )
 
-// overhead edits the sample clip in turns through the API, by the engine, and by the engine's ffmpeg
-// command lines. The difference between the API and the engine is the overhead; the bar compares it
-// with the command lines.
+// overhead edits the sample clip in turns through the API, with the engine, and with the engine's
+// ffmpeg command lines. The difference between the API and the engine is the overhead; the bar
+// compares it with the command lines.
 func (b *bench) overhead(ctx context.Context) error {
 	e, err := newEdit(ctx, b.folder, b.clip, "a watercolor painting")
 	if err != nil {
@@ -55,7 +55,7 @@ func (b *bench) overhead(ctx context.Context) error {
 			}
 			*step.into = append(*step.into, time.Since(begun))
 		}
-		// In rounds, because the machine may be busier in one than in another.
+		// Measure in rounds, because the machine may be busier in some rounds than in others.
 		last := len(f.bare) - 1
 		f.over = append(f.over, f.service[last]-f.engine[last])
 	}
@@ -63,8 +63,8 @@ func (b *bench) overhead(ctx context.Context) error {
 	return nil
 }
 
-// overheadFigures are the times of each round: the command lines, the engine, the job through the API,
-// and the job's excess over the engine.
+// overheadFigures holds the times of each round: the command lines, the engine, the job through the
+// API, and the job's excess over the engine.
 type overheadFigures struct{ bare, engine, service, over []time.Duration }
 
 func (b *bench) reportOverhead(f overheadFigures) {
@@ -89,8 +89,8 @@ func (b *bench) reportOverhead(f overheadFigures) {
 	}
 }
 
-// awaitByEvents waits for a job's end by its events, whose stream ends with it, and returns
-// the job. To ask for its state again and again would take of the processors that edit.
+// awaitByEvents waits for a job with its event stream, which ends with the job, and returns the
+// job. Polling its state would use processor time of the edits.
 func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (servertest.Job, error) {
 	events, err := client.Get(ctx, "/v1/jobs/"+id+"/events")
 	if err != nil {

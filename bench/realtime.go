@@ -22,17 +22,16 @@ import (
 )
 
 const (
-	// realtimeFrames are edited one after the other in one session.
+	// realtimeFrames are edited in sequence in one session.
 	realtimeFrames = 400
 	// realtimePrompt is a look of medium cost.
 	realtimePrompt = "a watercolor painting"
-	// frameBar is how much longer a frame may take through the server than by the
-	// engine.
+	// frameBar limits the time of a frame through the server, as a multiple of the engine's time.
 	frameBar = 1.5
 )
 
-// realtime measures the latency of a frame in a session, and the engine without a server. The client runs on
-// the same processors as the server.
+// realtime measures the latency of a frame in a session, and of the engine without a server. The
+// client runs on the same processors as the server.
 func (b *bench) realtime(ctx context.Context) error {
 	server, stop, err := b.serve(ctx, "realtime")
 	if err != nil {
@@ -58,7 +57,7 @@ func (b *bench) realtime(ctx context.Context) error {
 // live is a session of the benchmark.
 type live struct{ *websocket.Conn }
 
-// openLive opens a session and waits for its start.
+// openLive opens a session and waits until it starts.
 func openLive(ctx context.Context, url string) (*live, error) {
 	conn, _, err := websocket.Dial(ctx, url, nil)
 	if err != nil {
@@ -89,7 +88,7 @@ func (l *live) prompt(ctx context.Context) error {
 	}
 }
 
-// edit sends a frame and waits for the edited one.
+// edit sends a frame and waits for the edited frame.
 func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) {
 	begun := time.Now()
 	if err := l.Write(ctx, websocket.MessageBinary, picture); err != nil {
@@ -108,8 +107,7 @@ func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) 
 	}
 }
 
-// frameLatency edits one session's frames, one after the other. The floor is the engine without the
-// service.
+// frameLatency edits one session's frames in sequence. The floor is the engine without the service.
 func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
 	known, err := catalog.Default("gen")
 	if err != nil {
@@ -158,7 +156,7 @@ func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) er
 	return nil
 }
 
-// editJPEG edits a frame as the WebSocket transport does: a JPEG that becomes a JPEG.
+// editJPEG edits a frame like the WebSocket transport, from JPEG to JPEG.
 func editJPEG(ctx context.Context, editor engine.LiveEditor, frame []byte) error {
 	picture, err := decodeJPEG(frame)
 	if err != nil {
@@ -171,7 +169,7 @@ func editJPEG(ctx context.Context, editor engine.LiveEditor, frame []byte) error
 	return jpeg.Encode(io.Discard, &edited.YCbCr, &jpeg.Options{Quality: 82})
 }
 
-// decodeJPEG returns the picture of a JPEG of video.
+// decodeJPEG decodes a JPEG to a video picture.
 func decodeJPEG(frame []byte) (*engine.Picture, error) {
 	decoded, err := jpeg.Decode(bytes.NewReader(frame))
 	if err != nil {

@@ -21,16 +21,16 @@ import (
 )
 
 const (
-	// signingSize is about how large the signed video is, in bytes.
+	// signingSize is the approximate size of the signed video, in bytes.
 	signingSize   = 100 << 20
 	signingRounds = 5
-	// signingBar limits the time of signing a result as a multiple of copying and hashing it, which
-	// storing it needs anyway.
+	// signingBar limits the time of signing a result, as a multiple of copying and hashing it,
+	// which storing it requires anyway.
 	signingBar = 6
 )
 
-// signing puts Content Credentials into a large result, like a worker, and, as the floor, copies and
-// hashes it.
+// signing adds Content Credentials to a large result, like a worker, and, as the floor, copies and
+// hashes the result.
 func (b *bench) signing(ctx context.Context) error {
 	signer, err := newSigner(ctx)
 	if err != nil {
@@ -78,7 +78,6 @@ func (b *bench) signing(ctx context.Context) error {
 	return nil
 }
 
-// newSigner returns a signer with a new identity.
 func newSigner(ctx context.Context) (*c2pa.Signer, error) {
 	path, err := c2patest.Find()
 	if err != nil {
@@ -105,7 +104,7 @@ func newSigner(ctx context.Context) (*c2pa.Signer, error) {
 	}), nil
 }
 
-// longClip makes a video of the clip, over and over, and returns its path and size in bytes.
+// longClip makes a video by repeating the clip, and returns its path and size in bytes.
 func (b *bench) longClip(ctx context.Context, folder string) (path string, size int64, err error) {
 	clip, err := os.Stat(b.clip)
 	if err != nil {
@@ -124,7 +123,7 @@ func (b *bench) longClip(ctx context.Context, folder string) (path string, size 
 	return path, made.Size(), nil
 }
 
-// copyAndHash copies a file and takes the SHA-256 of it.
+// copyAndHash copies a file and computes its SHA-256.
 func copyAndHash(to, from string) error {
 	source, err := os.Open(from)
 	if err != nil {

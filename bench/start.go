@@ -15,20 +15,20 @@ import (
 
 const (
 	startRounds = 25
-	// startBar limits a function's start, as a multiple of the program with three AWS clients and the
-	// proxy adapter; sizeBar limits its program, in bytes.
+	// startBar limits a function's start, as a multiple of the program with three AWS clients and
+	// the proxy adapter; sizeBar limits its program, in bytes.
 	startBar = 1.1
 	sizeBar  = 14_000_000
 )
 
-// The programs that the functions are compared with.
+// Programs that the functions are compared with.
 const (
 	helloFunction   = "cutroom/bench/functions/hello"
 	clientsFunction = "cutroom/bench/functions/clients"
 )
 
-// startSettings are enough for any function to start: a name for each resource. None is used before the
-// first event.
+// startSettings returns settings with which any function starts: a name for each resource. None is
+// used before the first event.
 func startSettings() []string {
 	resource := regexp.MustCompile(`_(ARN|BUCKET|CLUSTER|FUNCTION|MACHINE|QUEUE|SERVICE|TABLE)$`)
 	var settings []string
@@ -51,8 +51,8 @@ type started struct {
 	bytes int64
 }
 
-// start starts every function repeatedly, in turns with the comparison programs, and measures from the
-// start of the process to its first poll.
+// start starts every function repeatedly, in turns with the comparison programs, and measures the
+// time from the start of the process to its first poll.
 func (b *bench) start(ctx context.Context) error {
 	folders, err := filepath.Glob(filepath.Join("functions", "*", "main.go"))
 	if err != nil {

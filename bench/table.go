@@ -11,13 +11,12 @@ import (
 // table holds the figures of a run.
 type table struct{ rows []row }
 
-// row is one figure.
 type row struct {
 	what, measured, floor, ratio, bar string
 	verdict                           verdict
 }
 
-// verdict says whether a figure meets its bar.
+// verdict tells whether a figure meets its bar.
 type verdict string
 
 const (
@@ -45,7 +44,7 @@ func (t *table) print(out io.Writer) error {
 	return w.Flush()
 }
 
-// quantile returns the value below which the part q of the sorted durations lies.
+// quantile returns the value below which the fraction q of the sorted durations lies.
 func quantile(durations []time.Duration, q float64) time.Duration {
 	sorted := slices.Sorted(slices.Values(durations))
 	return sorted[min(int(q*float64(len(sorted))), len(sorted)-1)]

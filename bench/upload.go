@@ -23,14 +23,13 @@ import (
 const (
 	uploadSize  = 1 << 30
 	uploadPairs = 3
-	// The bars of an upload: a multiple of the floor, and bytes above the idle
-	// server.
+	// Bars of an upload: a multiple of the floor, and bytes above the idle server.
 	uploadBar       = 1.0
 	uploadMemoryBar = 24 << 20
 )
 
-// upload posts 1 GiB with curl, and has tee and md5sum take the same file with a
-// sync at the end, in turns.
+// upload posts 1 GiB with curl. In turns, as the floor, tee and md5sum read the same file and sync
+// at the end.
 func (b *bench) upload(ctx context.Context) error {
 	source := filepath.Join(b.folder, "large.mp4")
 	if err := b.makeLargeClip(source); err != nil {
@@ -74,8 +73,8 @@ func (b *bench) upload(ctx context.Context) error {
 	return nil
 }
 
-// uploadFigures are the measurements of the uploads: the times of each pair, each upload's time as a
-// multiple of its floor, and the server's memory in bytes, idle and at most.
+// uploadFigures holds the measurements of the uploads: the times of each pair, each upload's time
+// as a multiple of its floor, and the server's memory in bytes, idle and at its peak.
 type uploadFigures struct {
 	posts, floors []time.Duration
 	ratios        []float64
@@ -103,8 +102,8 @@ func (b *bench) reportUpload(f uploadFigures) {
 	})
 }
 
-// makeLargeClip writes the sample clip, followed by a box that players skip, so
-// that the file is of the size and still a clip that can be edited.
+// makeLargeClip writes the sample clip, followed by a box that players skip, so that the file has
+// the size but can still be edited.
 func (b *bench) makeLargeClip(path string) error {
 	clip, err := os.ReadFile(b.clip)
 	if err != nil {
@@ -126,7 +125,7 @@ func (b *bench) makeLargeClip(path string) error {
 	return file.Sync()
 }
 
-// teeAndSum is the floor: the bytes are read, hashed, and on the disk.
+// teeAndSum is the floor: it reads, hashes and syncs the bytes to disk.
 func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, error) {
 	target := filepath.Join(b.folder, "copy")
 	defer os.Remove(target)
@@ -138,9 +137,9 @@ func (b *bench) teeAndSum(ctx context.Context, source string) (time.Duration, er
 	return time.Since(begun), nil
 }
 
-// post uploads the file as a job and returns the time to the answer, and the most
-// memory that the server held until then, in bytes. It returns after the job has
-// ended, so that the engine does not slow down the next measurement.
+// post uploads the file as a job and returns the response time, and the server's peak memory until
+// then, in bytes. It returns after the job has ended, so that the engine does not slow down the
+// next measurement.
 func (b *bench) post(ctx context.Context, server *servertest.Server,
 	source string) (took time.Duration, peak int64, err error) {
 	if err := forgetPeak(server.PID()); err != nil {
@@ -170,12 +169,12 @@ func (b *bench) post(ctx context.Context, server *servertest.Server,
 	return took, peak, nil
 }
 
-// memory reads a process's resident memory, in bytes: "VmRSS" is now, "VmHWM" the
-// most since forgetPeak.
+// memory reads a process's resident memory, in bytes: "VmRSS" is the current value, "VmHWM" the
+// peak since forgetPeak.
 func memory(pid int, field string) (int64, error) {
 	status, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
-		return 0, fmt.Errorf("memory is measured on Linux alone: %w", err)
+		return 0, fmt.Errorf("memory can only be measured on Linux: %w", err)
 	}
 	defer status.Close()
 	lines := bufio.NewScanner(status)

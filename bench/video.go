@@ -23,33 +23,34 @@ import (
 )
 
 const (
-	// Pictures go through the server and directly by turns: videoRounds times, for videoSeconds each.
+	// Pictures go through the server and directly in turns: videoRounds times, for videoSeconds
+	// each.
 	videoRounds, videoSeconds = 3, 10
 	// videoBar limits the delay that the server adds to a picture.
 	videoBar = 25 * time.Millisecond
-	// firstBar is how long the first picture may take.
+	// firstBar limits the time until the first picture.
 	firstBar = time.Second
-	// lossSeconds is for how long the network loses packets, settleBar how long it may
-	// take after that until pictures are as quick as before.
+	// lossSeconds is the time for which the network loses packets. settleBar limits the time after
+	// that until the latency is normal again.
 	lossSeconds = 8
 	settleBar   = 2 * time.Second
 	// videoTime limits the browser's work.
 	videoTime = 5 * time.Minute
 )
 
-// lossBars limit the share of missing pictures for a share of dropped packets.
+// lossBars limits the fraction of missing pictures for a fraction of dropped packets.
 var lossBars = []struct{ drop, missing float64 }{{.01, .1}, {.05, .5}}
 
-// videoFiles are the files of the browser's page; some belong to the page /realtime.
+// videoFiles lists the files of the browser's page; some belong to the page /realtime.
 var videoFiles = map[string]string{
 	"page.html": "bench/video/page.html", "page.js": "bench/video/page.js",
 	"pattern.js": "shared/service/api/realtime/pattern.js", "stamp.js": "shared/service/api/realtime/stamp.js",
 	"room.js": "shared/service/api/realtime/room.js",
 }
 
-// seen is a page's report for a period.
+// seen is a page's report about a period.
 type seen struct {
-	// First is how long the first picture took, Latencies how long others did: from
+	// First is the time until the first picture, and Latencies the times of the others: from
 	// drawing them to showing them, in ms.
 	First     float64
 	Latencies []float64
@@ -67,7 +68,7 @@ func (s seen) late() []time.Duration {
 
 func milliseconds(n float64) time.Duration { return time.Duration(n * float64(time.Millisecond)) }
 
-// missing returns how many of the pictures that were drawn were not shown, from 0 to 1.
+// missing returns the fraction of drawn pictures that were not shown.
 func (s seen) missing() float64 {
 	return 1 - min(1, float64(len(s.Latencies))/float64(max(s.Drawn, 1)))
 }
@@ -98,8 +99,8 @@ func streamURL(server *servertest.Server) string {
 	return "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?" + query.Encode()
 }
 
-// videoLatency has a browser send pictures through the server. The floor is the same page
-// with both ends in the browser.
+// videoLatency has a browser send pictures through the server. The floor is the same page with both
+// ends in the browser.
 func (b *bench) videoLatency(ctx context.Context) error {
 	server, stop, err := b.serveVideo(ctx, "127.0.0.1:0")
 	if err != nil {
@@ -142,8 +143,7 @@ func (b *bench) videoLatency(ctx context.Context) error {
 	return nil
 }
 
-// videoLoss has a network lose packets of both directions. The floor is the same stream
-// before.
+// videoLoss simulates packet loss in both directions. The floor is the same stream before the loss.
 func (b *bench) videoLoss(ctx context.Context) error {
 	address, err := programtest.FreeAddress()
 	if err != nil {
@@ -195,7 +195,7 @@ func (b *bench) videoLoss(ctx context.Context) error {
 	return nil
 }
 
-// signed formats a difference.
+// signed formats a difference with its sign.
 func signed(d time.Duration) string {
 	if d < 0 {
 		return short(d)
@@ -203,8 +203,8 @@ func signed(d time.Duration) string {
 	return "+" + short(d)
 }
 
-// load returns how many processes the machine was busy with in the last minute: figures of
-// time mean little on a machine that does other work.
+// load returns the average number of busy processes in the last minute, because times mean little
+// on a machine with other work.
 func load() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -214,8 +214,8 @@ func load() string {
 	return first
 }
 
-// browse has a browser carry out the order, and reads its report. The page sets the relay's loss, if a
-// relay is used.
+// browse has a browser carry out the order, and reads its report. The page sets the relay's loss
+// rate, if a relay is used.
 func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossytest.Relay, report any) error {
 	ctx, cancel := context.WithTimeout(ctx, videoTime)
 	defer cancel()
@@ -249,7 +249,7 @@ func (b *bench) browse(ctx context.Context, order map[string]any, relay *lossyte
 		}
 		return json.Unmarshal(text, report)
 	case <-ctx.Done():
-		return fmt.Errorf("the browser reports nothing: %w", context.Cause(ctx))
+		return fmt.Errorf("the browser sent no report: %w", context.Cause(ctx))
 	}
 }
 

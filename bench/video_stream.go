@@ -28,17 +28,17 @@ import (
 )
 
 const (
-	// videoStreams streams of videoBitrate kbit/s and videoRate pictures a second are
-	// passed through at once for videoStreamTime.
+	// videoStreams streams of videoBitrate kbit/s and videoRate pictures a second are passed
+	// through concurrently for videoStreamTime.
 	videoStreams, videoBitrate, videoRate = 4, 1500, 25
 	videoStreamTime                       = 18 * time.Second // three times as long as the frames last
-	// streamBar is how much more processor time a stream may take than libvpx does for
-	// the same frames.
+	// streamBar limits the processor time of a stream, as a multiple of libvpx's time for the same
+	// frames.
 	streamBar = 1.3
 )
 
-// videoCost measures the processor time of streams that are passed through, by turns with the floor:
-// libvpx decoding and encoding the same frames at the same pace.
+// videoCost measures the processor time of streams that are passed through, in turns with the
+// floor: libvpx decoding and encoding the same frames at the same pace.
 func (b *bench) videoCost(ctx context.Context) error {
 	library, err := libvpx.Load("")
 	if err != nil {
@@ -85,15 +85,15 @@ func (b *bench) videoCost(ctx context.Context) error {
 	return nil
 }
 
-// passedStreams are the measurements of streams: each is the processor time of a picture, shown the
-// share of pictures that came back, bitrate the bitrate of a returned stream, in kbit/s.
+// passedStreams holds the measurements of streams: each is the processor time per picture, shown
+// the fraction of pictures that returned, and bitrate the bitrate of a returned stream, in kbit/s.
 type passedStreams struct {
 	each    time.Duration
 	shown   float64
 	bitrate int
 }
 
-// passStreams has streams passed through the server at once.
+// passStreams passes streams through the server concurrently.
 func (b *bench) passStreams(ctx context.Context, server *servertest.Server, frames [][]byte) (p passedStreams, err error) {
 	begun, err := processorTimeOf(server.PID())
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) passStreams(ctx context.Context, server *servertest.Server, fram
 	ended, err := processorTimeOf(server.PID())
 	n := pictures.Load()
 	if n == 0 {
-		err = errors.Join(err, errors.New("no picture came back"))
+		err = errors.Join(err, errors.New("no picture was returned"))
 	}
 	if err != nil {
 		return p, err
@@ -134,8 +134,8 @@ func (b *bench) passStreams(ctx context.Context, server *servertest.Server, fram
 	}, nil
 }
 
-// awaitEnd waits until no session is open, and with them their helpers, whose time is then
-// a part of the server's.
+// awaitEnd waits until no session is open. Then the helpers have ended too, and their time is part
+// of the server's.
 func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	for {
 		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")
@@ -150,7 +150,7 @@ func awaitEnd(ctx context.Context, server *servertest.Server) error {
 	}
 }
 
-// passPaced returns the processor time of a picture that libvpx decodes and encodes in this process,
+// passPaced returns the processor time per picture that libvpx decodes and encodes in this process,
 // with the server's pace and number of streams.
 func passPaced(ctx context.Context, l *libvpx.Library, frames [][]byte, bitrate int) (time.Duration, error) {
 	looped := slices.Repeat(frames, int(videoStreamTime*videoRate/time.Second)/len(frames))
@@ -185,7 +185,7 @@ func processorTimeOf(pid int) (sum time.Duration, err error) {
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	if len(fields) < 15 {
-		return 0, fmt.Errorf("the status of process %d cannot be read", pid)
+		return 0, fmt.Errorf("cannot read the status of process %d", pid)
 	}
 	for _, field := range fields[11:15] {
 		ticks, err := strconv.Atoi(field)
@@ -197,7 +197,7 @@ func processorTimeOf(pid int) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// stream is a client that needs no browser: it sends encoded frames, and counts the returned ones.
+// stream is a client without a browser: it sends encoded frames and counts the returned ones.
 type stream struct {
 	control, signal *websocket.Conn
 	peer            *webrtc.PeerConnection
@@ -304,7 +304,7 @@ func (s *stream) offer() (string, error) {
 	return s.peer.LocalDescription().SDP, nil
 }
 
-// enter signals until the room has answered.
+// enter signals until the room has responded.
 func (s *stream) enter(ctx context.Context, url, offer string) (err error) {
 	request := livekit.Marshal(&livekit.JoinRequest{
 		PublisherOffer: &livekit.SessionDescription{Type: "offer", Sdp: offer},
@@ -355,7 +355,7 @@ func (s *stream) run(ctx context.Context, length time.Duration) error {
 
 func (s *stream) close() {
 	if s.peer != nil {
-		_ = s.peer.Close() // errors lose nothing
+		_ = s.peer.Close() // an error does not matter here
 	}
 	if s.signal != nil {
 		_ = s.signal.CloseNow()

@@ -19,23 +19,23 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The client and the model server of the gateway's benchmarks implement only the HTTP that they need,
-// so that the proxy between them dominates the measurement.
+// The client and the model server of the gateway's benchmarks implement only the HTTP that they
+// need, so that the proxy between them dominates the measurement.
 
 // chatRequest is a chat of about 2 KiB without its last members.
 var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
 	strings.Repeat("Be brief and kind. ", 50) +
 	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
 
-// largePrompt is how long the content of a large chat is, in bytes.
+// largePrompt is the length of the content of a large chat, in bytes.
 const largePrompt = 200 << 10
 
 // largeRequest is a chat with a long prompt without its last members.
 var largeRequest = `{"model":"bench","max_tokens":100,"messages":[{"role":"user","content":"` +
 	strings.Repeat("Once upon a time there was a very long prompt. ", largePrompt/47) + `"}]`
 
-// The streams that a chat asks the model server for by its user: chunks at once, or
-// one at a time at a steady pace.
+// Streams that a chat requests from the model server with its user: all chunks immediately, or
+// single chunks at a steady pace.
 const (
 	burstUser, flowUser = "burst", "flow"
 	burstChunks         = 2000
@@ -59,11 +59,11 @@ const (
 type wire struct {
 	conn   net.Conn
 	reader *bufio.Reader
-	// requests are the bytes of a request by its kind.
+	// requests holds the bytes of a request by kind.
 	requests map[string][]byte
 }
 
-// wireTime limits one call.
+// wireTime limits one request.
 const wireTime = 30 * time.Second
 
 func dialWire(ctx context.Context, address string) (*wire, error) {
@@ -95,8 +95,8 @@ func dialWireAs(ctx context.Context, address, key string) (*wire, error) {
 
 func (w *wire) close() { w.conn.Close() }
 
-// call makes a call and reads its answer whole; first is how long the first byte
-// of its body took.
+// call sends a request and reads the entire response; first is the time until the first byte of its
+// body.
 func (w *wire) call(kind string) (first time.Duration, err error) {
 	if err := w.conn.SetDeadline(time.Now().Add(wireTime)); err != nil {
 		return 0, err
@@ -125,7 +125,7 @@ func (w *wire) call(kind string) (first time.Duration, err error) {
 	}
 }
 
-// open begins a stream and reads its first chunk.
+// open starts a stream and reads its first chunk.
 func (w *wire) open(kind string) error {
 	if _, err := w.conn.Write(w.requests[kind]); err != nil {
 		return err
@@ -137,7 +137,7 @@ func (w *wire) open(kind string) error {
 	return err
 }
 
-// head reads the head of an answer; length is -1 when it comes in chunks.
+// head reads the head of a response; length is -1 for a chunked body.
 func (w *wire) head() (length int, err error) {
 	length = -1
 	for first := true; ; first = false {
@@ -148,7 +148,7 @@ func (w *wire) head() (length int, err error) {
 		line = bytes.TrimRight(line, "\r\n")
 		switch {
 		case first && !bytes.Contains(line, []byte(" 200 ")):
-			return 0, fmt.Errorf("the answer is %q", line)
+			return 0, fmt.Errorf("the response is %q", line)
 		case len(line) == 0:
 			return length, nil
 		}
@@ -160,8 +160,8 @@ func (w *wire) head() (length int, err error) {
 	}
 }
 
-// chunk reads a chunk of the transfer coding and returns its length; after the
-// last, which is empty, it reads the trailer.
+// chunk reads a chunk of the transfer coding and returns its length. After the last, empty chunk it
+// reads the trailer.
 func (w *wire) chunk() (int, error) {
 	line, err := w.reader.ReadSlice('\n')
 	if err != nil {
@@ -183,8 +183,8 @@ func (w *wire) chunk() (int, error) {
 	}
 }
 
-// wireCalls has callers repeat a call for a time, and returns the number of calls
-// and the time that they took.
+// wireCalls has clients repeat a request for a time, and returns the number of requests and their
+// durations.
 func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
@@ -212,16 +212,16 @@ func wireCalls(ctx context.Context, address, kind string, callers int,
 	return calls, time.Since(begun), err
 }
 
-// modelServer answers every chat at once with the same words.
+// modelServer responds immediately to every chat with the same words.
 type modelServer struct {
 	listener net.Listener
 	serving  sync.WaitGroup
-	// waiting is how many answers are held.
+	// waiting is the number of held responses.
 	waiting atomic.Int64
 
 	mu sync.Mutex
-	// held is closed when answers, and streams after their first chunk, may continue; nil means no
-	// wait.
+	// held is closed when responses, and streams after their first chunk, may continue; nil means
+	// no wait.
 	held chan struct{}
 }
 
@@ -239,7 +239,7 @@ func newModelServer() (*modelServer, error) {
 			}
 			m.serving.Go(func() {
 				defer conn.Close()
-				_ = m.serve(conn) // it ends with its client
+				_ = m.serve(conn) // ends with its client
 			})
 		}
 	})
@@ -251,8 +251,7 @@ func (m *modelServer) address() string { return m.listener.Addr().String() }
 // close closes the listener; connections end with their clients.
 func (m *modelServer) close() { m.listener.Close() }
 
-// hold makes answers, and streams after their first chunk, wait until release is
-// called.
+// hold makes responses, and streams after their first chunk, wait until release is called.
 func (m *modelServer) hold() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -284,7 +283,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 		if _, err := io.ReadFull(reader, body); err != nil {
 			return err
 		}
-		// The options of a call come at its end.
+		// The options of a request are at its end.
 		asked := body[max(0, length-200):]
 		if length == 0 {
 			if _, err := io.WriteString(conn, modelList); err != nil {
@@ -311,7 +310,7 @@ func (m *modelServer) serve(conn net.Conn) error {
 	}
 }
 
-// modelList is the answer to every GET: routers ask a model server for its models.
+// modelList is the response to every GET, because routers ask a model server for its models.
 var modelList = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(modelListBody), modelListBody)
 
 const modelListBody = `{"object":"list","data":[{"id":"bench","object":"model","created":1700000000,"owned_by":"bench"}]}`
@@ -338,7 +337,7 @@ func (m *modelServer) more(conn net.Conn, asked []byte) error {
 	return nil
 }
 
-// wait waits while answers are held.
+// wait waits while responses are held.
 func (m *modelServer) wait() {
 	m.mu.Lock()
 	held := m.held

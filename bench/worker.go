@@ -27,18 +27,18 @@ import (
 )
 
 const (
-	// workerRuns jobs of workerEdit each are done. The edit is short, because the worker's overhead
+	// workerRuns jobs of workerEdit each are run. The edit is short, because the worker's overhead
 	// does not grow with it.
 	workerRuns = 8
 	workerEdit = time.Second
-	// The bar of the worker's overhead as a share of the engine's time.
+	// Bar of the worker's overhead as a fraction of the engine's time.
 	workerPart = 0.005
 	// slowStore is the latency of a distant blob store.
 	slowStore = 150 * time.Millisecond
 )
 
-// worker has an engine server work off a queue. It compares the time from the start of the first edit
-// to the end of the last with the same edits requested one after the other, without queue, records and
+// worker has an engine server process a queue. It compares the time from the start of the first
+// edit to the end of the last with the same edits requested in sequence, without queue, records and
 // blobs. The engine server only waits, so the measurement is its idle time.
 func (b *bench) worker(ctx context.Context) error {
 	pipeline := &pipeline{}
@@ -80,8 +80,7 @@ func (b *bench) worker(ctx context.Context) error {
 	return nil
 }
 
-// pipeline is an engine server that waits for as long as an edit takes and reports
-// progress.
+// pipeline is an engine server that waits as long as an edit takes and reports progress.
 type pipeline struct {
 	mu          sync.Mutex
 	begun, done time.Time
@@ -103,7 +102,7 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	lines := json.NewEncoder(w)
 	for step := range steps {
 		fraction := float64(step) / steps
-		_ = lines.Encode(engineserver.Line{Progress: &fraction, Stage: "denoise"}) // fails when the caller has gone
+		_ = lines.Encode(engineserver.Line{Progress: &fraction, Stage: "denoise"}) // fails if the client has gone
 		_ = http.NewResponseController(w).Flush()
 		time.Sleep(workerEdit / steps)
 	}
@@ -118,8 +117,8 @@ func (p *pipeline) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_ = lines.Encode(engineserver.Line{Result: &engineserver.Result{Bytes: int64(len(video))}})
 }
 
-// took returns the time from the start of the first edit to the end of the last
-// since the previous call.
+// took returns the time from the start of the first edit to the end of the last since the previous
+// call.
 func (p *pipeline) took() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -211,7 +210,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	return p.took(), nil
 }
 
-// awaitCompletion returns when the job is completed. It fails if the job failed.
+// awaitCompletion waits until the job is completed. It returns an error if the job failed.
 func awaitCompletion(ctx context.Context, jobs job.Store, id string) error {
 	for {
 		j, err := jobs.Get(ctx, id)

@@ -1,5 +1,5 @@
-// Package filled writes many records of files directly into a database, for measurements
-// and the soak test: the store would sync each one.
+// Package filled writes many file records directly into a database, for measurements and the soak
+// test, because the store would sync each record.
 package filled
 
 import (
@@ -15,11 +15,11 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// chunk is how many records one transaction writes.
+// chunk is the number of records per transaction.
 const chunk = 250_000
 
-// Key makes a permanent key of an account, in a database that no other process has open. It creates the
-// database if needed.
+// Key creates a permanent key of an account in a database that no other process has open. It
+// creates the database if needed.
 func Key(ctx context.Context, path, secret, account string, now time.Time) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -33,21 +33,20 @@ func Key(ctx context.Context, path, secret, account string, now time.Time) error
 	return store.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key)
 }
 
-// Files are records of stored files of one account. Their blobs do not exist. Nine in ten
+// Files describes the records of an account's stored files. Their blobs do not exist. Nine in ten
 // expire a day after Now, the others never.
 type Files struct {
 	Account string
-	// Count is their number; records up to From are not written.
+	// Count is the number of the last record; records up to From are not written.
 	From, Count int
 	// Name is the name of each file.
 	Name string
 	Now  time.Time
 }
 
-// ID is the id of a file of an account by its number, from 1.
+// ID returns the id of a file of an account from its number, starting with 1.
 func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
 
-// Records are written by Write.
 type Records interface {
 	// span returns the numbers of the records to write.
 	span() (from, count int)
@@ -55,8 +54,8 @@ type Records interface {
 	write(ctx context.Context, db *sql.DB, from, to int) error
 }
 
-// Write writes the records into the database at the path, which no other process has open. It creates
-// the database if needed.
+// Write writes the records into the database at the path, which no other process may have open. It
+// creates the database if needed.
 func Write(ctx context.Context, path string, all ...Records) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
@@ -71,7 +70,7 @@ func Write(ctx context.Context, path string, all ...Records) error {
 	}
 	defer db.Close()
 	db.SetMaxOpenConns(1)
-	// No journal: an interrupted database is built again.
+	// Without a journal, because an interrupted database is built again.
 	settings := "pragma cache_size = -262144; pragma journal_mode = off; pragma synchronous = off"
 	if _, err := db.ExecContext(ctx, settings); err != nil {
 		return err
@@ -104,5 +103,5 @@ func (f Files) write(ctx context.Context, db *sql.DB, from, to int) error {
 	return err
 }
 
-// LongName is a file's name as long as the service keeps.
+// LongName is a file name of the maximum length.
 var LongName = strings.Repeat("holiday at the sea ", 13) + ".mp4"

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Service holds a service's other records than files, in realistic proportions. For each number: an ended
-// job with its request, its idempotency key and its webhook with one attempt, and a row of usage. For
-// every 100th: a key and an entry of the audit log. For every 1000th: a batch with ten chunks. A
-// thousand accounts share them.
+// Service describes a service's records other than files, in realistic proportions. For each number
+// it has an ended job with its request, its idempotency key, its webhook with one attempt, and a
+// row of usage. For every 100th number it has a key and an audit log entry, and for every 1000th a
+// batch with ten chunks. They belong to a thousand accounts.
 type Service struct {
 	// Count is the highest number; records up to From are not written.
 	From, Count int
-	// Now is when the last of them were made. The others were in the six days before.
+	// Now is the creation time of the last record. The others were created in the six days before.
 	Now time.Time
 }
 

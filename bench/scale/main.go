@@ -1,10 +1,10 @@
-// Command scale simulates the service in AWS at 1,000 to 10,000,000 jobs a day, and prints which limit each
-// size reaches first. It runs the service's own domain and its adapters of AWS over simulated time (packages
-// sim and fakeaws). docs/scale.md describes the results.
+// Command scale simulates the service in AWS at 1,000 to 10,000,000 jobs a day, and prints which
+// limit each size reaches first. It runs the service's own domain and its AWS adapters in simulated
+// time (packages sim and fakeaws). docs/scale.md describes the results.
 //
-// Run it in the repository's folder: `go run ./bench/scale`. Everything follows from -seed. Up to
-// 10,000 jobs a day, it simulates a whole day with failures. For larger sizes it simulates a part of
-// the busiest time.
+// Run it in the repository's folder: `go run ./bench/scale`. All results depend only on -seed. Up
+// to 10,000 jobs a day, it simulates an entire day with failures. For larger sizes it simulates a
+// part of the busiest time.
 package main
 
 import (
@@ -25,7 +25,7 @@ func main() {
 	seed := flag.Uint64("seed", 1, "seed of load and failures")
 	sizes := flag.String("sizes", "1e3,1e4,1e5,1e6,1e7", "jobs a day")
 	flag.Parse()
-	debug.SetGCPercent(400) // the simulated tables only grow; the usual 100 takes a third more time
+	debug.SetGCPercent(400) // the simulated tables only grow; the usual 100 needs a third more time
 	if err := run(os.Stdout, os.Stderr, *seed, *sizes); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
@@ -41,7 +41,7 @@ func run(out, progress io.Writer, seed uint64, sizes string) error {
 	for text := range strings.SplitSeq(sizes, ",") {
 		jobs, err := strconv.ParseFloat(text, 64)
 		if err != nil || jobs < 100 || jobs > mostJobs {
-			return fmt.Errorf("invalid size %q: give a number from 100 to %.0e", text, mostJobs)
+			return fmt.Errorf("invalid size %q: must be a number from 100 to %.0e", text, mostJobs)
 		}
 		begun := time.Now()
 		result, err := sim.Run(configOf(seed, int(jobs)))
@@ -66,10 +66,10 @@ func exactness(r *sim.Result) error {
 
 const (
 	mostJobs = 1e7
-	// whole is the largest number of jobs a day for which a whole day is simulated.
+	// whole is the largest number of jobs a day for which an entire day is simulated.
 	whole = 10_000
-	// A window has about windowJobs jobs, and lasts at least shortest. The campaign at the busiest time ends
-	// after longest. After leastWarmUp as many jobs end as begin.
+	// A window has about windowJobs jobs and lasts at least shortest. The campaign at the busiest
+	// time ends after longest. After leastWarmUp as many jobs end as start.
 	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second

@@ -12,11 +12,12 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// limit is a quota of AWS or a limit of the service, and how much of it was used.
+// limit is a quota of AWS or a limit of the service, and the amount used.
 type limit struct {
 	name string
 	used float64
-	// quota is the default of an account in us-east-1. raise says who raises it, or "-" if it is fixed.
+	// quota is the default of an account in us-east-1. raise names who can raise it, or "-" if it
+	// is fixed.
 	quota float64
 	raise string
 }
@@ -73,8 +74,8 @@ func write(out io.Writer, r *sim.Result) {
 	writeLimits(out, r)
 }
 
-// writeWaits prints how long jobs waited for their first run: all jobs, the largest account's jobs, and the
-// jobs of the account that waited longest.
+// writeWaits prints the waiting times of jobs for their first run: of all jobs, of the largest
+// account, and of the account that waited longest.
 func writeWaits(out io.Writer, r *sim.Result) {
 	var all []time.Duration
 	largest, slowest := "", ""
@@ -110,14 +111,14 @@ func writePartitions(out io.Writer, r *sim.Result) {
 	for _, name := range slices.Sorted(maps.Keys(r.Tables)) {
 		h := fakeaws.Heat{}
 		if i := slices.IndexFunc(r.Hottest, func(h fakeaws.Heat) bool { return h.Table == name }); i >= 0 {
-			h = r.Hottest[i] // the busiest comes first
+			h = r.Hottest[i] // the busiest is first
 		}
 		fmt.Fprintf(out, "%-26s %-34.34s %6.0f %6.0f %5.0f%% %9d %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Share(),
 			r.Tables[name].Throttled, r.Tables[name].Conflicts)
 	}
 }
 
-// writeLimits prints the limits, the fullest first.
+// writeLimits prints the limits, the most used first.
 func writeLimits(out io.Writer, r *sim.Result) {
 	all := limitsOf(r)
 	slices.SortStableFunc(all, func(a, b limit) int { return cmp.Compare(b.share(), a.share()) })
@@ -128,7 +129,7 @@ func writeLimits(out io.Writer, r *sim.Result) {
 	fmt.Fprintln(out)
 }
 
-// number formats a count with the digits that matter.
+// number formats a count with its significant digits.
 func number(n float64) string {
 	switch {
 	case n >= 1e6:

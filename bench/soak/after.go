@@ -16,10 +16,9 @@ import (
 )
 
 const (
-	// settleTime is how long usage may take to be counted, and sessions to be free, after
-	// the load.
+	// settleTime limits the time after the load until usage is counted and sessions are free.
 	settleTime = 60 * time.Second
-	// batchMost is the most calls of a batch.
+	// batchMost limits the requests of a batch.
 	batchMost = 40
 )
 
@@ -32,7 +31,7 @@ func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) erro
 				len(answer.Body), err)
 		}
 	}
-	fmt.Printf("files    %d are what was stored\n", len(l.files))
+	fmt.Printf("files    %d are unchanged\n", len(l.files))
 	return nil
 }
 
@@ -54,18 +53,18 @@ func (l *ledger) checkUsage(ctx context.Context, server *servertest.Server, comp
 		}
 		if u.jobs == len(l.jobs) && u.completed == completed && u.live >= leastLive && u.live <= mostLive &&
 			u.batched >= l.calls && u.batched <= mostBatched {
-			fmt.Printf("usage    %d jobs, %d completed; %d completions and %d calls of batches\n", u.jobs, u.completed, u.live,
+			fmt.Printf("usage    %d jobs, %d completed; %d completions and %d batch requests\n", u.jobs, u.completed, u.live,
 				u.batched)
 			return nil
 		}
 		if !clock.Wait(ctx, time.Second) {
-			return fmt.Errorf("counted are %+v; there were %d jobs, %d completed, %d to %d completions, and %d to %d calls of batches",
+			return fmt.Errorf("the usage is %+v; want %d jobs, %d completed, %d to %d completions, and %d to %d batch requests",
 				u, len(l.jobs), completed, leastLive, mostLive, l.calls, mostBatched)
 		}
 	}
 }
 
-// readUsage reads the usage of two days: the load may run past midnight.
+// readUsage reads the usage of two days, because the load may run past midnight.
 func readUsage(ctx context.Context, server *servertest.Server) (u used, err error) {
 	now := time.Now().UTC()
 	client := &servertest.Client{URL: server.InferenceURL()}
@@ -81,13 +80,13 @@ func readUsage(ctx context.Context, server *servertest.Server) (u used, err erro
 		}
 	}
 	if err := readJSON(answer, err, &read); err != nil {
-		return u, fmt.Errorf("the usage: %w", err)
+		return u, fmt.Errorf("read the usage: %w", err)
 	}
 	for _, row := range read.Data {
 		u.jobs += row.Jobs
 		u.completed += row.JobsCompleted
 		u.batched += row.BatchRequests
-		if row.Model == "cutroom-echo" { // the others are of sessions
+		if row.Model == "cutroom-echo" { // the other rows are of sessions
 			u.live += row.Requests - row.BatchRequests
 		}
 	}
@@ -102,7 +101,7 @@ func checkSessions(ctx context.Context, client *servertest.Client) error {
 		var quota struct{ Active int }
 		answer, err := client.Get(ctx, "/v1/realtime/quota")
 		if err := readJSON(answer, err, &quota); err != nil {
-			return fmt.Errorf("the quota of sessions: %w", err)
+			return fmt.Errorf("read the session quota: %w", err)
 		}
 		if quota.Active == 0 {
 			return nil
@@ -113,8 +112,8 @@ func checkSessions(ctx context.Context, client *servertest.Client) error {
 	}
 }
 
-// checkLeft fails if a stopped server left files behind that are useless: temporary files, or blobs
-// without a record.
+// checkLeft returns an error if a stopped server left useless files behind: temporary files, or
+// blobs without a record.
 func checkLeft(ctx context.Context, program servertest.Program, data string) error {
 	var failures []error
 	for _, folder := range []string{filepath.Join("blobs", ".tmp"), filepath.Join("blobs", ".unknown"), "scratch"} {
@@ -123,7 +122,7 @@ func checkLeft(ctx context.Context, program servertest.Program, data string) err
 				return nil
 			}
 			if err == nil && !entry.IsDir() {
-				failures = append(failures, fmt.Errorf("%s is left", path))
+				failures = append(failures, fmt.Errorf("the file %s remains", path))
 			}
 			return err
 		})
@@ -131,13 +130,13 @@ func checkLeft(ctx context.Context, program servertest.Program, data string) err
 			return err
 		}
 	}
-	// It sets aside and lists files without a record.
-	told, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "doctor", "--repair")
-	if err == nil && told.ExitCode != 0 {
-		err = fmt.Errorf("doctor --repair: %s", told.Stderr)
+	// The command sets aside and lists files without a record.
+	listed, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "doctor", "--repair")
+	if err == nil && listed.ExitCode != 0 {
+		err = fmt.Errorf("doctor --repair: %s", listed.Stderr)
 	}
-	if strings.Contains(told.Stdout, "set aside on") {
-		failures = append(failures, fmt.Errorf("blobs are left that no record knows:\n%s", told.Stdout))
+	if strings.Contains(listed.Stdout, "set aside on") {
+		failures = append(failures, fmt.Errorf("blobs without a record remain:\n%s", listed.Stdout))
 	}
 	return errors.Join(append(failures, err)...)
 }

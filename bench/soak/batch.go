@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// batch has some calls made as a batch, follows it to its end, and checks that each call
-// was answered once.
+// batch runs some requests as a batch, follows it until it ends, and checks that each request has
+// one response.
 func (l *load) batch(ctx context.Context, random *rand.Rand) {
 	calls := 1 + random.IntN(batchMost)
 	err := l.makeBatch(ctx, calls)
@@ -63,7 +63,7 @@ func (l *load) makeBatch(ctx context.Context, calls int) error {
 		case "completed":
 			return l.checkBatch(ctx, client, batch.Output, calls)
 		case "failed", "expired", "cancelled":
-			return fmt.Errorf("it is %s: %s", batch.Status, answer.Body)
+			return fmt.Errorf("the batch is %s: %s", batch.Status, answer.Body)
 		}
 		if !clock.Wait(ctx, 500*time.Millisecond) {
 			return ctx.Err()
@@ -71,11 +71,11 @@ func (l *load) makeBatch(ctx context.Context, calls int) error {
 	}
 }
 
-// checkBatch reads the answers of a batch.
+// checkBatch reads the responses of a batch.
 func (l *load) checkBatch(ctx context.Context, client *servertest.Client, output string, calls int) error {
 	answer, err := client.Get(ctx, "/v1/files/"+output+"/content", "Authorization", bearer)
 	if err != nil || answer.Status != 200 {
-		return fmt.Errorf("its answers: status %d, %w", answer.Status, err)
+		return fmt.Errorf("read the responses: status %d, %w", answer.Status, err)
 	}
 	times := map[string]int{}
 	for line := range bytes.Lines(answer.Body) {
@@ -89,16 +89,16 @@ func (l *load) checkBatch(ctx context.Context, client *servertest.Client, output
 	}
 	for i := range calls {
 		if id := fmt.Sprintf("call-%d", i); times[id] != 1 || len(times) != calls {
-			return fmt.Errorf("of %d calls %d were answered, %s %d times", calls, len(times), id, times[id])
+			return fmt.Errorf("%d requests have %d responses, %s has %d", calls, len(times), id, times[id])
 		}
 	}
 	return nil
 }
 
-// bearer authorizes calls of the inference address.
+// bearer authorizes requests to the inference address.
 const bearer = "Bearer " + servertest.Key
 
-// readJSON decodes a successful answer.
+// readJSON decodes a successful response.
 func readJSON(answer servertest.Answer, err error, into any) error {
 	if err != nil {
 		return err

@@ -14,16 +14,16 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ledger records the server's answers to the load, to compare them later with the server's state.
+// ledger records the server's responses to the load, to compare them later with the server's state.
 type ledger struct {
 	mu sync.Mutex
-	// jobs are the accepted jobs, with whether their input may be to blame if they fail.
+	// jobs holds the accepted jobs, and whether their input may be the reason if they fail.
 	jobs map[string]bool
-	// files are the files that stay, by their ids, with the SHA-256 of their bytes.
+	// files holds the SHA-256 of the remaining files, by id.
 	files map[string][sha256.Size]byte
-	// calls is how many calls the batches had that ended.
+	// calls is the number of requests in ended batches.
 	calls int
-	// counts are how often each thing was done.
+	// counts counts the actions by name.
 	counts map[string]int
 }
 
@@ -41,7 +41,7 @@ func (l *ledger) anyJob() string {
 	return ""
 }
 
-// accepted records a job. Nonsense is one whose input cannot be edited.
+// accepted records a job. nonsense means that its input cannot be edited.
 func (l *ledger) accepted(id string, nonsense bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,14 +58,14 @@ func (l *ledger) stays(id string, content []byte) {
 	l.files[id] = sha256.Sum256(content)
 }
 
-// called records the calls of a batch that has ended.
+// called records the requests of an ended batch.
 func (l *ledger) called(calls int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls += calls
 }
 
-// did records that something was done, and wrong something that should not have happened.
+// did records an action, and wrong an event that should not have happened.
 func (l *ledger) did(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,8 +87,8 @@ func (l *ledger) String() string {
 	return text.String()
 }
 
-// check waits until every job has ended, downloads the results, and fails if something is lost, exists
-// twice, or failed unexpectedly.
+// check waits until every job has ended and downloads the results. It returns an error if something
+// was lost, exists twice, or failed unexpectedly.
 func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
@@ -97,11 +97,11 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	for id, nonsense := range l.jobs {
 		job, err := client.Await(ctx, id, nil)
 		if err != nil {
-			return fmt.Errorf("a job that was accepted: %w", err)
+			return fmt.Errorf("read an accepted job: %w", err)
 		}
 		states[job.Status]++
 		if job.Status != "completed" && (!nonsense || job.Error == nil || job.Error.Code != "invalid_input") {
-			return fmt.Errorf("the job %s is %s, and nothing was wrong with it: %+v", id, job.Status, job.Error)
+			return fmt.Errorf("the valid job %s is %s: %+v", id, job.Status, job.Error)
 		}
 		if job.Status != "completed" {
 			continue
@@ -123,7 +123,7 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	}
 	for id := range l.jobs {
 		if listed[id] != 1 {
-			return fmt.Errorf("%s is %d times in the list of jobs", id, listed[id])
+			return fmt.Errorf("%s occurs %d times in the list of jobs", id, listed[id])
 		}
 	}
 	if err := errors.Join(l.checkFiles(ctx, client), l.checkUsage(ctx, server, states["completed"]),
@@ -138,8 +138,8 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	return nil
 }
 
-// checkBudget compares the count of the account's job budget with the completed jobs: it must be exact,
-// without failed jobs.
+// checkBudget compares the count of the account's job budget with the completed jobs. It must be
+// exact and exclude failed jobs.
 func checkBudget(ctx context.Context, client *servertest.Client, completed int) error {
 	answer, err := client.Get(ctx, "/v1/budgets")
 	var set struct {
@@ -149,15 +149,15 @@ func checkBudget(ctx context.Context, client *servertest.Client, completed int) 
 		}
 	}
 	if err := readJSON(answer, err, &set); err != nil || len(set.Budgets) != 1 {
-		return fmt.Errorf("the budgets: %w: %s", err, answer.Body)
+		return fmt.Errorf("read the budgets: %w: %s", err, answer.Body)
 	}
 	if used := set.Budgets[0].Used.String(); used != fmt.Sprint(completed) {
-		return fmt.Errorf("the budget of jobs has counted %s, and %d were completed", used, completed)
+		return fmt.Errorf("the budget counted %s jobs, but %d were completed", used, completed)
 	}
 	return nil
 }
 
-// list reads how often each job is in the list.
+// list returns the number of times that each job is in the list.
 func list(ctx context.Context, client *servertest.Client) (map[string]int, error) {
 	listed := map[string]int{}
 	cursor := ""
@@ -173,7 +173,7 @@ func list(ctx context.Context, client *servertest.Client) (map[string]int, error
 			Next string `json:"next_cursor"`
 		}
 		if err := json.Unmarshal(answer.Body, &page); err != nil || answer.Status != 200 {
-			return nil, fmt.Errorf("the list of jobs: status %d, %w", answer.Status, err)
+			return nil, fmt.Errorf("list the jobs: status %d, %w", answer.Status, err)
 		}
 		for _, job := range page.Jobs {
 			listed[job.ID]++

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// session has some frames edited live, with changes of the prompt between them, and ends
-// cleanly or not.
+// session has some frames edited live, with changes of the prompt between them, and ends cleanly or
+// not.
 func (l *load) session(ctx context.Context, random *rand.Rand) {
 	address := "ws" + strings.TrimPrefix(l.server.URL(), "http") + "/v1/stream?model=gen-latest&api_key=" + servertest.Key
 	conn, _, err := websocket.Dial(ctx, address, nil)
@@ -50,8 +50,7 @@ func (l *load) session(ctx context.Context, random *rand.Rand) {
 	l.ledger.did("sessions")
 }
 
-// harm sends something that no client should send, and checks that it is refused or
-// dropped.
+// harm sends a hostile request, and checks that it is rejected or dropped.
 func (l *load) harm(ctx context.Context, random *rand.Rand) {
 	harms := []func(context.Context, *rand.Rand) error{l.smuggle, l.breakOff, l.guess, l.garble, l.submitNonsense,
 		l.openNonsense}
@@ -71,7 +70,7 @@ func (l *load) smuggle(ctx context.Context, random *rand.Rand) error {
 	return nil
 }
 
-// breakOff closes a connection within a request.
+// breakOff closes a connection in the middle of a request.
 func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 	address, path := l.server.URL(), "/v1/files"
 	if random.IntN(2) == 0 {
@@ -86,11 +85,11 @@ func (l *load) breakOff(ctx context.Context, random *rand.Rand) error {
 		"Content-Type: multipart/form-data; boundary=x\r\n"+
 		"Content-Length: 1000000\r\n\r\n--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n%s",
 		path, servertest.Key, strings.Repeat("y", random.IntN(100_000)))
-	_, _ = io.WriteString(conn, request[:random.IntN(len(request))]) // the server may have refused it
+	_, _ = io.WriteString(conn, request[:random.IntN(len(request))]) // the server may have rejected it
 	return nil
 }
 
-// guess tries a key.
+// guess guesses a key.
 func (l *load) guess(ctx context.Context, random *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
@@ -114,12 +113,12 @@ func (l *load) garble(ctx context.Context, random *rand.Rand) error {
 	for i := range noise {
 		noise[i] = byte(random.Uint32())
 	}
-	_, _ = conn.Write(append(noise, "\r\n\r\n"...)) // the server may have refused it
+	_, _ = conn.Write(append(noise, "\r\n\r\n"...)) // the server may have rejected it
 	_, _ = bufio.NewReader(conn).ReadString('\n')
 	return nil
 }
 
-// submitNonsense submits a file that is not media, or a picture that is cut off.
+// submitNonsense submits a file that is not media, or a truncated picture.
 func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 	content := l.inputs.picture[:random.IntN(len(l.inputs.picture))]
 	job, err := l.server.Client().Submit(ctx, "gen-image-2", servertest.Form{
@@ -129,7 +128,7 @@ func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 		return nil
 	}
 	if refusal, ok := err.(*servertest.Refusal); !ok || refusal.Status/100 != 4 {
-		return fmt.Errorf("a job of nonsense: %w", err)
+		return fmt.Errorf("submit an invalid job: %w", err)
 	}
 	return nil
 }
@@ -139,7 +138,7 @@ func (l *load) openNonsense(ctx context.Context, random *rand.Rand) error {
 	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(l.server.URL(), "http")+
 		"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)
 	if err != nil {
-		return fmt.Errorf("a session: %w", err)
+		return fmt.Errorf("open a session: %w", err)
 	}
 	defer conn.CloseNow()
 	for range random.IntN(20) {
@@ -153,7 +152,7 @@ func (l *load) openNonsense(ctx context.Context, random *rand.Rand) error {
 			noise = fmt.Appendf(nil, `{"type": "set_image", "image_data": "%x"}`, noise)
 		}
 		if conn.Write(ctx, kind, noise) != nil {
-			break // this ended the session
+			break // the invalid data ended the session
 		}
 	}
 	return nil

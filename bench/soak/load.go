@@ -20,12 +20,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// inputs are the load's inputs.
+// inputs holds the files that the load uses.
 type inputs struct {
 	video, picture []byte
 }
 
-// newInputs makes a small video by ffmpeg, and a picture.
+// newInputs makes a small video with ffmpeg, and a picture.
 func newInputs(ctx context.Context, folder string) (inputs, error) {
 	path := filepath.Join(folder, "input.mp4")
 	made := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-f", "lavfi", "-i",
@@ -49,17 +49,17 @@ func newInputs(ctx context.Context, folder string) (inputs, error) {
 	return inputs{video, picture.Bytes()}, err
 }
 
-// load does everything at once.
+// load runs all actions concurrently.
 type load struct {
 	server *servertest.Server
 	inputs inputs
 	ledger *ledger
 	reads  *readTimes
-	// files is how many records of files there are from before the start.
+	// files is the number of file records that exist before the start.
 	files int
 
 	mu sync.Mutex
-	// next is the parameter of the next page of these files, "" for the first.
+	// next is the parameter of the next page of these files, or "" for the first page.
 	next string
 }
 
@@ -87,7 +87,7 @@ var actors = []struct {
 	{(*load).harm, 200 * time.Millisecond},
 }
 
-// run lets all actors act for a while, and waits until the last turn is over.
+// run lets all actors act for a while, and waits until the last turn has ended.
 func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 	ends := time.Now().Add(length)
 	var running sync.WaitGroup
@@ -105,10 +105,10 @@ func (l *load) run(ctx context.Context, length time.Duration, seed uint64) {
 	running.Wait()
 }
 
-// prompts are the prompts of edits.
+// prompts lists the prompts of edits.
 var prompts = []string{"a watercolor painting", "film noir", "winter", "pixel art", "a pencil sketch"}
 
-// editVideo submits a job and follows its events to the end, or leaves early.
+// editVideo submits a job and follows its events until it ends, or leaves early.
 func (l *load) editVideo(ctx context.Context, random *rand.Rand) {
 	l.edit(ctx, random, "gen-2.5", servertest.File("data", "a.mp4", l.inputs.video))
 }
@@ -124,7 +124,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	var refused *servertest.Refusal
 	switch {
 	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
-		// A slow machine has more than it can do within a job's time.
+		// A slow machine may not complete all jobs in time.
 		l.ledger.did("jobs that were refused, as the queue was full")
 		return
 	case err != nil:
@@ -178,14 +178,14 @@ func (l *load) upload(ctx context.Context, random *rand.Rand) {
 	l.ledger.stays(id, content)
 }
 
-// idIn finds the id of a file in an answer.
+// idIn finds the id of a file in a response.
 func idIn(body []byte) string {
 	_, rest, _ := strings.Cut(string(body), `"file_`)
 	id, _, _ := strings.Cut(rest, `"`)
 	return "file_" + id
 }
 
-// chat asks for a completion, as a stream or whole, and sometimes disconnects early.
+// chat requests a completion, streamed or not, and sometimes disconnects early.
 func (l *load) chat(ctx context.Context, random *rand.Rand) {
 	stream := random.IntN(2) == 0
 	body := fmt.Sprintf(`{"model": "cutroom-echo", "stream": %t, "messages": [{"role": "user", "content": "%s"}]}`, stream,

@@ -1,14 +1,14 @@
-// Command soak runs the one-machine server for some minutes under all kinds of load at once: jobs with
+// Command soak runs the one-machine server for some minutes under all kinds of load: jobs with
 // their events, uploads, chats, batches, realtime sessions, reads among a million file records, and
-// hostile requests. It checks from outside that every accepted job ends once and is counted once by a
-// budget and the usage, and that no job fails without a reason. It checks that results can be
-// downloaded, that stored files are unchanged, and that each call of a batch is answered once. It
+// hostile requests. It checks from outside that every accepted job ends once and is counted once by
+// a budget and the usage, and that no job fails without a reason. It checks that results can be
+// downloaded, that stored files are unchanged, and that each batch request has one response. It
 // checks that memory, goroutines, files, processes, sessions and the size of the database return to
-// their initial values, that no unknown bytes are left, and that reads stay as quick. It prints its
-// measurements, and exits with 1 on a failure.
+// their initial values, that no bytes without a record remain, and that reads do not become slower.
+// It prints its measurements, and exits with 1 on a failure.
 //
-// Run it in the repository's folder: `go run ./bench/soak -minutes 10`. The load follows from -seed. It
-// needs ffmpeg, and Linux, because it watches the process by /proc.
+// Run it in the repository's folder: `go run ./bench/soak -minutes 10`. The load depends only on
+// -seed. It needs ffmpeg, and Linux, because it watches the process in /proc.
 package main
 
 import (
@@ -28,14 +28,14 @@ import (
 // metricsKey reads the server's metrics.
 const metricsKey = "soak-metrics-key"
 
-// endTime is how long accepted jobs may take to end after the load has ended, and quietTime how long
-// the server may take to release the load's resources.
+// endTime limits how long accepted jobs may take to end after the load, and quietTime how long the
+// server may take to release the load's resources.
 const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 
 func main() {
-	minutes := flag.Float64("minutes", 10, "how long the load lasts")
-	seed := flag.Uint64("seed", 1, "what the load is drawn from")
-	files := flag.Int("files", 1_000_000, "how many records of files there are from before the start")
+	minutes := flag.Float64("minutes", 10, "duration of the load")
+	seed := flag.Uint64("seed", 1, "seed of the random load")
+	files := flag.Int("files", 1_000_000, "number of file records before the start")
 	flag.Parse()
 	ctx, stop := signals.Context()
 	err := soak(ctx, time.Duration(*minutes*float64(time.Minute)), *seed, *files)
@@ -46,7 +46,7 @@ func main() {
 	}
 }
 
-// soak starts a server, loads it for the length and checks the results.
+// soak starts a server, loads it for this time and checks the results.
 func soak(ctx context.Context, length time.Duration, seed uint64, files int) error {
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
@@ -76,16 +76,16 @@ func soak(ctx context.Context, length time.Duration, seed uint64, files int) err
 		return err
 	}
 	if code, err := server.Stop(ctx); err != nil || code != 0 {
-		return fmt.Errorf("the server's stop: exit code %d, %v", code, err)
+		return fmt.Errorf("stop the server: exit code %d, %v", code, err)
 	}
 	if err := checkLeft(ctx, program, data); err != nil {
 		return err
 	}
-	fmt.Println("Everything that was accepted has ended, once, and what was taken came back.")
+	fmt.Println("All accepted jobs ended exactly once, and the server released all resources.")
 	return nil
 }
 
-// prepare makes the initial records: many files of one account, and a budget of jobs of the other.
+// prepare makes the initial records: many files of one account, and a job budget of the other.
 func prepare(ctx context.Context, program servertest.Program, data string, files int) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
@@ -105,10 +105,10 @@ func prepare(ctx context.Context, program servertest.Program, data string, files
 	return err
 }
 
-// watched runs the load while it watches the server's process. It fails if a job was lost, or if the
-// server does not return to its initial state.
+// watched runs the load while it watches the server's process. It returns an error if a job was
+// lost, or if the server does not return to its initial state.
 func (l *load) watched(ctx context.Context, watch *watch, length time.Duration, seed uint64) error {
-	// What only the first requests allocate is not a leak.
+	// Allocations of only the first requests are not leaks.
 	l.run(ctx, 10*time.Second, seed+1)
 	before, err := watch.calm(ctx, nil)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 )
 
 const (
-	// manyAccount has manyFiles records of files from before the start; its key is manyKey.
+	// manyAccount has manyFiles file records from before the start; its key is manyKey.
 	manyAccount, manyKey = "many", "ck_soak-many-files"
-	// readSlack is the slack of the slowest reads of the last quarter over twice the second quarter's:
-	// other work of the machine varies.
+	// readSlack is added to twice the second quarter's slowest reads when comparing with the last
+	// quarter, because other load on the machine varies.
 	readSlack = 100 * time.Millisecond
 )
 
-// readTimes are how long reads took, with when they ended.
+// readTimes holds the durations of reads and when they ended.
 type readTimes struct {
 	mu    sync.Mutex
 	begun time.Time
@@ -30,7 +30,7 @@ type readTimes struct {
 
 type timedRead struct{ at, took time.Duration }
 
-// add records a read that began then.
+// add records a read that started then.
 func (r *readTimes) add(begun time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,18 +40,17 @@ func (r *readTimes) add(begun time.Time) {
 	r.reads = append(r.reads, timedRead{time.Since(r.begun), time.Since(begun)})
 }
 
-// reset deletes the records.
 func (r *readTimes) reset() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun, r.reads = time.Time{}, nil
 }
 
-// flat fails if reads became slower with time: it compares the p99 of the last quarter with the second
-// quarter's.
+// flat returns an error if reads became slower: it compares the p99 of the last quarter with the
+// second quarter's.
 func (r *readTimes) flat() error {
 	if len(r.reads) == 0 {
-		return fmt.Errorf("nothing was read")
+		return fmt.Errorf("no read was recorded")
 	}
 	length := r.reads[len(r.reads)-1].at
 	second, last := r.p99(length/4, length/2), r.p99(length*3/4, length+1)
@@ -62,7 +61,7 @@ func (r *readTimes) flat() error {
 	return nil
 }
 
-// p99 is the 99th percentile of reads that ended between two times.
+// p99 returns the 99th percentile of reads that ended between two times.
 func (r *readTimes) p99(from, to time.Duration) time.Duration {
 	var took []time.Duration
 	for _, read := range r.reads {
@@ -77,7 +76,7 @@ func (r *readTimes) p99(from, to time.Duration) time.Duration {
 	return took[len(took)*99/100].Round(10 * time.Microsecond)
 }
 
-// read reads a page of files among very many, the first or a later one, or the state of a job.
+// read reads a page of files among very many, the first or a later page, or the state of a job.
 func (l *load) read(ctx context.Context, random *rand.Rand) {
 	client, path := &servertest.Client{URL: l.server.URL(), Key: manyKey}, "/v1/files?limit=100"
 	id := l.ledger.anyJob()

@@ -1,6 +1,5 @@
-// Function clients answers API Gateway and has three clients of AWS, put together as
-// their documentation shows it. The starts of the service's functions are compared with
-// its start.
+// Function clients responds to API Gateway and has three AWS clients, assembled as in their
+// documentation. The starts of the service's functions are compared with its start.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Function hello does as little as a function in Go can: it is the floor of the benchmark
-// of starts.
+// Function hello does as little as a Go function can. It is the floor of the start benchmark.
 package main
 
 import (

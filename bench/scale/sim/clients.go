@@ -9,36 +9,37 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// client is a caller with one job.
+// client is a client with one job.
 type client struct {
 	*World
 	account *account
 	lane    job.Lane
-	// work is how long a worker will spend on the job.
+	// work is the time that a worker will spend on the job.
 	work      time.Duration
 	impatient bool
 	tries     int
-	// counts include the job: they were current when it was first submitted.
+	// counts includes the job: it was current when the job was first submitted.
 	counts            *Counts
 	id                string
 	accepted, started time.Time
-	// completions is how often a worker completed the job.
+	// completions is the number of times that a worker completed the job.
 	completions int
 }
 
 const (
-	// impatientClients is the part of clients that repeat a refused call within a second.
+	// impatientClients is the fraction of clients that repeat a rejected request within a second.
 	impatientClients = 0.3
-	// mostTries is how often a client submits its job.
+	// mostTries limits the attempts to submit a job.
 	mostTries = 20
-	// imageWait is how long a call for an image waits. A call that fails its job then takes up to cancelWait.
+	// imageWait limits how long a request waits for an image. A request that fails its job then
+	// takes up to cancelWait.
 	imageWait, cancelWait = 60 * time.Second, 10 * time.Second
 )
 
 // video is a client that submits a video, polls its status and fetches the result.
 func (w *World) video() { w.newClient(w.choose(), job.VideoLane, videoWork(w.random)).submit() }
 
-// images are clients of one account that send images within five seconds.
+// images simulates clients of one account that send images within five seconds.
 func (w *World) images() {
 	account := w.choose()
 	for range 1 + int(w.random.ExpFloat64()*(imageBurst-0.5)) {
@@ -55,7 +56,7 @@ func (w *World) newClient(a *account, lane job.Lane, work time.Duration) *client
 	return &client{World: w, account: a, lane: lane, work: work, impatient: w.random.Float64() < impatientClients}
 }
 
-// submit submits the job, and submits it again after a refusal.
+// submit submits the job, and retries after a rejection.
 func (c *client) submit() {
 	if c.tries == 0 {
 		c.counts = c.World.counts
@@ -89,7 +90,7 @@ func (c *client) submit() {
 	c.clock.After(wait, c.submit)
 }
 
-// accept makes the calls of the API for a submission, in their order.
+// accept makes the API's calls for a submission, in order.
 func (c *client) accept(i *instance) (job.Job, error) {
 	ctx := context.Background()
 	who, err := i.authenticate(ctx, c.account)
@@ -135,7 +136,7 @@ func (c *client) accept(i *instance) (job.Job, error) {
 	return j, err
 }
 
-// follow follows an accepted job to its end.
+// follow follows an accepted job until it ends.
 func (c *client) follow(j job.Job, i *instance, done func()) {
 	c.open[c.account.name]++
 	c.peaks.OpenJobs = max(c.peaks.OpenJobs, c.open[c.account.name])
@@ -155,7 +156,7 @@ func (c *client) pollLater() {
 	c.clock.After(wait, c.poll)
 }
 
-// poll reads the status until the job has ended, and then fetches the result.
+// poll reads the status until the job has ended, and then downloads the result.
 func (c *client) poll() {
 	ctx := context.Background()
 	i := c.serve("jobs", statusTime)
@@ -165,7 +166,7 @@ func (c *client) poll() {
 	}
 	j, err := i.jobs.Get(ctx, c.account.name, c.id)
 	if err == nil && j.Status == job.Pending {
-		_, _ = i.jobs.Outlook(ctx, j) // the answer can do without it
+		_, _ = i.jobs.Outlook(ctx, j) // the response does not need it
 	}
 	if err != nil || !j.Status.Terminal() {
 		c.pollLater()
@@ -173,12 +174,12 @@ func (c *client) poll() {
 	}
 	download := c.serve("content", contentTime)
 	if _, err := download.auth.Authenticate(ctx, c.account.secret); err == nil {
-		_, _ = download.jobs.Get(ctx, c.account.name, c.id) // the end is known already
+		_, _ = download.jobs.Get(ctx, c.account.name, c.id) // the job is known to have ended
 	}
 	c.ended(j)
 }
 
-// await waits for an image within the call, as job.Service's Wait does.
+// await waits for an image within the request, like job.Service.Wait.
 func (c *client) await(i *instance, done func()) {
 	ctx := context.Background()
 	pace := i.jobs.Pace(ctx)
@@ -198,7 +199,7 @@ func (c *client) await(i *instance, done func()) {
 			c.clock.After(5*time.Second, c.poll)
 			return
 		case waited >= imageWait && !cancelled:
-			// The contract fails the job with its call.
+			// By the contract the job fails with its request.
 			reason := job.Failure{Code: job.TimedOut, Message: "The image was not edited within 60 seconds."}
 			cancelled = i.jobs.Cancel(ctx, c.id, reason) == nil
 		}
@@ -210,7 +211,7 @@ func (c *client) await(i *instance, done func()) {
 	c.clock.After(pace.Next(last, begun), look)
 }
 
-// ended counts the end of the job, and forgets it after a while.
+// ended counts the end of the job, and removes it after a while.
 func (c *client) ended(j job.Job) {
 	c.counts.Ended++
 	if j.Status == job.Completed {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// clock is simulated time. It goes from event to event, and implements fakeaws.Clock.
+// clock is simulated time. It advances from event to event and implements fakeaws.Clock.
 type clock struct {
 	now    time.Time
 	events events
@@ -16,13 +16,12 @@ type clock struct {
 // begin is the midnight at which every simulation begins.
 var begin = time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 
-// Now returns the simulated time.
 func (c *clock) Now() time.Time { return c.now }
 
-// Turn returns the number of the present event. Its calls come from one caller.
+// Turn returns the number of the current event. Its calls come from one client.
 func (c *clock) Turn() int64 { return c.turn }
 
-// nextCaller separates the following calls of this event from the earlier ones: another caller makes them.
+// nextCaller marks the following calls of this event as made by another client.
 func (c *clock) nextCaller() {
 	c.last++
 	c.turn = c.last
@@ -31,13 +30,13 @@ func (c *clock) nextCaller() {
 // sinceMidnight returns the simulated time since the first midnight.
 func (c *clock) sinceMidnight() time.Duration { return c.now.Sub(begin) }
 
-// After calls the function after the wait. Calls for the same time keep their order.
+// After calls the function after the wait. Calls at the same time keep their order.
 func (c *clock) After(wait time.Duration, call func()) {
 	c.last++
 	heap.Push(&c.events, event{c.now.Add(max(wait, 0)), c.last, call})
 }
 
-// run calls all events up to the time.
+// run processes all events up to the time.
 func (c *clock) run(until time.Time) {
 	for len(c.events) > 0 && !c.events[0].at.After(until) {
 		next := heap.Pop(&c.events).(event)

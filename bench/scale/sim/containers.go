@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// containers is the service of containers whose tasks are the workers. It implements fleet.Service.
+// containers simulates the ECS service whose tasks are the workers. It implements fleet.Service.
 type containers struct {
 	*World
 	desired int
-	// starting tasks have no container yet.
+	// starting is the number of tasks that have no container yet.
 	starting int
-	// most is how many tasks can run while hardware is scarce, and 0 at other times.
+	// most limits the running tasks while hardware is scarce; it is 0 at other times.
 	most int
 }
 
-// A container takes between shortestStart and longestStart to start. The service of containers notices
-// after noticeTime that tasks have gone.
+// A container takes between shortestStart and longestStart to start. ECS notices lost tasks after
+// noticeTime.
 const (
 	shortestStart, longestStart = time.Minute, 10 * time.Minute
 	noticeTime                  = 30 * time.Second
@@ -50,7 +50,7 @@ func (c *containers) reach() {
 	c.forgetDead()
 }
 
-// started turns a starting task into a worker, if it is still wanted.
+// started turns a starting task into a worker if it is still wanted.
 func (c *containers) started() {
 	c.starting--
 	if c.alive < c.desired && (c.most == 0 || c.alive < c.most) && !c.stopped {
@@ -60,7 +60,7 @@ func (c *containers) started() {
 
 func (c *containers) notePeak() { c.peaks.Tasks = max(c.peaks.Tasks, c.alive+c.starting) }
 
-// forgetDead forgets workers that have ended, and their slots.
+// forgetDead removes workers that have ended, and their slots.
 func (w *World) forgetDead() {
 	w.workers = slices.DeleteFunc(w.workers, func(one *worker) bool { return !one.alive })
 	for lane, idle := range w.idle {

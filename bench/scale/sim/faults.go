@@ -8,11 +8,11 @@ import (
 // zones is the number of availability zones of the workers.
 const zones = 3
 
-// lateness is how late a message arrives at most.
+// lateness is the maximum delay of a message.
 const lateness = 2 * time.Minute
 
-// plan schedules the failures of the day, or of a window of the length, which begins now. In a window they
-// come in its middle.
+// plan schedules the failures of the day, or of a window of this length that begins now. In a
+// window they happen in the middle.
 func (w *World) plan(length time.Duration) {
 	if !w.Failures {
 		return
@@ -29,7 +29,7 @@ func (w *World) plan(length time.Duration) {
 	w.clock.After(deployAt-now, func() { w.deploy(deployFor) })
 }
 
-// makeScarce kills a quarter of the workers. For the length, no others can start in their place.
+// makeScarce kills a quarter of the workers. For this length, no others can start.
 func (w *World) makeScarce(length time.Duration) {
 	w.forgetDead()
 	for i, one := range w.workers {
@@ -45,7 +45,8 @@ func (w *World) makeScarce(length time.Duration) {
 	})
 }
 
-// loseZone kills all workers in the zone of a worker with a job. It waits until a worker has one.
+// loseZone kills all workers in the zone of a worker with a job. It waits until such a worker
+// exists.
 func (w *World) loseZone() {
 	w.forgetDead()
 	busy := slices.IndexFunc(w.workers, func(one *worker) bool { return len(one.holds) > 0 })
@@ -61,7 +62,7 @@ func (w *World) loseZone() {
 	w.clock.After(noticeTime, w.containers.reach)
 }
 
-// deploy replaces the workers one after another. ECS starts a new one before it stops the old one.
+// deploy replaces the workers in turn. ECS starts a new worker before it stops the old one.
 func (w *World) deploy(length time.Duration) {
 	all := append([]*worker(nil), w.workers...)
 	for i, one := range all {

@@ -14,22 +14,23 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// instance is an instance of a function, with its own caches. It serves one call at a time.
+// instance is a function instance with its own caches. It serves one request at a time.
 type instance struct {
 	auth    *credential.Authenticator
 	rates   *dynamo.Rates
 	jobs    *job.Service
 	files   *file.Service
 	workers *dynamo.Workers
-	// freeSince is when its last call ended.
+	// freeSince is the time at which its last request ended.
 	freeSince time.Time
 }
 
-// functionIdle is how long an instance without a call lives. AWS does not document it; minutes are seen.
+// functionIdle is the lifetime of an idle instance. AWS does not document it; minutes have been
+// observed.
 const functionIdle = 10 * time.Minute
 
-// How long calls hold their functions, without waits for other calls. These times were measured under the
-// Lambda Runtime API.
+// Times that requests occupy their functions, without waits for other requests. They were measured
+// under the Lambda Runtime API.
 const (
 	submitTime     = 25 * time.Millisecond
 	statusTime     = 3 * time.Millisecond
@@ -41,8 +42,8 @@ const (
 	completionTime = 10 * time.Millisecond
 )
 
-// begin lets an instance of a function serve a call until done is called: the instance that became free
-// last, or a new one. Only the calls of "arrived" do not come through the API.
+// begin lets an instance of a function serve a request until done is called: the instance that
+// became idle last, or a new one. Only the requests of "arrived" do not come through the API.
 func (w *World) begin(function string) (i *instance, done func()) {
 	if function != "arrived" {
 		w.peaks.Requests.add(w.clock.Now())
@@ -65,21 +66,21 @@ func (w *World) begin(function string) (i *instance, done func()) {
 	}
 }
 
-// serve is begin for a call of known length.
+// serve is begin for a request of known duration.
 func (w *World) serve(function string, length time.Duration) *instance {
 	i, done := w.begin(function)
 	w.clock.After(length, done)
 	return i
 }
 
-// occupy counts an instance that serves a call, until done is called.
+// occupy counts an instance that serves a request until done is called.
 func (w *World) occupy() (done func()) {
 	w.lambdas++
 	w.peaks.Lambdas = max(w.peaks.Lambdas, w.lambdas)
 	return func() { w.lambdas-- }
 }
 
-// newInstance starts an instance with the parts that its function has.
+// newInstance starts an instance with the parts of its function.
 func (w *World) newInstance(function string) *instance {
 	s, now, secret := w.service, w.clock.Now, []byte("a secret of the simulation only.")
 	i := &instance{
@@ -111,7 +112,7 @@ func (w *World) newInstance(function string) *instance {
 	return i
 }
 
-// authenticate finds the caller and counts its call.
+// authenticate finds the client's account and counts its request.
 func (i *instance) authenticate(ctx context.Context, a *account) (credential.Principal, error) {
 	who, err := i.auth.Authenticate(ctx, a.secret)
 	if err != nil {

@@ -8,15 +8,16 @@ import (
 	"time"
 )
 
-// The assumed load, which docs/scale.md describes.
+// Assumed load, which docs/scale.md describes.
 const (
-	// videos is the part of the jobs that are videos. The others are images, which come in bursts.
+	// videos is the fraction of jobs that are videos. The others are images, which arrive in
+	// bursts.
 	videos = 0.6
 	// imageBurst is the mean number of images of a burst.
 	imageBurst = 8
-	// mostOfOne is the highest number of jobs a day of one account, and MostOpen its highest number of open jobs.
+	// mostOfOne limits the jobs per day of one account, and MostOpen its open jobs.
 	mostOfOne, MostOpen = 1_000_000, 5000
-	// These are the numbers of other calls for each job.
+	// Numbers of other requests per job.
 	completionsEach, sessionsEach, uploadsEach, listsEach = 2.0, 0.02, 0.2, 0.15
 	// meanVideoWork and meanImageWork are the mean times that a worker spends on a job.
 	meanVideoWork, meanImageWork = 14 * time.Second, 2 * time.Second
@@ -25,14 +26,15 @@ const (
 // account is a customer.
 type account struct {
 	name, secret, tier string
-	// share is its part of all jobs.
+	// share is its fraction of all jobs.
 	share float64
-	// sessions is its limit of realtime sessions.
+	// sessions limits its realtime sessions.
 	sessions int
 }
 
-// newAccounts returns the accounts of a service. One has half of the jobs, and the others have shares by
-// Zipf's law, but none has more than mostOfOne jobs a day. With one set, there is only one account.
+// newAccounts returns the accounts of a service. One has half of the jobs, and the others have
+// fractions that follow Zipf's law, but none has more than mostOfOne jobs a day. With one set,
+// there is only one account.
 func newAccounts(jobs int, one bool) []*account {
 	weights := []float64{1}
 	if !one {
@@ -56,7 +58,7 @@ func newAccounts(jobs int, one bool) []*account {
 	return accounts
 }
 
-// choose draws an account by its share.
+// choose draws an account according to its fraction.
 func (w *World) choose() *account {
 	if w.shares == nil {
 		sum := 0.0
@@ -71,8 +73,8 @@ func (w *World) choose() *account {
 
 const day = 24 * time.Hour
 
-// wave returns the load at a time of the day, relative to other times. It has one wave a day, and three
-// campaigns of twenty minutes.
+// wave returns the load at a time of the day, relative to other times. It has one wave a day and
+// three campaigns of twenty minutes.
 func wave(at time.Duration) float64 {
 	at %= day
 	s := math.Sin(math.Pi * (at - 4*time.Hour).Hours() / 24)
@@ -96,15 +98,16 @@ var meanWave = func() (mean float64) {
 	return mean
 }()
 
-// rate returns how many events come in a second at the time of the day, from their number a day.
+// rate converts a number of events a day to the rate per second at a time of the day.
 func rate(perDay float64, at time.Duration) float64 {
 	return perDay / day.Seconds() * wave(at) / meanWave
 }
 
-// PeakRate returns how many jobs come in a second of the busiest time, from their number a day.
+// PeakRate converts a number of jobs a day to the rate per second at the busiest time.
 func PeakRate(jobs int) float64 { return rate(float64(jobs), peakAt) }
 
-// arrivals calls the function at random times, with a mean number of calls a day, until the load ends.
+// arrivals calls the function at random times, with a mean number of calls a day, until the load
+// ends.
 func (w *World) arrivals(perDay float64, arrive func()) {
 	most := rate(perDay, peakAt)
 	mean := time.Duration(float64(time.Second) / most)
@@ -129,7 +132,7 @@ func between(random *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(random.Int64N(int64(high-low)))
 }
 
-// videoWork draws how long a worker edits a video: 2 s and half of the length of the clip. Lengths are
+// videoWork draws the time of a video edit: 2 s and half of the length of the clip. Lengths are
 // log-normal with a median of 15 s, and at most 5 minutes.
 func videoWork(random *rand.Rand) time.Duration {
 	clip := min(15*math.Exp(random.NormFloat64()), 300)

@@ -10,30 +10,34 @@ import (
 // Result is the outcome of a simulation.
 type Result struct {
 	Config
-	// Counts are of the window or the day. The numbers of jobs include their ends after it.
+	// Counts covers the window or the day. The numbers of jobs include their ends after it.
 	Counts
-	// Lost jobs had no end long after their deadline. Doubled jobs completed more than once. Unbilled is how
-	// many more jobs completed than the usage of all accounts shows. These include the jobs before a window.
+	// Lost counts jobs without an end long after their deadline, and Doubled jobs that completed
+	// more than once. Unbilled is the number of completed jobs minus the number in the usage of all
+	// accounts. These include the jobs before a window.
 	Lost, Doubled, Unbilled int
-	// Hottest are the kinds of partitions, the busiest first, and Tables the totals of tables and indexes.
+	// Hottest lists the kinds of partitions, the busiest first, and Tables the totals of tables and
+	// indexes.
 	Hottest []fakeaws.Heat
 	Tables  map[string]fakeaws.Total
 	Peaks   Peaks
 }
 
-// Counts are clients' requests and their outcomes.
+// Counts counts clients' requests and their outcomes.
 type Counts struct {
-	// Asked are the jobs of clients. GaveUp jobs were refused too often.
+	// Asked counts the jobs of clients, and GaveUp the jobs that were rejected too often.
 	Asked, GaveUp int
-	// Ended are the accepted jobs whose clients saw their end, Completed those with a result.
+	// Ended counts the accepted jobs whose clients saw their end, and Completed the jobs with a
+	// result.
 	Ended, Completed int
-	// Runs were started by workers.
+	// Runs counts the runs that workers started.
 	Runs int
 	// Done counts successful calls, for example of "jobs" and "completions".
 	Done map[string]int
-	// Refused counts refusals, for example of "jobs: limited". "failed" is an error instead of a refusal.
+	// Refused counts rejections, for example of "jobs: limited". "failed" is an error instead of a
+	// rejection.
 	Refused map[string]int
-	// Waits are the waits of jobs for their first run, by account and in order.
+	// Waits holds the waits of jobs for their first run, by account and in order.
 	Waits map[string][]time.Duration
 
 	doubled int
@@ -58,15 +62,17 @@ func (c *Counts) count(what string, err error) {
 	c.Refused[what+": "+reason]++
 }
 
-// Peaks are the highest numbers at once or in a second, while there was load.
+// Tasks is the number of worker containers that ran or started. FewestWorkers is the lowest number
+// of running workers.
 type Peaks struct {
-	// Lambdas are the instances of functions that served calls at once.
+	// OpenJobs is the highest number of open jobs of one account.
 	Lambdas int
-	// Tasks are the containers of workers that ran or started. FewestWorkers ran all the time.
+	// Requests of the API, Starts of executions and Describes of the ECS service are rates per
+	// second.
 	Tasks, FewestWorkers int
 	// OpenJobs is the highest number of open jobs of one account.
 	OpenJobs int
-	// Requests of the API, Starts of executions and Describes of the service of containers are per second.
+	// Rate counts events per second.
 	Requests, Starts, Describes Rate
 }
 

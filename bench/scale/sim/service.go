@@ -19,7 +19,8 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// service is the parts of the service that instances of functions share, put together as in a deploy.
+// service holds the parts of the service that function instances share, assembled as in a
+// deployment.
 type service struct {
 	client   *dynamodb.Client
 	keys     *dynamo.Keys
@@ -69,8 +70,9 @@ func (w *World) newService() error {
 	return nil
 }
 
-// makeAccount creates the key of an account, and a tier with four times the load of its busiest time. Every
-// fourth account has a budget of jobs for a day. The second account has no limit of open jobs.
+// makeAccount creates the key of an account, and a tier with four times the load of its busiest
+// time. Every fourth account has a daily budget for jobs. The second account has no limit of open
+// jobs.
 func (w *World) makeAccount(i int, a *account) error {
 	ctx, from := context.Background(), audit.Operator(w.clock.Now())
 	tier := w.service.tiers[credential.DefaultTier]
@@ -82,7 +84,7 @@ func (w *World) makeAccount(i int, a *account) error {
 	if i == 1 {
 		tier.PendingJobs = 0
 	}
-	tier.StoredBytes, tier.Uploads = 1e18, 1e9 // counted, and never reached
+	tier.StoredBytes, tier.Uploads = 1e18, 1e9 // counted, but never reached
 	a.tier, a.sessions = tier.Name, max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
 	w.service.tiers[tier.Name] = tier
 	key, err := credential.NewKey(a.secret, a.name, a.tier, "", w.clock.Now())
@@ -97,7 +99,7 @@ func (w *World) makeAccount(i int, a *account) error {
 	})
 }
 
-// dispatcher dispatches jobs as the functions do.
+// dispatcher dispatches jobs like the functions.
 type dispatcher struct {
 	*stepfn.Machine
 	workers *dynamo.Workers
@@ -108,11 +110,11 @@ func (d dispatcher) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEnt
 	if err := d.Machine.Dispatch(ctx, j, open); err != nil {
 		return err
 	}
-	_, _ = d.workers.Warm(ctx, j.Lane) // a failure only delays a wake
+	_, _ = d.workers.Warm(ctx, j.Lane) // a failure only delays a wake call
 	return nil
 }
 
-// randomBytes reads from a source of numbers, so that ids follow from the seed.
+// randomBytes reads from a source of numbers, so that ids depend only on the seed.
 type randomBytes struct{ random *rand.Rand }
 
 func (r randomBytes) Read(p []byte) (int, error) {
@@ -126,7 +128,6 @@ func (r randomBytes) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newID returns a new unique id.
 func (w *World) newID() string {
 	w.ids++
 	return fmt.Sprintf("%032d", w.ids)

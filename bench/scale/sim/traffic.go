@@ -15,15 +15,16 @@ import (
 const (
 	// page is the length of a list.
 	page = 20
-	// signedUpload is the mean time in which the bytes of a signed upload arrive.
+	// signedUpload is the mean time until the bytes of a signed upload arrive.
 	signedUpload = 3 * time.Second
-	// sessionLength is the mean length of a realtime session, and eachInstance how many an instance serves.
+	// sessionLength is the mean length of a realtime session; eachInstance is the number of
+	// sessions of an instance.
 	sessionLength = 3 * time.Minute
 	eachInstance  = 50
 	renewEvery    = 15 * time.Second
 )
 
-// completion is a call of the gateway.
+// completion is a request to the gateway.
 func (w *World) completion() {
 	a := w.choose()
 	i := w.serve("inference", completionTime+between(w.random, time.Second, 20*time.Second))
@@ -53,7 +54,7 @@ func (w *World) complete(i *instance, a *account) error {
 	}})
 }
 
-// upload is a client that stores a file, in a form or by a signed URL.
+// upload is a client that stores a file, in a form or through a signed URL.
 func (w *World) upload() {
 	a, signed, ctx := w.choose(), w.random.IntN(2) == 0, context.Background()
 	f := file.File{
@@ -85,7 +86,7 @@ func (w *World) upload() {
 	})
 }
 
-// list is a client that reads a first page, of jobs or of files.
+// list is a client that reads a first page of jobs or files.
 func (w *World) list() {
 	a, ctx, function := w.choose(), context.Background(), "jobs"
 	if w.random.IntN(3) == 0 {
@@ -103,13 +104,14 @@ func (w *World) list() {
 	w.counts.count("pages of lists", err)
 }
 
-// startRealtime starts as many realtime instances as the busiest time needs. They renew their leases.
+// startRealtime starts as many realtime instances as the busiest time needs. They renew their
+// leases.
 func (w *World) startRealtime() error {
 	need := rate(float64(w.Jobs)*sessionsEach, peakAt) * sessionLength.Seconds()
 	for range 1 + int(1.5*need)/eachInstance {
 		epoch := w.newID()
 		if err := w.service.sessions.Begin(context.Background(), epoch, "10.0.0.1:8080"); err != nil {
-			return fmt.Errorf("sim: begin a lease: %w", err)
+			return fmt.Errorf("sim: start a lease: %w", err)
 		}
 		w.epochs = append(w.epochs, epoch)
 		var renew func()
@@ -133,6 +135,6 @@ func (w *World) session() {
 		return
 	}
 	w.clock.After(exponential(w.random, sessionLength), func() {
-		_ = w.service.sessions.Free(context.Background(), slot) // the end of the lease frees it
+		_ = w.service.sessions.Free(context.Background(), slot) // the slot also becomes free when the lease expires
 	})
 }

@@ -10,16 +10,16 @@ import (
 	serving "cutroom/shared/service/worker"
 )
 
-// How workers work, as cmd/worker sets it.
+// Settings of workers, as in cmd/worker.
 const (
 	lease         = 45 * time.Second
 	progressEvery = 5 * time.Second
 	beatEvery     = 30 * time.Second
-	// deadlineSlack is how long before its job's deadline a run is stopped.
+	// deadlineSlack is the time before its job's deadline at which a run is stopped.
 	deadlineSlack = 3 * time.Second
-	// settleTime is how long a report is repeated.
+	// settleTime limits how long a report is repeated.
 	settleTime = 10 * time.Second
-	// receiveTime passes between the arrival of a message and its receipt by a waiting worker.
+	// receiveTime is the time between the arrival of a message and its receipt by a waiting worker.
 	receiveTime = 30 * time.Millisecond
 )
 
@@ -28,7 +28,7 @@ type worker struct {
 	*World
 	zone            int
 	alive, draining bool
-	// holds are the jobs in its slots.
+	// holds has the jobs in its slots.
 	holds map[job.Lane]*holding
 }
 
@@ -44,7 +44,7 @@ type holding struct {
 	done     float64
 }
 
-// startWorker starts a worker that takes jobs at once.
+// startWorker starts a worker that immediately takes jobs.
 func (w *World) startWorker() {
 	w.made++
 	one := &worker{World: w, zone: w.made % zones, alive: true, holds: map[job.Lane]*holding{}}
@@ -61,7 +61,7 @@ func (w *World) startWorker() {
 	}
 }
 
-// beat shows that the worker runs. It stops with the load.
+// beat records that the worker runs. It stops with the load.
 func (w *worker) beat() {
 	if !w.alive || w.closed {
 		return
@@ -78,7 +78,7 @@ func (w *worker) offer(lane job.Lane) {
 	w.match(lane)
 }
 
-// match lets waiting slots receive while there are messages.
+// match lets waiting slots receive messages while messages exist.
 func (w *World) match(lane job.Lane) {
 	queue := w.cloud.SQS.Queue(queueURLs[lane])
 	if w.matching[lane] || queue.Waiting() == 0 || len(w.idle[lane]) == 0 {
@@ -121,7 +121,7 @@ func (h *holding) start() {
 	h.job, h.client = j, h.clients[j.ID]
 	switch {
 	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound), err == nil && h.client == nil:
-		// The job has ended, or its client has forgotten it.
+		// The job has ended, or its client has dropped it.
 		h.settle(func() error { return h.delivery.Drop(ctx) })
 		return
 	case err != nil:
@@ -145,7 +145,7 @@ func (h *holding) start() {
 	h.later(h.client.work, h.complete)
 }
 
-// later calls the function after the wait, if the worker still works on the job then.
+// later calls the function after the wait if the worker still works on the job.
 func (h *holding) later(wait time.Duration, call func()) {
 	h.clock.After(wait, func() {
 		if h.worker.alive && !h.over {
@@ -154,7 +154,7 @@ func (h *holding) later(wait time.Duration, call func()) {
 	})
 }
 
-// keep extends the lease, again and again.
+// keep extends the lease repeatedly.
 func (h *holding) keep() {
 	if err := h.delivery.Extend(context.Background(), lease); fault.Is(err, fault.Conflict) {
 		h.release() // another run has the job
@@ -163,7 +163,7 @@ func (h *holding) keep() {
 	h.later(lease/3, h.keep)
 }
 
-// progress records the progress of the run, again and again.
+// progress records the progress of the run repeatedly.
 func (h *holding) progress() {
 	h.done += progressEvery.Seconds() / h.client.work.Seconds()
 	err := h.service.runs.Progress(context.Background(), h.job.ID, h.nonce, min(h.done, 0.99))
@@ -190,7 +190,7 @@ func (h *holding) complete() {
 	})
 }
 
-// settle makes a report, repeats it while the store fails, and then frees the slot.
+// settle makes a report, retries while the store fails, and then frees the slot.
 func (h *holding) settle(report func() error) {
 	until := h.clock.Now().Add(settleTime)
 	wait := 50 * time.Millisecond
@@ -211,7 +211,6 @@ func (h *holding) settle(report func() error) {
 	try()
 }
 
-// release frees the slot.
 func (h *holding) release() {
 	h.over = true
 	if h.holds[h.lane] != h {
@@ -238,7 +237,7 @@ func (w *worker) drain() {
 	for _, lane := range lanes {
 		if h := w.holds[lane]; h != nil && !h.over {
 			h.over = true
-			_ = w.service.runs.Release(context.Background(), h.job.ID, h.nonce) // the end of the lease repeats it
+			_ = w.service.runs.Release(context.Background(), h.job.ID, h.nonce) // so does the lease
 			_ = h.delivery.Nack(context.Background(), 0)
 		}
 	}

@@ -1,7 +1,8 @@
-// Package sim runs the service's own code over simulated time, load and failures.
+// Package sim runs the service's own code in simulated time, with simulated load and failures.
 //
-// One goroutine goes from event to event. Clients, workers, queues and failures are events. They call the
-// domain and the adapters of AWS, which run on package fakeaws. Everything follows from the seed.
+// One goroutine advances from event to event. Clients, workers, queues and failures are events.
+// They call the domain and the AWS adapters, which run on package fakeaws. All results depend only
+// on the seed.
 package sim
 
 import (
@@ -24,13 +25,15 @@ type Config struct {
 	// Jobs is the number of jobs a day. OneAccount gives all of them to one account.
 	Jobs       int
 	OneAccount bool
-	// Window is how long the simulated part of the busiest time lasts, after WarmUp, which is not
-	// counted. 0 simulates a whole day. In both cases simulated time continues without load until the
-	// jobs have ended.
+	// Window is the length of the simulated part of the busiest time, after WarmUp, which is not
+	// counted. 0 simulates an entire day. In both cases simulated time continues without load until
+	// the jobs have ended.
 	Window, WarmUp time.Duration
-	// Failures takes a quarter of the workers, loses a zone, and replaces all workers by a deploy.
+	// Failures removes a quarter of the workers, loses a zone, and replaces all workers by a
+	// deployment.
 	Failures bool
-	// Strays is the part of messages that queues deliver twice, and also the part that arrives late.
+	// Strays is the fraction of messages that queues deliver twice, and also the fraction that
+	// arrives late.
 	Strays float64
 }
 
@@ -45,24 +48,26 @@ type World struct {
 	service    *service
 	containers *containers
 	rules      fleet.Rules
-	// epochs are the leases of the realtime instances.
+	// epochs holds the leases of the realtime instances.
 	epochs []string
 	ids    int
 
-	// closed ends the load, stopped all repeated events.
+	// closed ends the load, and stopped ends all repeated events.
 	closed, stopped bool
-	// clients have a job that they still ask about, by its id. retrying is how many will submit again.
+	// clients holds the clients that still ask about their job, by job id. retrying is the number
+	// of clients that will submit again.
 	clients  map[string]*client
 	retrying int
 	// open counts the open jobs by account.
 	open map[string]int
-	// workers run or ran; alive is how many run, and made how many ever did.
+	// workers lists all workers that run or ran; alive is the number of running workers, and made
+	// the number ever started.
 	workers     []*worker
 	alive, made int
-	// idle are workers with a free slot, by lane.
+	// idle holds workers with a free slot, by lane.
 	idle     map[job.Lane][]*worker
 	matching map[job.Lane]bool
-	// free are the instances of functions without a call. The last one became free last.
+	// free holds the idle function instances. The last one became idle last.
 	free    map[string][]*instance
 	lambdas int
 
@@ -108,7 +113,7 @@ func newWorld(c Config) (*World, error) {
 	if err := w.startRealtime(); err != nil {
 		return nil, err
 	}
-	if c.Window > 0 { // at the busiest time the fleet has grown already
+	if c.Window > 0 { // at the busiest time the fleet has already grown
 		w.containers.desired = w.workersFor(1.1)
 		for range w.containers.desired {
 			w.startWorker()
@@ -117,15 +122,14 @@ func newWorld(c Config) (*World, error) {
 	return w, nil
 }
 
-// workersFor returns how many workers the busiest time needs, times the factor.
+// workersFor returns the number of workers that the busiest time needs, times the factor.
 func (w *World) workersFor(factor float64) int {
 	video := rate(float64(w.Jobs)*videos, peakAt) * meanVideoWork.Seconds()
 	image := rate(float64(w.Jobs)*(1-videos), peakAt) * meanImageWork.Seconds()
 	return max(4, int(math.Ceil(factor*max(video, image))))
 }
 
-// run runs the load, and then continues simulated time until every accepted job has ended, or should
-// have.
+// run runs the load, and then continues simulated time until every accepted job should have ended.
 func (w *World) run() *Result {
 	jobs, length := float64(w.Jobs), day
 	w.checkFleet()
@@ -167,7 +171,7 @@ func (w *World) run() *Result {
 	return r
 }
 
-// drainTime is longer than a job may take, with the events after its end.
+// drainTime is longer than a job may take, including the events after its end.
 const drainTime = 15 * time.Minute
 
 // billed returns the number of jobs in the usage of all accounts.
@@ -184,7 +188,7 @@ func (w *World) billed() (jobs int) {
 	return jobs
 }
 
-// checkFleet is the function that adjusts the fleet once a minute.
+// checkFleet simulates the function that adjusts the fleet once a minute.
 func (w *World) checkFleet() {
 	if w.stopped {
 		return
@@ -194,7 +198,7 @@ func (w *World) checkFleet() {
 	w.clock.After(time.Minute, w.checkFleet)
 }
 
-// follow repeats a check that raised the number of workers, as fleet.Fleet's Follow does.
+// follow repeats a check that raised the number of workers, like fleet.Fleet's Follow.
 func (w *World) follow(change fleet.Change, left int) {
 	if !change.Rose() || left == 0 {
 		return
@@ -210,7 +214,7 @@ func (w *World) follow(change fleet.Change, left int) {
 	})
 }
 
-// wake is the function that the start of an execution calls.
+// wake simulates the function that the start of an execution calls.
 func (w *World) wake() {
 	w.clock.After(wakeTime, w.occupy())
 	change, _ := w.service.fleet.Wake(context.Background()) // the change repeats it
