@@ -4,8 +4,8 @@ SHELL := /bin/sh
 
 GO ?= go
 export GO
-# Missing tools are reported before the build. Targets do not run in parallel, because
-# they share folders.
+# Missing tools are reported before the build. Targets do not run in parallel, because they share
+# folders.
 .NOTPARALLEL:
 need-%:
 	@scripts/preflight.sh $*
@@ -20,13 +20,13 @@ run: need-run build ## Serve everything on this machine. Settings are CUTROOM_�
 	@CUTROOM_RTC_ADDR="$${CUTROOM_RTC_ADDR-auto}" exec bin/cutroom dev
 
 .PHONY: run-llm
-run-llm: need-run-llm build ## The same with your language model, on the processor: GGUF=path/to/model.gguf
+run-llm: need-run-llm build ## Serve it with your language model on the processor: GGUF=path/to/model.gguf
 	@exec scripts/run-llm.sh "$(GGUF)"
 
 # The pipelines of the engine server: see docs/gpu.md.
 MODELS ?= gpu/models.yaml
 .PHONY: run-gpu
-run-gpu: need-run-gpu build ## The same with models that edit, on a GPU: MODELS=path/to/models.yaml
+run-gpu: need-run-gpu build ## Serve it with editing models on a GPU: MODELS=path/to/models.yaml
 	@exec scripts/run-gpu.sh "$(MODELS)"
 
 .PHONY: images
@@ -34,7 +34,7 @@ images: need-images ## Build the images with Docker: IMAGES="server worker media
 	@scripts/images.sh $(IMAGES)
 
 .PHONY: pin-images
-pin-images: need-pin-images ## Write the digests of the base images into scripts/base-images.txt, from their registries.
+pin-images: need-pin-images ## Update the digests of the base images in scripts/base-images.txt from their registries.
 	@scripts/base-images.sh --pin
 
 .PHONY: test-docker
@@ -52,7 +52,7 @@ clients: need-clients ## Build the client packages for Python and TypeScript in 
 	@scripts/clients.sh bin/clients $(DOCUMENT)
 
 .PHONY: check
-check: need-check ## The checks for every change: the linters and the quick tests.
+check: need-check ## Run the checks for every change: the linters and the quick tests.
 	@scripts/check.sh
 
 .PHONY: test
@@ -64,7 +64,7 @@ test-update: need-test-update ## Update a deploy of an earlier version in the lo
 	@scripts/test-update.sh $(FROM)
 
 .PHONY: test-bare
-test-bare: need-test-bare ## Try make run and make test on a minimal Debian, as root: SUITE=trixie
+test-bare: need-test-bare ## Test make run and make test on a minimal Debian, as root: SUITE=trixie
 	@scripts/test-bare.sh
 
 .PHONY: audit
@@ -94,12 +94,12 @@ $(GORELEASER):
 	@GOBIN=$(@D) $(GO) install github.com/goreleaser/goreleaser/v2@v2.14.3
 
 .PHONY: race
-race: need-race ## Run all Go tests except the deploy under the race detector. Takes long.
+race: need-race ## Run all Go tests except the deployment under the race detector. This takes long.
 	@scripts/install-test-tools.sh
 	@$(GO) test -race -p 4 -timeout 20m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
 .PHONY: soak
-soak: need-soak ## Run everything at once for a while, and check for leaks and losses: MINUTES=10 SEED=1 FILES=1000000
+soak: need-soak ## Load the server in every way, and check for leaks and losses: MINUTES=10 SEED=1 FILES=1000000
 	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1) -files $(or $(FILES),1000000)
 
 .PHONY: scale
@@ -175,10 +175,10 @@ deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT
 	@[ "$(PREFLIGHT)" = off ] || $(GO) run ./infra/check -before -- $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
-# Only named stacks are deployed: with gpu=true CDK would also deploy the service's stack
-# with the GPUs' stack, which depends on it.
+# Only named stacks are deployed, because with gpu=true CDK would also deploy the service's stack,
+# on which the GPUs' stack depends.
 EXCLUSIVELY = $(if $(filter --all,$(STACKS)),,--exclusively)
-# A deploy of only the data would remove everything else.
+# Deploying only the data would remove everything else.
 .PHONY: not-data-alone
 not-data-alone:
 	@for word in $(CONTEXT); do case "$$word" in *only=data) echo "only=data is for make import." >&2; exit 1 ;; esac; done
@@ -189,18 +189,18 @@ import: need-import functions cdk ## Import the remaining resources of a protect
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
 
 .PHONY: check-deploy
-check-deploy: need-check-deploy ## Check a deploy from outside. CONTEXT="-c stage=…"; CHECK="--receiver=URL" and other flags.
+check-deploy: need-check-deploy ## Check a deployment from outside. CONTEXT="-c stage=…"; CHECK="--receiver=URL" and other flags.
 	@$(GO) run ./infra/check $(CHECK) -- $(CONTEXT)
 
-# A stage called prod is refused however the context is quoted: the shell reads it
-# the same way as for CDK.
+# A stage called prod is rejected with any quoting of the context: the shell reads it the same way
+# as for CDK.
 .PHONY: destroy not-prod
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "make does not destroy prod." >&2; exit 1 ;; esac; done
-# Only infra/empty asks: a "no" to a second question, by CDK, would leave a stack
-# without its data. CDK asks only if nothing is emptied.
+# Only infra/empty asks: a "no" to a second question, from CDK, would leave a stack without its
+# data. CDK asks only if nothing is emptied.
 EMPTIED = $(filter-out %-gpu,$(STACKS))
-destroy: not-prod need-destroy functions cdk ## Delete a deploy with its data. Never prod.
+destroy: not-prod need-destroy functions cdk ## Delete a deployment with its data, but never prod.
 	$(if $(EMPTIED),@$(GO) run ./infra/empty $(CONTEXT))
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 

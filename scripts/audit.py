@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 
-# The files that pin dependencies, from the folder.
+# Files that pin dependencies, relative to the folder.
 REQUIREMENTS = [
     "scripts/requirements.txt",
     "scripts/requirements-template.txt",
@@ -44,7 +44,7 @@ LOCKS = [
 ACCEPTED: dict[str, str] = {}
 
 TRIES = 3
-# How long one try may take, and the wait before the next, in seconds.
+# Time limit of one attempt, and the wait before the next, in seconds.
 TRY_TIME = 120
 PAUSE = 5.0
 
@@ -58,11 +58,11 @@ class Unreachable(Exception):
 
 
 class NotServed(Exception):
-    """The registry answers, but serves no vulnerabilities."""
+    """The registry responds, but has no vulnerability data."""
 
 
 def output(command: list[str], folder: str) -> tuple[dict, str]:
-    """Runs a program. Returns the JSON that it printed, or {}, and the last line that it wrote to
+    """Runs a program. Returns its JSON output, or {}, and the last line that it wrote to
     stderr."""
     try:
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=TRY_TIME, check=False)
@@ -78,7 +78,7 @@ def output(command: list[str], folder: str) -> tuple[dict, str]:
 
 
 def audit_python(pip_audit: str, folder: str, path: str) -> None:
-    """Checks a requirement file. PyPI's answer for a version includes its vulnerabilities."""
+    """Checks a requirement file. PyPI's response for a version includes its vulnerabilities."""
     found, said = output(
         [pip_audit, "--no-deps", "--disable-pip", "--progress-spinner=off", "--format=json", "--requirement", path], folder
     )
@@ -114,14 +114,14 @@ def audit_npm(folder: str) -> None:
             raise Vulnerable("\n  ".join(bad))
         return
     message = str(found.get("message") or said)
-    # The registry refuses the request itself; this is not a temporary failure.
+    # The registry rejects the request itself; this is not a temporary failure.
     if found.get("statusCode") in (403, 404, 405, 501) or re.search(r"\b(404|405|501)\b", message):
         raise NotServed("the registry of npm")
     raise Unreachable(message)
 
 
 def patiently(check, *arguments) -> None:
-    """Runs a check, again if the registry could not be reached."""
+    """Runs a check, and retries if the registry cannot be reached."""
     for left in reversed(range(TRIES)):
         try:
             return check(*arguments)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# base-images.sh [IMAGE…]: makes sure that Docker has our base images, by default all of
-# scripts/base-images.txt, which has their digests. It pulls them if their registry answers.
-# Otherwise it makes substitutes for tests, from Debian's packages and this machine's Go. Existing
+# base-images.sh [IMAGE…]: makes sure that Docker has the base images, by default all of
+# scripts/base-images.txt, which has their digests. It pulls them if their registry responds.
+# Otherwise it makes substitutes for tests from Debian's packages and this machine's Go. Existing
 # images stay.
 #
 # base-images.sh --reference IMAGE   prints the image's name for a build: with its
@@ -22,8 +22,8 @@ images() {
 }
 digest() { awk -v image="$1" '$1 == image { print $2 }' "$list"; }
 
-# reachable reports within seconds whether an image's registry answers. It asks each registry
-# once. A mirror that the engine uses need not be reachable from here.
+# reachable reports within seconds whether an image's registry responds. It asks each registry once.
+# A mirror that the engine uses need not be reachable from here.
 silent=
 reachable() {
 	case $1 in *.*/*) host=${1%%/*} ;; *) host=default ;; esac
@@ -49,7 +49,7 @@ debian() {
 		scripts/install-package.sh debootstrap apt-get=debootstrap dnf=debootstrap pacman=debootstrap apk=debootstrap
 	root=$(mktemp -d)
 	trap 'rm -rf "$root"' EXIT
-	# As in the image of that name: packages are installed without waiting for the disk.
+	# As in the official image, packages are installed without waiting for the disk.
 	mkdir -p "$root/debian/etc/dpkg/dpkg.cfg.d"
 	echo force-unsafe-io >"$root/debian/etc/dpkg/dpkg.cfg.d/docker-apt-speedup"
 	debootstrap --variant=minbase --include=ca-certificates bookworm "$root/debian" >"$root/log" 2>&1 ||
@@ -63,8 +63,8 @@ debian() {
 	for suite in "$mirror bookworm" "$mirror bookworm-updates" "${mirror%/}-security bookworm-security"; do
 		echo "deb $suite main"
 	done >"$root/debian/etc/apt/sources.list"
-	# As in the image of that name: no packages that were fetched, no lists, no pages.
-	# The licences stay.
+	# As in the official image, remove downloaded packages, package lists and manual pages. Licences
+	# stay.
 	rm -rf "$root"/debian/var/cache/apt/* "$root"/debian/var/lib/apt/lists/* "$root"/debian/var/log/* \
 		"$root"/debian/usr/share/man "$root"/debian/usr/share/locale "$root"/debian/usr/share/info
 	find "$root/debian/usr/share/doc" -type f ! -name copyright -delete
@@ -81,7 +81,7 @@ built() {
 	rm -f "$log"
 }
 
-# make_image makes one here, for this machine's processor.
+# make_image makes an image for this machine's processor.
 make_image() {
 	case $1 in
 	debian:bookworm-slim) debian "$1" ;;
@@ -100,7 +100,7 @@ make_image() {
 		;;
 	public.ecr.aws/lambda/provided:*)
 		provide debian:bookworm-slim
-		# SAM provides the stand-in for Lambda's runtime.
+		# SAM provides the substitute for Lambda's runtime.
 		built --tag "$1" - <<-LINES
 			FROM debian:bookworm-slim
 			LABEL $made
@@ -117,7 +117,7 @@ make_image() {
 		LINES
 		;;
 	*)
-		echo "$1 cannot be pulled here, and cannot be made." >&2
+		echo "$1 cannot be pulled or made here." >&2
 		return 1
 		;;
 	esac
@@ -135,7 +135,7 @@ provide() {
 		[ -z "$digest" ] || docker tag "$1@$digest" "$1"
 		return
 	fi
-	echo "No registry answers for $1: making it from this machine." >&2
+	echo "No registry responds for $1: making it from this machine." >&2
 	make_image "$1"
 }
 

@@ -10,9 +10,9 @@ if scripts/wants-c2pa.sh; then
 fi
 [ -z "${CUTROOM_C2PA_LIBRARY:-}" ] || exit 0
 (
-	# Do not wait long for a network that does not answer.
+	# Do not wait long for an unresponsive network.
 	why=$(PIP_DEFAULT_TIMEOUT=15 PIP_RETRIES=1 scripts/install-c2pa.sh bin 2>&1) || {
-		echo "Content Credentials of files cannot be verified: libc2pa_c was not fetched, and all else works." \
+		echo "Content Credentials cannot be verified, because the download of libc2pa_c failed. Everything else works." \
 			"scripts/install-c2pa.sh tries again. $(printf '%s\n' "$why" | tail -n 1)" >&2
 	}
 ) </dev/null &

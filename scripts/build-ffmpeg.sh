@@ -31,7 +31,7 @@ decoders=$decoders,pcm_f32be,pcm_f64le,pcm_f64be,pcm_alaw,pcm_mulaw,pcm_bluray,a
 encoders=libx264,aac,png,mjpeg,pam,rawvideo,wrapped_avframe,pcm_s16le
 
 [ "$architecture" = "$here" ] || dpkg --add-architecture "$architecture"
-# Sources come from where the image's packages come from.
+# The sources come from the same mirror as the image's packages.
 for list in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
 	case $list in
 	*.list) [ ! -f "$list" ] || sed -n 's/^deb /deb-src /p' "$list" >"/etc/apt/sources.list.d/source-$(basename "$list")" ;;
@@ -84,7 +84,7 @@ cp debian/copyright "$out/usr/share/doc/ffmpeg/"
 printf 'Package: ffmpeg\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\nDescription: FFmpeg of the sources of Debian, with what Cutroom uses\n' \
 	"$architecture" "$version" >"$out/var/lib/dpkg/status.d/ffmpeg"
 
-# bring LIBRARY copies a library, the facts about its package, and its own libraries.
+# bring LIBRARY copies a library, its package metadata, and the libraries that it needs.
 bring() {
 	[ ! -e "$out/usr/lib/$triplet/$1" ] || return 0
 	for path in "/usr/lib/$triplet/$1" "/lib/$triplet/$1"; do
@@ -99,7 +99,7 @@ bring() {
 	keep "$file"
 }
 
-# keep FILE brings the libraries that a program or a library links.
+# keep FILE brings the libraries that a program or library links.
 keep() {
 	for library in $(readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
 		bring "$library"
@@ -117,7 +117,7 @@ dpkg-query --status "libheif-examples:$architecture" >"$out/var/lib/dpkg/status.
 mkdir -p "$out/usr/share/doc/libheif-examples"
 cp /usr/share/doc/libheif-examples/copyright "$out/usr/share/doc/libheif-examples/"
 keep /usr/bin/heif-convert
-# The linker's path comes from the programs.
+# The path of the linker is the one in the programs.
 linker=$(readelf --program-headers ffmpeg | sed -n 's/.*interpreter: \(.*\)\]/\1/p')
 mkdir -p "$out$(dirname "$linker")"
 [ -e "$out$linker" ] || cp "$(realpath "$(command -v "$linker" || echo "/usr/lib/$triplet/$(basename "$linker")")")" "$out$linker"

@@ -15,9 +15,9 @@ import (
 	"testing"
 )
 
-// The ffmpeg of the images has only the filters that build-ffmpeg.sh lists. A filter that is in
-// Debian's own and not in that list works everywhere but in the images.
-func TestTheImagesFFmpegHasEveryFilter(t *testing.T) {
+// The ffmpeg of the images has only the filters that build-ffmpeg.sh lists. Without this test a
+// filter that only Debian's ffmpeg has would fail only in the images.
+func TestImageFFmpegHasEveryFilter(t *testing.T) {
 	script, err := os.ReadFile("build-ffmpeg.sh")
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func TestTheImagesFFmpegHasEveryFilter(t *testing.T) {
 		}
 	}
 
-	// Words of the code that are names of filters too.
+	// These words of the code are also names of filters.
 	delete(known, "multiply") // a mode of blend
 	used := map[string]string{}
 	root := filepath.Join("..", "shared", "engine")
@@ -75,7 +75,7 @@ func TestTheImagesFFmpegHasEveryFilter(t *testing.T) {
 	}
 }
 
-// literals returns the strings that a Go file has in its code.
+// literals returns the string literals of a Go file.
 func literals(t *testing.T, path string) []string {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

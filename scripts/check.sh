@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 scripts/lint.sh
 quick=$("$GO" list ./docs/... ./scripts/... ./shared/... |
 	grep -v -e /shared/engine/ -e /shared/adapter/ -e /shared/testkit/ -e /domain/media)
-# The slowest packages start first. Four run at once, because some mostly wait.
+# The slowest packages start first. Four run concurrently, because some mostly wait.
 # shellcheck disable=SC2086 # a list of packages
 took "go test" released test -vet=off -timeout "$limit" -p 4 ./shared/adapter/sqlite/... ./shared/service/... \
 	./shared/adapter/diskblob/... $quick

@@ -9,10 +9,9 @@ import (
 	"testing"
 )
 
-// parsing are the modules that read untrusted bytes (from callers, upstreams, media and
-// the files that users name), each with the oldest version that go.mod may require: the
-// newest release when the list was last updated. Unlike govulncheck, this test needs no
-// access to Go's vulnerability database.
+// parsing lists the modules that read untrusted bytes (from clients, upstreams, media and files),
+// each with the oldest version that go.mod may require: the newest release at the last update of
+// the list. Unlike govulncheck, this test needs no access to Go's vulnerability database.
 //
 // To update it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
 var parsing = map[string]string{
@@ -41,8 +40,8 @@ var parsing = map[string]string{
 	"modernc.org/sqlite":                       "v1.61.1",                            // the database's file
 }
 
-// newestPatch is the newest known release of Go's minor version in use. The standard
-// library reads most of the untrusted bytes.
+// newestPatch is the newest known patch release of Go's minor version in use. The standard library
+// reads most of the untrusted bytes.
 const newestPatch = "go1.26.11"
 
 // read returns a file of the repository.
@@ -64,7 +63,7 @@ func modules(content string) map[string]string {
 	return required
 }
 
-// The table of licences has no dropped module and no old version. make licenses rewrites it.
+// The table of licences has no removed module and no old version. make licenses rewrites it.
 func TestLicencesMatchModules(t *testing.T) {
 	required := modules(read(t, "go.mod"))
 	table := read(t, "docs", "third-party.tsv")
@@ -101,7 +100,7 @@ func TestParsersAreUpToDate(t *testing.T) {
 	}
 }
 
-// number matches a number of a version. After the first three, a pseudo-version has its
+// number matches a number of a version. In a pseudo-version the first three are followed by its
 // time.
 var number = regexp.MustCompile(`\d+`)
 

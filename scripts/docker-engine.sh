@@ -11,16 +11,16 @@ folder=${ENGINE_FOLDER:-/run/cutroom-docker}
 pid=$folder/dockerd.pid
 log=$folder/dockerd.log
 
-# answers reports whether an engine does, whichever the client is set to.
+# answers reports whether the client's engine responds.
 answers() {
 	command -v docker >/dev/null 2>&1 || return 1
-	# A Mac has no timeout, which limits an engine that hangs.
+	# A Mac has no timeout command, which limits a hanging engine.
 	bound=
 	if command -v timeout >/dev/null 2>&1; then bound="timeout 20"; fi
 	$bound docker version --format '{{.Server.Version}}' >/dev/null 2>&1
 }
 
-# ours reports whether the process of the pid file is the engine that was started.
+# ours reports whether the process in the pid file is the engine that start has started.
 ours() {
 	[ -s "$pid" ] && [ "$(cat "/proc/$(cat "$pid")/comm" 2>/dev/null)" = dockerd ]
 }
@@ -30,15 +30,15 @@ start() {
 		return
 	fi
 	if [ "$(uname)" != Linux ]; then
-		echo "No Docker engine answers: start Docker Desktop, colima or another one, and try again." >&2
+		echo "No Docker engine responds: start Docker Desktop, colima or another engine, and try again." >&2
 		return 1
 	fi
 	if [ "$(id -u)" -ne 0 ]; then
-		echo "No Docker engine answers. As root, start one (systemctl start docker) or run this as root." >&2
+		echo "No Docker engine responds. As root, start one (systemctl start docker) or run this as root." >&2
 		return 1
 	fi
 	if ! command -v dockerd >/dev/null 2>&1 || ! command -v docker >/dev/null 2>&1; then
-		# On some systems it only recommends iptables and the certificates.
+		# On some systems Docker only recommends iptables and the certificates.
 		./install-package.sh docker apt-get="docker.io iptables ca-certificates" dnf=moby-engine pacman=docker apk=docker >&2
 	fi
 	mkdir -p "$folder"

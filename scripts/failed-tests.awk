@@ -1,7 +1,6 @@
-# Reads what `go test` printed for packages, and prints each test that failed after its
-# package. It fails unless tests alone failed, three at most, each by what it saw: a data
-# race, a panic, a time-out, or a package that failed outside of its tests is no matter of
-# chance that a second try could settle.
+# Reads the output of `go test`, and prints each failed test after its package. It fails unless only
+# tests failed, at most three, each on its own assertion: a retry would prove nothing about a data
+# race, a panic, a timeout, or a package that failed outside its tests.
 /^WARNING: DATA RACE|^panic: |^fatal error: |^--- FAIL: .*\(unknown\)|\[(build|setup) failed\]$/ { bad = 1 }
 /^--- FAIL: / { tests[++here] = $3 }
 /^FAIL\t/ {

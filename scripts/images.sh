@@ -1,5 +1,5 @@
 #!/bin/sh
-# images.sh [NAME…]: builds images of this repository with Docker, all without a word:
+# images.sh [NAME…]: builds images of this repository with Docker, by default all:
 #   server     cutroom, the one-machine server
 #   worker media realtime   cutroom-worker, …, the container programs of a deploy
 #   engine     cutroom-engine, the server of models on GPUs
@@ -21,10 +21,10 @@ build() {
 	docker build --tag "$name:$tag" --build-arg VERSION="$version" --build-arg REVISION="$revision" "$@" .
 }
 
-# program ARGUMENTS…: an image that Dockerfile is about.
+# program ARGUMENTS…: builds an image from Dockerfile.
 program() {
 	if [ -n "${ARCHITECTURE:-}" ]; then
-		# Docker's older builder does not set the second argument.
+		# Docker's older builder does not set TARGETARCH.
 		set -- "$@" --platform "linux/$ARCHITECTURE" --build-arg TARGETARCH="$ARCHITECTURE"
 	fi
 	build "$@" --build-arg PROGRAMS="$programs" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \
@@ -32,7 +32,7 @@ program() {
 }
 
 [ $# -gt 0 ] || set -- server worker media realtime engine
-# These images' Go programs, which the first image compiles for all.
+# The first image compiles the Go programs of all these images.
 programs=
 for name in "$@"; do
 	case $name in
@@ -49,7 +49,7 @@ for name in "$@"; do
 		build cutroom-engine --file gpu/Dockerfile --build-arg CUDA="$(scripts/base-images.sh --reference "$base")"
 		;;
 	*)
-		echo "images.sh: $name is not one of server, worker, media, realtime or engine" >&2
+		echo "images.sh: unknown image $name, must be server, worker, media, realtime or engine" >&2
 		exit 2
 		;;
 	esac

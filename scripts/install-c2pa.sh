@@ -17,7 +17,7 @@ Linux/aarch64 | Linux/arm64) platform=manylinux_2_28_aarch64 library=libc2pa_c.s
 Darwin/arm64) platform=macosx_11_0_arm64 library=libc2pa_c.dylib ;;
 Darwin/x86_64) platform=macosx_10_9_x86_64 library=libc2pa_c.dylib ;;
 *)
-	echo "There is no libc2pa_c for $system on $architecture: build c2pa-rs, and set CUTROOM_C2PA_LIBRARY." >&2
+	echo "No libc2pa_c exists for $system on $architecture: build c2pa-rs, and set CUTROOM_C2PA_LIBRARY." >&2
 	exit 1
 	;;
 esac
@@ -39,7 +39,7 @@ mkdir -p "$folder"
 work=$(mktemp -d "$folder/c2pa.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 if ! command -v python3 >/dev/null 2>&1; then
-	echo "It comes in a package for Python: this needs Python with pip or venv." >&2
+	echo "It is part of a Python package, so this needs Python with pip or venv." >&2
 	exit 1
 fi
 pip="python3 -m pip"
@@ -50,7 +50,7 @@ fi
 $pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
 	--platform "$platform" --dest "$work" --requirement "$requirements"
 python3 -m zipfile -e "$work"/c2pa_python-*.whl "$work/package"
-# The name is new only once the file is whole.
+# Rename the file only when it is complete.
 chmod 755 "$work/package/c2pa/libs/$library"
 mv "$work/package/c2pa/libs/$library" "$folder/$library"
 printf '%s\n' "$wanted" >"$folder/libc2pa_c.made-of"

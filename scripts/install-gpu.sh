@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs the engine server's packages, tests included, in .tools/gpu if they are missing: PyTorch
-# with CUDA takes some minutes and 6 GB. Packages that have the right version stay.
+# Installs the engine server's packages and its tests' packages in .tools/gpu if they are missing.
+# PyTorch with CUDA takes some minutes and 6 GB. Packages of the right version stay.
 set -eu
 cd "$(dirname "$0")"
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# install-npm.sh FOLDER SOURCE: installs npm packages in a folder by the package.json and its lock
-# in SOURCE, if they are missing.
+# install-npm.sh FOLDER SOURCE: installs npm packages in a folder from the package.json and lock
+# file in SOURCE, if they are missing.
 set -eu
 
 if cmp -s "$2/package-lock.json" "$1/made-of"; then

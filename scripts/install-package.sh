@@ -1,12 +1,12 @@
 #!/bin/sh
-# install-package.sh NAME MANAGER=PACKAGES…: installs a program by the system's package manager. It
-# prints the command, runs it, and never asks a question. If no argument names this system's
-# manager, it fails.
+# install-package.sh NAME MANAGER=PACKAGES…: installs a program with the system's package manager.
+# It prints the command, runs it, and never asks a question. If no argument names this system's
+# package manager, it fails.
 set -eu
 name=$1
 shift
 
-# If sudo needs a password the command fails, and is printed for the user to run.
+# If sudo needs a password, the command fails and is printed for the user to run.
 as_root=
 unasked=
 if [ "$(id -u)" -ne 0 ]; then
@@ -27,7 +27,7 @@ for choice in "$@"; do
 	esac
 done
 if [ -z "$manager" ] || [ -z "$packages" ]; then
-	echo "$name is missing, and no package manager was found that has it: install $name and try again." >&2
+	echo "$name is missing, and no known package manager was found: install $name and try again." >&2
 	exit 1
 fi
 case $manager in

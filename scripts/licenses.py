@@ -4,7 +4,7 @@ licenses.py GO.tsv PIP.json."""
 import json
 import sys
 
-# Licence texts that packages give in place of a name.
+# Licence texts that packages give instead of a name.
 TEXTS = {
     "The 3-Clause BSD License": "BSD-3-Clause",
     "BSD License": "BSD",

@@ -96,6 +96,6 @@ lint_python() {
 for part in "$@"; do
 	case $part in
 	format | prose | go | shell | js | docker | python | workflows) took "lint $part" "lint_$part" ;;
-	*) echo "lint.sh: $part is not one of format, prose, go, shell, js, docker, python or workflows" >&2; exit 2 ;;
+	*) echo "lint.sh: unknown part $part, must be format, prose, go, shell, js, docker, python or workflows" >&2; exit 2 ;;
 	esac
 done

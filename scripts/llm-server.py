@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Serves the model in a GGUF file by llama.cpp's own HTTP server, only on this machine.
+"""Serves the model in a GGUF file with llama.cpp's own HTTP server, only on this machine.
 
 llm-server.py routes MODEL                      prints the routes for the model's row in the catalog
 llm-server.py serve MODEL CONTEXT CALLS PORT    serves it until a stop signal
@@ -16,12 +16,12 @@ import sys
 import gguf
 import xllamacpp
 
-# The pooling types of models for embeddings or ranks (llama.h).
+# Pooling types of models for embeddings or ranks (llama.h).
 NONE, RANK = 0, 4
 
 
 def pooling(model: str) -> int | None:
-    """Returns how a model pools its embeddings, None for a generating model."""
+    """Returns a model's pooling type, or None for a generating model."""
     for name, field in gguf.GGUFReader(model).fields.items():
         if name.endswith(".pooling_type"):
             kind = int(field.contents())
@@ -32,7 +32,7 @@ def pooling(model: str) -> int | None:
 def routes(model: str) -> str:
     kind = pooling(model)
     if kind is None:
-        # Its events of Responses lack indexes that OpenAI's clients need: the gateway translates
+        # Its Responses events lack indexes that OpenAI's clients need, so the gateway translates
         # them.
         return "[chat, completions, messages, count_tokens]"
     return "[rerank]" if kind == RANK else "[embeddings]"
@@ -40,7 +40,7 @@ def routes(model: str) -> str:
 
 def serve(model: str, context: int, calls: int, port: int) -> None:
     stop = {signal.SIGINT, signal.SIGTERM}
-    # The server's threads inherit it, so that the signals are left for this one.
+    # The server's threads inherit this mask, so that only this thread receives the signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, stop)
     params = xllamacpp.CommonParams()
     params.model.path = model

@@ -14,7 +14,7 @@ pid=$home/ministack.pid
 # here COMMAND…: runs a command that calls the local AWS.
 here() { AWS_ENDPOINT_URL="http://127.0.0.1:$port" AWS_ENDPOINT_URL_S3="http://127.0.0.1:$port" "$@"; }
 
-# answers reports whether anything does at the port.
+# answers reports whether a program responds at the port.
 answers() { curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$port/_ministack/ready"; }
 
 start_ministack() {
@@ -26,10 +26,10 @@ start_ministack() {
 		return
 	fi
 	if answers; then
-		echo "Port $port is taken by another program. Stop it, or choose another port: make local-aws LOCAL_AWS_PORT=4567" >&2
+		echo "Port $port is in use by another program. Stop it, or choose another port: make local-aws LOCAL_AWS_PORT=4567" >&2
 		return 1
 	fi
-	# The previous process has ended, and all its deploys with it.
+	# The previous process has ended, so its deployments are gone.
 	for old in "$home"/*/; do
 		ends "${old}worker.pid" bin/worker
 	done
@@ -58,7 +58,7 @@ start_ministack() {
 	done
 }
 
-# deploy brings the stage to the local AWS, if it is missing or its description changed.
+# deploy deploys the stage to the local AWS, if it is missing or its description changed.
 deploy() {
 	functions=bin/functions/$architecture
 	if [ "$(uname)" != Linux ]; then
@@ -74,14 +74,14 @@ deploy() {
 	echo "Deploying the stage $stage to the local AWS." >&2
 	mkdir -p "$of"
 	if [ ! -e "$home/bootstrapped" ]; then
-		# Outside this folder nothing is described for it.
+		# Only this folder contains a CDK app.
 		quiet "$home/bootstrap.log" here sh -c "cd '$home' && '$PWD/.tools/cdk/node_modules/.bin/cdk' bootstrap aws://$account/$AWS_REGION"
 		: >"$home/bootstrapped"
 	fi
 	quiet "$of/deploy.log" here .tools/cdk/node_modules/.bin/cdk deploy \
 		--app "cdk.out/local/$stage/stack" --require-approval never \
 		--outputs-file "$of/outputs.json" "Cutroom-$stage"
-	# A service for the function wake, which raises it. The worker is a process here.
+	# Make a service for the function wake to scale. The worker is a process here.
 	ecs CreateCluster "{\"clusterName\": \"cutroom-$stage\"}"
 	ecs CreateService "{\"cluster\": \"cutroom-$stage\", \"serviceName\": \"cutroom-$stage-worker\", \"taskDefinition\": \"worker\", \"desiredCount\": 0}"
 	cp "cdk.out/local/$stage/stack/$template" "$of/template.json"
@@ -93,7 +93,7 @@ ecs() {
 		"http://127.0.0.1:$port/" --data "$2" \
 		--header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.$1" --header 'Content-Type: application/x-amz-json-1.1' \
 		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/ecs/aws4_request, SignedHeaders=host, Signature=0")
-	# Objects of the previous deploy stay.
+	# Objects of the previous deployment stay.
 	[ "$status" = 200 ] || grep -q 'not idempotent' "$of/answer" || { cat "$of/answer" >&2; return 1; }
 }
 
@@ -116,8 +116,7 @@ programs() {
 	mv bin/programs-making bin/programs-made
 }
 
-# start_worker starts a worker, and another in its place where the program or its catalog has
-# changed.
+# start_worker starts a worker, and replaces it if the program or its catalog has changed.
 start_worker() {
 	catalog=$(chosen catalog)
 	family=$(chosen family)
@@ -151,8 +150,8 @@ start_worker() {
 	done
 }
 
-# address prints where the local AWS serves an API of the deploy. Its own host names
-# resolve nowhere.
+# address prints the URL at which the local AWS serves an API of the deployment. Its own host names
+# do not resolve.
 address() {
 	id=$(sed -n "s|.*\"$1\": \"https://\([a-z0-9]*\)\..*|\1|p" "$of/outputs.json")
 	echo "http://127.0.0.1:$port/restapis/$id/live/_user_request_"
@@ -165,7 +164,7 @@ start_alone() {
 	scripts/install-cdk.sh
 	programs
 	start_ministack
-	# SAM's template is written with the deploy, so that SAM starts at once.
+	# SAM's template is written during the deployment, so that SAM can start immediately.
 	built "bin/functions/$architecture" linux
 	template_for_sam &
 	sam=$!

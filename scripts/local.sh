@@ -1,17 +1,17 @@
 # shellcheck shell=sh disable=SC2034
-# Functions of the scripts that run the deploy on this machine, which source it in the repository's
-# root.
+# Functions for the scripts that run the deployment on this machine. The scripts source this file in
+# the repository's root.
 #
 # LOCAL_AWS is the folder of their files (.local-aws), LOCAL_AWS_PORT the port of the local AWS
-# (4566), STAGE the stage (dev). CONTEXT is context for CDK, as for a deploy.
+# (4566), STAGE the stage (dev). CONTEXT is the context for CDK, as for a deployment.
 
 GO=${GO:-go}
 home=${LOCAL_AWS:-.local-aws}
 stage=${STAGE:-dev}
 case $home in /*) ;; *) home=$PWD/$home ;; esac
 port=${LOCAL_AWS_PORT:-$(cat "$home/port" 2>/dev/null || echo 4566)}
-case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage is not the name of a stage, for example dev." >&2; exit 1 ;; esac
-case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is not a port." >&2; exit 1 ;; esac
+case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage must be the name of a stage, for example dev." >&2; exit 1 ;; esac
+case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port must be a port number." >&2; exit 1 ;; esac
 # of is the folder of the stage.
 of=$home/$stage
 context=${CONTEXT:-}
@@ -32,7 +32,7 @@ arm64 | aarch64) architecture=arm64 ;;
 esac
 
 # Real credentials and settings of other programs must not reach the programs here. SAM would even
-# replace the template's by them.
+# let them override the template's.
 for variable in $(env | sed -n 's/^\(AWS_[A-Za-z0-9_]*\)=.*/\1/p; s/^\(CUTROOM_[A-Za-z0-9_]*\)=.*/\1/p'); do
 	unset "$variable"
 done
@@ -48,7 +48,7 @@ quiet() {
 }
 
 # runs FILE WORD reports whether our process still runs. FILE has its number, and WORD is a part of
-# its command, because another process may have the number by now.
+# its command, because another process may have the number now.
 runs() {
 	[ -s "$1" ] || return 1
 	number=$(cat "$1")
@@ -64,7 +64,7 @@ runs() {
 	esac
 }
 
-# ends stops the process of a file, and waits for its end.
+# ends stops the process in a file and waits until it has ended.
 ends() {
 	runs "$1" "$2" || { rm -f "$1"; return 0; }
 	process=$(cat "$1")
@@ -78,12 +78,12 @@ ends() {
 	rm -f "$1"
 }
 
-# changed FILE: reports whether a source of the deploy is newer.
+# changed FILE: reports whether a source of the deployment is newer.
 changed() {
 	[ -e "$1" ] || return 0
 	files=
 	for word in $context; do
-		# A catalog, for instance.
+		# For example a catalog.
 		[ ! -f "${word#*=}" ] || files="$files ${word#*=}"
 	done
 	# shellcheck disable=SC2086 # names without spaces
@@ -122,8 +122,7 @@ described() {
 template=Cutroom-$stage.template.json
 
 # template_for_sam makes the template that SAM runs. It calls the local AWS from containers, while
-# callers are outside. SAM complains about each path in the metadata that does not belong to a
-# function.
+# clients are outside. SAM warns about each path in the metadata that does not belong to a function.
 template_for_sam() {
 	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off \
 		-c functions="bin/functions/$architecture" \

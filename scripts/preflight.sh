@@ -1,8 +1,8 @@
 #!/bin/sh
-# preflight.sh TARGET: checks that this machine has everything that the Makefile's target needs,
-# before the build. If that needs no password (as root, or by sudo), it prints the command for
-# missing packages and installs them. Otherwise, and for tools that need the user's consent (Go,
-# Docker), it fails and prints one command that installs everything missing.
+# preflight.sh TARGET: checks before the build that this machine has everything that the Makefile's
+# target needs. If that needs no password (as root or with sudo), it prints the command for missing
+# packages and installs them. Otherwise, and for tools that need the user's consent (Go, Docker), it
+# fails and prints one command that installs everything missing.
 #
 # It needs a POSIX shell and the programs that every system has.
 set -eu
@@ -17,7 +17,7 @@ build | check-deploy | fuzz | scale) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
 run)
 	needs="go certificates ffmpeg"
-	# The signing library comes in a package for Python.
+	# The signing library is part of a Python package.
 	! scripts/wants-c2pa.sh || needs="$needs pip"
 	;;
 soak | test-comfyui) needs="go certificates ffmpeg" ;;
@@ -30,7 +30,7 @@ bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
 release | release-check) needs="git go certificates python npm" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
-# The functions are packed with a library that comes in a package for Python.
+# The functions are packed with a library from a Python package.
 bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;
 deploy)
 	# The workers' image is built, unless workers are off or an image is given.
@@ -88,7 +88,7 @@ for candidate in apt-get dnf pacman apk brew; do
 		break
 	fi
 done
-# How a command is run as root, and whether that needs no password.
+# Find out how a command is run as root, and whether that needs no password.
 as_root='' unasked='' may=yes
 if [ "$(id -u)" -ne 0 ]; then
 	may=no
@@ -103,18 +103,18 @@ if [ "$(id -u)" -ne 0 ]; then
 	fi
 fi
 
-# number turns the first version in a line into a number: 1.26 becomes 1026.
+# number converts the first version in a line to a number: 1.26 becomes 1026.
 number() {
 	sed -n 's/^[^0-9]*\([0-9][0-9]*\)\.\([0-9][0-9]*\).*/\1 \2/p' | awk 'NR == 1 { print $1 * 1000 + $2 }'
 }
 
-# installed_go GO prints the version of GO, not of a release that it would fetch.
+# installed_go GO prints the version of GO itself, without a toolchain that it would download.
 installed_go() {
 	(cd / && GOTOOLCHAIN=local "$1" version 2>/dev/null) | sed 's/^go version \([^ ]*\).*/\1/'
 }
 
-# able_go GO reports whether it compiles this module. Since 1.21 Go fetches the release that go.mod
-# names, unless configured otherwise.
+# able_go GO reports whether it compiles this module. Since 1.21 Go downloads the toolchain that
+# go.mod names, unless configured otherwise.
 able_go() {
 	version=$(installed_go "$1" | number)
 	[ -n "$version" ] || return 1
@@ -128,7 +128,7 @@ has_heif() {
 }
 
 # able_ffmpeg reports whether heif-convert is installed, and ffmpeg has the features that small
-# builds lack; the service checks the rest when it starts.
+# builds lack. The service checks the others when it starts.
 able_ffmpeg() {
 	there ffmpeg && there ffprobe && has_heif || return 1
 	major=$(ffmpeg -version 2>/dev/null | sed -n '1s/^ffmpeg version n\{0,1\}\([0-9][0-9]*\)\..*/\1/p')
@@ -156,7 +156,7 @@ certified() {
 	return 1
 }
 
-# has NEED reports whether the machine has it.
+# has NEED reports whether the machine meets the need.
 has() {
 	case $1:$system in
 	certificates:Linux) certified ;;
@@ -179,7 +179,7 @@ has() {
 	esac
 }
 
-# title NEED prints the name that people use.
+# title NEED prints the usual name of a need.
 title() {
 	case $1 in
 	go)
@@ -205,7 +205,7 @@ title() {
 	npm) printf 'Node.js with npm' ;;
 	gcc) printf "gcc with the C library's headers" ;;
 	chromium) printf Chromium ;;
-	docker) if there docker; then printf 'a Docker engine that answers'; else printf Docker; fi ;;
+	docker) if there docker; then printf 'a running Docker engine'; else printf Docker; fi ;;
 	namespaces) printf 'to be root, or to have user namespaces' ;;
 	root) printf 'to be root' ;;
 	*) printf %s "$1" ;;
@@ -215,7 +215,7 @@ title() {
 # packages_of NEED prints the packages of this system that provide it, if any.
 packages_of() {
 	case $1:$distribution in
-	# Ubuntu's is a snap.
+	# Ubuntu's package is a snap.
 	chromium:ubuntu) return ;;
 	docker:*) ! there docker || return 0 ;;
 	esac
@@ -233,7 +233,7 @@ uncovered() {
 			echo 'export PATH="$PATH:/usr/local/go/bin"'
 			return
 		fi
-		# Most systems' own packages are behind.
+		# Most distributions' packages are too old.
 		case $system:$(uname -m) in
 		Linux:x86_64) architecture=amd64 ;;
 		Linux:aarch64) architecture=arm64 ;;
@@ -294,8 +294,8 @@ look() {
 		;;
 	esac
 	case $commands in *"-m venv"*) has python || for package in $(packages_of python); do add "$package"; done ;; esac
-	# Fedora's own ffmpeg has no encoder of H.264. RPM Fusion's has: to use another
-	# source of packages is for people to decide.
+	# Fedora's own ffmpeg has no H.264 encoder, but RPM Fusion's has. Adding another package source
+	# is the user's decision.
 	fusion=
 	case $manager:" $wanted " in
 	dnf:*" ffmpeg "*)
@@ -310,7 +310,7 @@ look() {
 	esac
 }
 
-# installing ROOT prints the command that installs all of it, with ROOT before the parts
+# installing ROOT prints the command that installs everything missing, with ROOT before the parts
 # that need root.
 installing() {
 	install=
@@ -333,7 +333,7 @@ installing() {
 
 look
 [ -n "$missing" ] || exit 0
-echo "make $target needs what is missing here: $missing." >&2
+echo "make $target needs these missing programs: $missing." >&2
 
 if [ "$alone" = yes ] && [ "$may" = yes ]; then
 	echo "Installing it:" >&2
@@ -344,17 +344,17 @@ if [ "$alone" = yes ] && [ "$may" = yes ]; then
 	trap 'exit 143' TERM
 	if ! sh -c "$(installing "$unasked")" >"$log" 2>&1 </dev/null; then
 		tail -n 20 "$log" >&2
-		echo "That failed. Run the command above yourself, and make $target again." >&2
+		echo "The installation failed. Run the command above yourself, and then make $target again." >&2
 		exit 1
 	fi
 	look
 	[ -n "$missing" ] || exit 0
-	echo "After that this is still missing: $missing." >&2
+	echo "After the installation these are still missing: $missing." >&2
 	exit 1
 fi
 
 if [ -n "$rest" ]; then
-	echo "What has no package here is for you to see to: $rest." >&2
+	echo "Install these yourself, because no package provides them here: $rest." >&2
 fi
 if [ -n "$wanted$commands" ]; then
 	how="Run it"

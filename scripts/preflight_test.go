@@ -81,7 +81,7 @@ func (s system) preflight(t *testing.T, target string, settings ...string) (code
 
 // Missing tools are reported before the build, with one command that installs all of them. They are
 // installed only if that needs no password.
-func TestWhatIsMissingIsToldFirst(t *testing.T) {
+func TestMissingToolsAreReportedFirst(t *testing.T) {
 	const noCertificates = "SSL_CERT_FILE=/nonexistent"
 	for name, c := range map[string]struct {
 		system    system
@@ -109,10 +109,10 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 			"Run it as root, or ask those who administer this machine to, and make run again:\n\n    apt-get update && env ", "",
 		},
 		"an installation that fails": {
-			system{"id": root, "go": goNew, "apk": "echo no such package; exit 1"}, "", 1, "no such package\nThat failed.", "",
+			system{"id": root, "go": goNew, "apk": "echo no such package; exit 1"}, "", 1, "no such package\nThe installation failed.", "",
 		},
 		"an installation that mends nothing": {
-			system{"id": root, "go": goNew, "apk": "echo done"}, "", 1, "After that this is still missing: FFmpeg.", "",
+			system{"id": root, "go": goNew, "apk": "echo done"}, "", 1, "After the installation these are still missing: FFmpeg.", "",
 		},
 		"Go is never installed by itself": {
 			system{"id": root, "go": goOld, "apt-get": installs}, noCertificates, 1,
@@ -151,7 +151,7 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "heif-convert": "true", "python3": "exit 0"},
 			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 0, "", "",
 		},
-		"another system": {system{"id": root, "go": goNew}, "", 1, "What has no package here is for you to see to: FFmpeg.\n", ""},
+		"another system": {system{"id": root, "go": goNew}, "", 1, "Install these yourself, because no package provides them here: FFmpeg.\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -171,7 +171,7 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 }
 
 // Every target of the Makefile names its needs, and the script knows them.
-func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
+func TestEveryTargetListsItsNeeds(t *testing.T) {
 	makefile := read(t, "Makefile")
 	targets := regexp.MustCompile(`(?m)^([a-z-]+):(.*?)##`).FindAllStringSubmatch(makefile, -1)
 	if len(targets) == 0 {
@@ -188,7 +188,7 @@ func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 			}
 			code, says, installed := system{"id": user, "apt-get": installs}.preflight(t, target[1], "CONTEXT=",
 				"IMAGES=an-image")
-			if code != 1 || installed != "" || !strings.Contains(says, "make "+target[1]+" needs what is missing here: ") {
+			if code != 1 || installed != "" || !strings.Contains(says, "make "+target[1]+" needs these missing programs: ") {
 				t.Errorf("exit code %d, installed %q, and said\n%s", code, installed, says)
 			}
 		})

@@ -1,7 +1,6 @@
 #!/bin/sh
-# run-gpu.sh MODELS: serves the pipelines of the model map by an engine server on
-# each GPU of this machine, and everything of `cutroom dev` with them. All end
-# together.
+# run-gpu.sh MODELS: serves the pipelines of the model map with an engine server on each GPU of this
+# machine, and `cutroom dev` with them. All end together.
 #
 # GPUS are the indices of the GPUs (CUDA_VISIBLE_DEVICES, else all that nvidia-smi lists).
 # ENGINE_PORT is the port of the first engine server (8090), only on this machine; the others have
@@ -12,7 +11,7 @@ models=${1:-gpu/models.yaml}
 port=${ENGINE_PORT:-8090}
 gpus=${GPUS:-${CUDA_VISIBLE_DEVICES:-$(nvidia-smi --query-gpu=index --format=csv,noheader 2>/dev/null || true)}}
 if [ ! -f "$models" ]; then
-	echo "Say which pipelines serve the models: make run-gpu MODELS=path/to/models.yaml (see docs/gpu.md)" >&2
+	echo "Set MODELS to the map of the pipelines: make run-gpu MODELS=path/to/models.yaml (see docs/gpu.md)" >&2
 	exit 1
 fi
 scripts/install-gpu.sh
@@ -37,9 +36,8 @@ trap : INT
 trap 'exit 143' TERM
 
 python=$PWD/.tools/gpu/bin/python
-# serve ADDRESS [GPU] runs an engine server, and another one if it has lost the GPU (75)
-# or was killed by a signal that people do not usually send, for example by the system
-# when memory ran out.
+# serve ADDRESS [GPU] runs an engine server, and restarts it if it has lost the GPU (75) or was
+# killed by a signal that people do not usually send, for example by the system when memory ran out.
 serve() {
 	trap 'kill "$engine" 2>/dev/null; wait "$engine"; exit' TERM
 	export CUTROOM_ENGINE_ADDR="$1" CUTROOM_ENGINE_MODELS="$models"
@@ -52,7 +50,7 @@ serve() {
 		status=0
 		wait "$engine" || status=$?
 		case $status in
-		75 | 13[1-9]) echo "The engine server ended with status $status and is restarted." >&2 ;;
+		75 | 13[1-9]) echo "The engine server exited with status $status; restarting it." >&2 ;;
 		*) exit "$status" ;;
 		esac
 		sleep 1

@@ -1,12 +1,12 @@
 #!/bin/sh
-# run-llm.sh GGUF: serves the model in the file on this machine's processor, by
-# llama.cpp's own server, and everything of `cutroom dev` with it: the gateway answers
-# for the model by the name "local". Both end together.
+# run-llm.sh GGUF: serves the model in the file on this machine's processor with llama.cpp's own
+# server, and `cutroom dev` with it: the gateway serves the model under the name "local". Both end
+# together.
 #
-# LLM_CONTEXT is how many tokens prompt and completion may have together (4096). LLM_CALLS is how
-# many calls run at once, each in separate memory (2), while others wait. LLM_THREADS is the number
-# of threads of the model (one for each processor). LLM_PORT is the port of the model server (8082),
-# only on this machine. LLM_KEY is its key, random by default.
+# LLM_CONTEXT is the maximum of prompt and completion together, in tokens (4096). LLM_CALLS is the
+# number of concurrent requests, each with its own memory (2); further requests wait. LLM_THREADS is
+# the number of threads of the model (one for each processor). LLM_PORT is the port of the model
+# server (8082), only on this machine. LLM_KEY is its key, random by default.
 set -eu
 cd "$(dirname "$0")/.."
 gguf=${1:-}
@@ -14,7 +14,7 @@ context=${LLM_CONTEXT:-4096}
 calls=${LLM_CALLS:-2}
 port=${LLM_PORT:-8082}
 if [ ! -f "$gguf" ]; then
-	echo "Say which model to serve: make run-llm GGUF=path/to/model.gguf" >&2
+	echo "Set GGUF to the model file: make run-llm GGUF=path/to/model.gguf" >&2
 	exit 1
 fi
 scripts/install-llm.sh
@@ -48,7 +48,7 @@ until printf 'header = "Authorization: Bearer %s"\n' "$LLM_KEY" |
 	curl -sf -K - -o "$folder/props" "http://127.0.0.1:$port/props"; do
 	if ! kill -0 "$server" 2>/dev/null; then
 		tail -n 20 "$folder/server.log" >&2
-		echo "The model server ended. Is $gguf a model that llama.cpp knows?" >&2
+		echo "The model server exited. Does llama.cpp support the model $gguf?" >&2
 		exit 1
 	fi
 	sleep 0.2

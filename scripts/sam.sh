@@ -12,22 +12,22 @@ set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
 
-# prepared checks SAM's needs, and builds missing parts.
+# prepared checks SAM's requirements and builds missing parts.
 prepared() {
 	if [ ! -s "$of/key" ] || ! curl --silent --output "$home/ready" --max-time 10 "http://127.0.0.1:$(cat "$home/port")/_ministack/ready"; then
-		echo "There is no local AWS with the stage $stage: make local-aws${STAGE:+ STAGE=$stage} starts it." >&2
+		echo "No local AWS runs the stage $stage: make local-aws${STAGE:+ STAGE=$stage} starts it." >&2
 		return 1
 	fi
 	port=$(cat "$home/port")
 	if ! docker info >"$home/docker.log" 2>&1; then
 		tail -n 1 "$home/docker.log" >&2
-		echo "SAM needs Docker, and no engine answers: start Docker Desktop or, as root, scripts/docker-engine.sh start" >&2
+		echo "SAM needs Docker, but no engine responds: start Docker Desktop or, as root, scripts/docker-engine.sh start" >&2
 		return 1
 	fi
 	scripts/install-python.sh .tools/template scripts/requirements-template.txt
 	bridge=$(.tools/template/bin/python scripts/docker-bridge.py)
 	if [ -n "$bridge" ] && ! curl --silent --output "$home/ready" --max-time 10 "http://$bridge:$port/_ministack/ready"; then
-		echo "Docker's network has another address ($bridge) since the local AWS was started: make local-aws-stop local-aws" >&2
+		echo "Docker's network got another address ($bridge) after the local AWS was started: run make local-aws-stop local-aws" >&2
 		return 1
 	fi
 	scripts/install-cdk.sh
@@ -43,7 +43,7 @@ sam() {
 		--add-host host.docker.internal:host-gateway --skip-pull-image
 }
 
-# serve COMMAND PORT: each function has one container, from its first call to the end.
+# serve COMMAND PORT: each function has one container, from its first call until the end.
 serve() {
 	prepared
 	sam "$1" --host 127.0.0.1 --port "${SAM_PORT:-$2}" --warm-containers LAZY
@@ -62,7 +62,7 @@ invoke() {
 	fi
 	prepared
 	key=${KEY:-$(cat "$of/key")}
-	case $key in *[!A-Za-z0-9_-]*) echo "KEY: invalid key." >&2; return 1 ;; esac
+	case $key in *[!A-Za-z0-9_-]*) echo "KEY: must have only letters, digits, - and _." >&2; return 1 ;; esac
 	replace="s/ck_sample_[a-z0-9]*/$key/g"
 	[ "$key" != events ] || replace=
 	sed "$replace" "$event" >"$of/event.$$.json"

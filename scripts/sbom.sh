@@ -18,7 +18,7 @@ work=$PWD/.tools/licenses
 mkdir -p "$work"
 "$GO" build -C scripts/tools/licenses -o "$work/cyclonedx-gomod" github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod
 for program in cutroom worker media realtime; do
-	# Those of the images are for Linux.
+	# The images' programs are for Linux.
 	GOOS=linux CGO_ENABLED=0 "$work/cyclonedx-gomod" app -json -licenses -packages=false -std \
 		-main "cmd/$program" -output "$out/$program.cdx.json" . 2>"$work/log" || { cat "$work/log" >&2; exit 1; }
 done
@@ -30,8 +30,8 @@ fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/c2pa.cdx.json" scripts/requirements-c2pa.txt
 
-# packages prints the packages of a dpkg folder: one file in a whole Debian, a file for each package
-# in a reduced image.
+# packages prints the packages of a dpkg folder: one file in a complete Debian, a file for each
+# package in a reduced image.
 packages() {
 	for status in "$1/status" "$1"/status.d/*; do
 		[ ! -f "$status" ] || { cat "$status"; echo; }
@@ -46,11 +46,11 @@ for image in "$@"; do
 	name=$(printf %s "$image" | tr '/:' '--')
 	rm -rf "$work/image"
 	mkdir -p "$work/image"
-	# Most images have no program for that.
+	# Most images have no program for this.
 	container=$(docker create "$image")
 	docker cp "$container:/var/lib/dpkg" "$work/image" >/dev/null || { docker rm --volumes "$container" >/dev/null; exit 1; }
 	docker rm --volumes "$container" >/dev/null
 	packages "$work/image/dpkg" >"$out/$name.packages.txt"
-	[ -s "$out/$name.packages.txt" ] || { echo "$image has no list of packages." >&2; exit 1; }
+	[ -s "$out/$name.packages.txt" ] || { echo "$image has no package list." >&2; exit 1; }
 done
 rm -rf "$work/image"

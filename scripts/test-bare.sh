@@ -1,7 +1,7 @@
 #!/bin/sh
 # test-bare.sh: follows the README's first steps on a machine with only a minimal Debian and Go:
 # first as root, without any cache, and then as an ordinary user without sudo. The machine is a
-# folder with a root file system, entered by namespaces: its mounts and processes end with them.
+# folder with a root file system and its own namespaces: its mounts and processes end with them.
 #
 # SUITE is Debian's release (this machine's, or bookworm). USERS="root newcomer" are the users,
 # PACKAGES the packages for make test. The result of debootstrap is kept in .tools/bare for a month.
@@ -29,8 +29,8 @@ trap end EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# apart COMMAND…: runs it in separate namespaces of processes and mounts, which end with it, or with
-# this script at any moment.
+# apart COMMAND…: runs a command in separate namespaces of processes and mounts, which end with it
+# or with this script.
 apart() {
 	# A shell makes background processes ignore Ctrl-C.
 	env --default-signal=INT,QUIT unshare --mount --propagation private --pid --fork --kill-child "$@" </dev/null &
@@ -56,7 +56,7 @@ sources() {
 # bootstrapped makes the root file system, and keeps it.
 bootstrapped() {
 	mkdir -p "${base%/*}" "$folder/base"
-	# If no mirror is found, debootstrap takes Debian's own.
+	# If no mirror is found, debootstrap uses Debian's own.
 	mirror=$(sources | awk -v suite="$suite" '$3 == suite { print $2; exit }')
 	# shellcheck disable=SC2086 # none is no word
 	apart sh -c 'mount -t proc proc /proc && exec debootstrap --variant=minbase "$@"' sh "$suite" "$folder/base" $mirror \
@@ -67,8 +67,8 @@ bootstrapped() {
 	rm -rf "$folder/base"
 }
 
-# configured gives the bare machine this one's network settings: names, proxies, certificates, and
-# package sources.
+# configured gives the bare machine this machine's network settings: names, proxies, certificates,
+# and package sources.
 configured() {
 	cp -L /etc/resolv.conf /etc/hosts "$root/etc/"
 	sources >"$folder/sources"
@@ -81,7 +81,7 @@ configured() {
 	for file in /etc/pip.conf ~/.pip/pip.conf ~/.config/pip/pip.conf; do
 		[ ! -e "$file" ] || cp "$file" "$root/etc/pip.conf"
 	done
-	# A proxy's certificate is among the system's own there.
+	# A proxy's certificate is one of the system's certificates there.
 	env | sed -n "s/'/'\\\\''/g; s/^\([A-Za-z_]*_PROXY\|[a-z_]*_proxy\|PIP_[A-Z_]*URL\|PIP_CERT\|NODE_EXTRA_CA_CERTS\|REQUESTS_CA_BUNDLE\|NPM_CONFIG_[A-Z_]*\|npm_config_[a-z_]*\)=\(.*\)/export \1='\2'/p" \
 		>"$root/etc/profile.d/machine.sh"
 	for variable in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE; do
@@ -89,8 +89,8 @@ configured() {
 	done >>"$root/etc/profile.d/machine.sh"
 }
 
-# machine makes a new bare machine, with Go installed as go.dev says, an ordinary user, and the tree
-# to clone.
+# machine makes a new bare machine, with Go installed as described on go.dev, an ordinary user, and
+# the repository to clone.
 machine() {
 	rm -rf --one-file-system "$root"
 	mkdir "$root"
@@ -106,7 +106,7 @@ machine() {
 	fi
 	for program in git make curl python3 node gcc ffmpeg sudo; do
 		if inside root "command -v $program" >/dev/null; then
-			echo "The bare machine has $program, which it should lack." >&2
+			echo "The bare machine has $program, but should not." >&2
 			return 1
 		fi
 	done
@@ -119,7 +119,7 @@ first() {
 	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' docs/install.md | head -n 1
 }
 
-# prepared runs that, and clones the tree as a user.
+# prepared runs these commands, and clones the repository as a user.
 prepared() {
 	command=$(first)
 	[ -n "$command" ] || { echo "The README has no command for Debian." >&2; return 1; }
@@ -128,8 +128,8 @@ prepared() {
 	inside "$1" "git clone -q /srv/cutroom.bundle cutroom"
 }
 
-# refused COMMAND FILE…: the newcomer's command fails before it makes any of the files, and prints a
-# command, which root then runs.
+# refused COMMAND FILE…: checks that the newcomer's command fails before it makes any of the files,
+# and prints a command, which root then runs.
 refused() {
 	if inside newcomer "cd cutroom && $1" >"$folder/refusal" 2>&1; then
 		echo "$1 did not fail." >&2
@@ -147,7 +147,7 @@ refused() {
 	inside root "$command" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; return 1; }
 }
 
-# The current tree, with uncommitted changes.
+# Test the current working tree, with uncommitted changes.
 tree=$(git stash create)
 commit=$(git -c user.name=bare -c user.email=bare@localhost commit-tree -m "The tree" "${tree:-HEAD}^{tree}")
 git init -q --bare --initial-branch main "$folder/git"
@@ -162,7 +162,7 @@ fi
 as_root() {
 	echo "As root, without any cache:"
 	took "a bare machine" machine
-	took "what the README says to install first" prepared root
+	took "install as in the README" prepared root
 	took "make run, and edits" inside root "cd cutroom && scripts/bare/newcomer.sh"
 	took "$test" inside root "cd cutroom && $test"
 	mkdir "$folder/caches"
@@ -174,16 +174,16 @@ as_root() {
 as_newcomer() {
 	echo "As an ordinary user without sudo:"
 	took "a bare machine" machine
-	took "what the README says to install first" prepared newcomer
-	took "make run is refused, and root installs" refused "make run" cutroom/bin go .cache
-	# Compiled code is of little use: it names the folder of the modules.
+	took "install as in the README" prepared newcomer
+	took "make run fails, and root installs" refused "make run" cutroom/bin go .cache
+	# Compiled code is of little use, because it contains the path of the modules.
 	if [ -e "$folder/caches" ]; then
 		echo "From here on with the earlier downloads."
 		mv "$folder/caches" "$root/home/newcomer/caches"
 		inside root "cd /home/newcomer && chown -R newcomer: caches && mv caches/* caches/.[!.]* ."
 	fi
 	took "make run, and edits" inside newcomer "cd cutroom && scripts/bare/newcomer.sh"
-	took "$test is refused, and root installs" refused "$test" cutroom/test-output cutroom/.tools
+	took "$test fails, and root installs" refused "$test" cutroom/test-output cutroom/.tools
 	took "$test" inside newcomer "cd cutroom && $test"
 }
 

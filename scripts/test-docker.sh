@@ -7,8 +7,8 @@
 #              run them: all sample events, and the requests of the deploy's tests
 #   engine     the image of the engine server, on tiny weights without a GPU; it takes
 #              PyTorch with CUDA, 7 GB of disk
-# It starts a Docker engine if none answers, makes the base images if no registry answers, and stops
-# everything at the end; images stay. They are built while SAM's part runs.
+# It starts a Docker engine if none responds, makes the base images if no registry responds, and
+# stops everything at the end; images stay. They are built while SAM's part runs.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -42,14 +42,14 @@ clean() {
 	done
 	[ -z "$started" ] || scripts/docker-engine.sh stop
 }
-trap 'clean; retold' EXIT
+trap 'clean; report_failures' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# tests NAMES: runs the images' tests of these names. More run at once than there are
+# tests NAMES: runs the images' tests with these names. More run concurrently than there are
 # processors, because they mostly wait for containers.
 tests() {
-	TAG='test' told released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./scripts/packaging/imagetest
+	TAG='test' recorded released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./scripts/packaging/imagetest
 }
 
 # images NAME…: starts building the images, in a separate session if the system has sessions, so
@@ -79,7 +79,7 @@ programs() {
 
 # Run these in turn, because both build the same files; later steps use separate folders.
 sam() {
-	took "functions by SAM" told released test -tags docker -count=1 -p 2 -timeout 60m \
+	took "functions by SAM" recorded released test -tags docker -count=1 -p 2 -timeout 60m \
 		-run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
 }
 
@@ -91,7 +91,7 @@ for part in "$@"; do
 	worker) names="$names worker media" ;;
 	engine) names="$names engine" ;;
 	sam) ;;
-	*) echo "test-docker.sh: $part is not one of programs, worker, sam or engine" >&2; exit 2 ;;
+	*) echo "test-docker.sh: unknown part $part, must be programs, worker, sam or engine" >&2; exit 2 ;;
 	esac
 done
 took "base images" scripts/base-images.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
-# test-update.sh VERSION: deploys a version of git, a tag or a commit, to the local AWS, and
-# updates it to this working tree while its clients submit jobs and its worker runs them.
-# Without VERSION it is the newest tag. The checkout of it is removed at the end.
+# test-update.sh VERSION: deploys a git tag or commit to the local AWS, and updates it to this
+# working tree while its clients submit jobs and its worker runs them. The default VERSION is the
+# newest tag. Its checkout is removed at the end.
 set -eu
 cd "$(dirname "$0")/.."
 version=${1:-$(git describe --tags --abbrev=0)}

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Runs all tests, and prints how long each stage took. A missing tool is a failure, never a
-# skip.
+# Runs all tests and prints the duration of each stage. A missing tool is a failure, never a skip.
 # PACKAGES="./shared/domain/job …" runs only the tests of these packages.
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,15 +7,15 @@ cd "$(dirname "$0")/.."
 
 scripts/preflight.sh test
 
-# Some tests mount a small disk to fill it. Without root they run as root of a user namespace.
-# System packages cannot be installed there.
+# Some tests mount a small disk to fill it. Without root they run as root of a user namespace, where
+# system packages cannot be installed.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
-# The server runs its editing programs at a low priority. They would hardly run next to the
-# compiler, so everything here runs at that priority.
+# The server runs its editing programs at a low priority. Next to the compiler they would hardly
+# run, so everything here runs at that priority.
 if [ "$(nice 2>/dev/null || echo 18)" -lt 18 ]; then
 	exec nice -n 18 "scripts/$(basename "$0")"
 fi
@@ -25,8 +24,8 @@ rm -rf test-output
 mkdir test-output # logs and, if all tests run again, screenshots of pages
 
 # The race detector takes several times as long. Packages whose goroutines share memory run under
-# it. Left out are packages that draw pictures on one goroutine, that start programs, and the
-# adapters of AWS. `make race` watches everything.
+# it. Packages that draw pictures on one goroutine or start programs, and the AWS adapters, are
+# excluded. `make race` includes everything.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/sandbox)
@@ -35,13 +34,13 @@ slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e 
 	-e '.*/adapter/sqlite' -e '.*/service/batches')
 watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
-# This stage leaves out the packages that have another one.
+# This stage excludes the packages that have another stage.
 plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
 	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" |
 	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
 		-e cutroom/shared)
 
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, HOW being "released test" or "raced". Go
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, where HOW is "released test" or "raced". Go
 # caches the results of passed tests until a known dependency changes. A digest of other
 # dependencies is added as a -skip pattern that matches no test. The tests do not depend on the
 # folders; "." means that they have no other dependencies.
@@ -68,14 +67,14 @@ if [ -n "${PACKAGES:-}" ]; then
 fi
 
 # If a stage fails, the background stages end too.
-trap 'touch test-output/tools-failed; wait; retold' EXIT
+trap 'touch test-output/tools-failed; wait; report_failures' EXIT
 
-# The tools are installed during the compilation and the tests that need no tools.
+# The tools are installed during the compilation and the tests that do not need them.
 install_tools() {
 	scripts/install-test-tools.sh || { touch test-output/tools-failed; return 1; }
 	touch test-output/tools-installed
 }
-# with_tools COMMAND…: runs the command once the tools are installed.
+# with_tools COMMAND…: runs the command after the tools are installed.
 with_tools() {
 	until [ -e test-output/tools-installed ]; do
 		[ ! -e test-output/tools-failed ] || return 1
@@ -86,7 +85,7 @@ with_tools() {
 install_tools >test-output/tools.log 2>&1 &
 tools=$!
 
-# Everything that the stages share is compiled once, before they run side by side.
+# Everything that the stages share is compiled once, before they run concurrently.
 took "compile" released list -test -export ./... >test-output/packages
 
 # The programs of cmd are linked once, for all packages that test them: see programtest.Build.
@@ -103,18 +102,17 @@ link_programs() {
 }
 took programs link_programs
 
-# The media that many tests send are drawn once for each version of ffmpeg: see mediatest.
+# The media of many tests are drawn once for each version of ffmpeg: see mediatest.
 TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
 export TEST_MEDIA
 mkdir -p "$TEST_MEDIA"
 
-# Go keeps no results of tests that write screenshots.
+# Go does not cache results of tests that write screenshots.
 artifacts=''
 case "${CI:-} ${GOFLAGS:-}" in
 " "*-count=* | [!\ ]*) artifacts='-artifacts -outputdir test-output' ;;
 esac
 
-# The stages.
 server() {
 	# shellcheck disable=SC2086 # several flags
 	with_tools trusting "released test" "infra functions events bench" $artifacts ./cmd/cutroom
@@ -129,7 +127,7 @@ functions() {
 engine() {
 	with_tools engine_server
 }
-# If all tests run again, these do too. Otherwise they run if a dependency has changed since they
+# If all tests run again, so do these. Otherwise they run if a dependency has changed since they
 # passed.
 engine_server() {
 	passed=.tools/engine/passed
@@ -139,7 +137,7 @@ engine_server() {
 		return
 	fi
 	rm -f $passed
-	told scripts/test-engine.sh .tools/engine --ignore tests/models || return 1
+	recorded scripts/test-engine.sh .tools/engine --ignore tests/models || return 1
 	echo "$dependencies" >$passed
 }
 deploy() {
@@ -157,14 +155,14 @@ pictures() {
 	# shellcheck disable=SC2086 # a list of packages
 	trusting "released test" . -p 1 $pictures
 }
-# These read the whole repository, also through Git and Go.
+# These read the entire repository, also through Git and Go.
 repository() {
 	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
 
-# Five rows of stages run side by side, at most seven packages at once. Tests of the deploy and
-# of programs mostly wait while others compute, which keeps two processors busy. With more at
-# once each test would only take longer.
+# Five rows of stages run concurrently, with at most seven packages. Tests of the deployment and of
+# programs mostly wait while others compute, which keeps two processors busy. With more packages
+# each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &
 server=$!
 in_turn console functions engine >test-output/console.log 2>&1 &

@@ -13,7 +13,7 @@ import (
 const largestFile = 1 << 20
 
 // A program that `go build` left behind would be in every clone for ever.
-func TestNoBuiltProgramIsInTheTree(t *testing.T) {
+func TestTreeHasNoBuiltProgram(t *testing.T) {
 	const root = ".."
 	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()
 	if err != nil {

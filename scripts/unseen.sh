@@ -4,10 +4,10 @@
 # and the files and variables that the test reads. It does not see the inputs and the code of
 # programs that a test starts.
 #
-# The digest covers every file of the repository and whether it may be run, the machine's programs,
-# what install-test-tools.sh installs, and the variables that programs heed. It leaves out Go files
-# of tests, which belong to one package each, documentation, which no program reads, and the named
-# folders: "." means all of them. Outside of a Git repository every digest is different.
+# The digest covers every file of the repository and its executable bit, the machine's programs, the
+# tools from install-test-tools.sh, and the variables that programs read. It excludes Go test files,
+# which belong to one package each, documentation, which no program reads, and the named folders:
+# "." means all of them. Outside a Git repository every digest is different.
 set -eu
 cd "$(dirname "$0")/.."
 

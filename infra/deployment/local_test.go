@@ -78,7 +78,7 @@ func testLocalChanged(t *testing.T, local *awstest.Local) {
 // testTakenPort checks that the error for a port in use names the port and a solution.
 func testTakenPort(t *testing.T, local *awstest.Local) {
 	_, err := local.Make(t.Context(), "local-aws", "LOCAL_AWS="+filepath.Join(t.TempDir(), "other"))
-	if err == nil || !strings.Contains(err.Error(), "is taken by another program") || !strings.Contains(err.Error(), "LOCAL_AWS_PORT=") {
+	if err == nil || !strings.Contains(err.Error(), "is in use by another program") || !strings.Contains(err.Error(), "LOCAL_AWS_PORT=") {
 		t.Errorf("the error is %v", err)
 	}
 }
@@ -93,8 +93,8 @@ func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "LOCAL_AWS=" + filepath.Join(t.TempDir(), "none")}, "make local-aws"},
 		{[]string{"FUNCTION=none", "EVENT=events/files/list.json"}, "FUNCTION must be one of arrived batches c2pa content"},
 		{[]string{"FUNCTION=files", "EVENT=none.json"}, "EVENT must be a file, such as events/files/announce.json"},
-		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "KEY=a/b"}, "KEY: invalid key"},
-		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "STAGE=A"}, "STAGE: A is not the name of a stage"},
+		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "KEY=a/b"}, "KEY: must have only letters"},
+		{[]string{"FUNCTION=files", "EVENT=events/files/list.json", "STAGE=A"}, "STAGE: A must be the name of a stage"},
 	} {
 		_, err := local.Make(t.Context(), "sam-invoke", c.variables...)
 		if err == nil || !strings.Contains(err.Error(), c.want) {

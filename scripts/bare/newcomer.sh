@@ -1,16 +1,16 @@
 #!/bin/sh
-# newcomer.sh: runs `make run` in a terminal, follows its instructions, and ends it by Ctrl-C. See
-# test-bare.sh.
+# newcomer.sh: runs `make run` in a terminal, follows its instructions, and stops it with Ctrl-C.
+# See test-bare.sh.
 set -eu
 cd "$(dirname "$0")/../.."
 folder=$(mktemp -d)
 log=$folder/log
-# Others may have the usual ports, which the bare machine shares with its host.
+# The usual ports may be in use, because the bare machine shares them with its host.
 for port in 8080 8081; do
 	status=0
 	curl -s -o "$folder/other" --max-time 5 "http://127.0.0.1:$port" || status=$?
 	if [ "$status" -ne 7 ]; then
-		echo "Port $port is taken: others are used."
+		echo "Port $port is in use: using other ports."
 		export CUTROOM_ADDR=127.0.0.1:28080 CUTROOM_INFERENCE_ADDR=127.0.0.1:28081
 		export CUTROOM_URL=http://$CUTROOM_ADDR CUTROOM_INFERENCE_URL=http://$CUTROOM_INFERENCE_ADDR
 	fi
@@ -26,7 +26,7 @@ trap 'printf "\003" >&3 || true; wait "$run" || true; rm -rf "$folder"' EXIT
 trap 'exit 143' TERM
 trap 'exit 130' INT
 
-# within SECONDS COMMAND…: waits until it succeeds, while make runs.
+# within SECONDS COMMAND…: waits until the command succeeds, while make runs.
 within() {
 	left=$1
 	shift
@@ -34,7 +34,7 @@ within() {
 		left=$((left - 1))
 		if [ "$left" -lt 0 ] || ! kill -0 "$run" 2>/dev/null; then
 			cat "$log" >&2
-			echo "This did not come: $*" >&2
+			echo "This did not succeed in time: $*" >&2
 			exit 1
 		fi
 		sleep 1
@@ -45,10 +45,10 @@ within 3000 grep -q 'Press Ctrl-C to stop' "$log"
 tr -d '\r' <"$log" >"$folder/said"
 sed "1d; s/ck_[A-Za-z0-9_-]*/ck_…/g" "$folder/said"
 
-# The lines that it printed, one after another.
+# The lines that it printed, in order.
 lines=$(sed -n 's/^  \(curl .*\)/\1/p' "$folder/said")
 line() { echo "$lines" | sed -n "$1p"; }
-[ "$(echo "$lines" | wc -l)" -eq 5 ] || { echo "It printed other lines to paste than these know." >&2; exit 1; }
+[ "$(echo "$lines" | wc -l)" -eq 5 ] || { echo "make run did not print five commands to paste." >&2; exit 1; }
 (cd "$folder" && sh -c "$(line 1)")
 (cd "$folder" && sh -c "$(line 2)") >"$folder/job"
 cat "$folder/job"
@@ -63,7 +63,7 @@ within 300 completed
 cat "$folder/state"
 echo
 sh -c "$(line 4 | sed "s|JOB_ID|$job|; s|-o |-o $folder/|")"
-sh -c "$(line 5)" | grep -q '"content":' || { echo "The gateway did not answer." >&2; exit 1; }
+sh -c "$(line 5)" | grep -q '"content":' || { echo "The gateway did not respond." >&2; exit 1; }
 bin/cutroom edit testdata/clip.mp4 -p "film noir" -o "$folder/noir.mp4"
 for edit in "$folder/edited.mp4" "$folder/noir.mp4"; do
 	ffprobe -v error -select_streams v -count_frames -show_entries stream=codec_name,width,height,nb_read_frames -of csv=p=0 "$edit" |
@@ -80,7 +80,7 @@ printf '\003' >&3
 tries=0
 while kill -0 "$run" 2>/dev/null; do
 	tries=$((tries + 1))
-	[ "$tries" -le 60 ] || { echo "Ctrl-C did not end it." >&2; exit 1; }
+	[ "$tries" -le 60 ] || { echo "Ctrl-C did not stop make run." >&2; exit 1; }
 	sleep 1
 done
 status=0

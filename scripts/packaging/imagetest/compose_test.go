@@ -21,14 +21,14 @@ type compose struct {
 	t       *testing.T
 	command []string
 	env     []string
-	// key is of an account of the server.
+	// key belongs to an account of the server.
 	key string
 }
 
 // newCompose prepares a project of compose.yaml, on free ports.
 func newCompose(t *testing.T) *compose {
 	t.Helper()
-	// Compose is a plugin of Docker's, or its older separate program.
+	// Compose is a Docker plugin or, in older versions, a separate program.
 	command := []string{"docker", "compose"}
 	if exec.Command("docker", "compose", "version").Run() != nil {
 		command = []string{"docker-compose"}
@@ -71,7 +71,7 @@ func (c *compose) run(arguments ...string) string {
 	return out
 }
 
-// ready waits until the server is healthy, and returns a client of it.
+// ready waits until the server is healthy and returns a client for it.
 func (c *compose) ready() *servertest.Client {
 	c.t.Helper()
 	var url string
@@ -91,9 +91,9 @@ func (c *compose) container(service string) string {
 	return strings.TrimSpace(c.run("ps", "--all", "--quiet", service))
 }
 
-// A project is started, edits, is stopped and started, and has lost nothing. A server that is killed
-// during a job is restarted, and continues the job.
-func TestCompose(t *testing.T) {
+// After a stop and a start the project has lost nothing. A server that is killed during a job is
+// restarted and continues the job.
+func TestComposeSurvivesKill(t *testing.T) {
 	t.Parallel()
 	c := newCompose(t)
 	c.run("up", "--detach")
@@ -106,7 +106,7 @@ func TestCompose(t *testing.T) {
 
 	c.run("stop")
 	if code := docker(t, "inspect", "--format", "{{.State.ExitCode}}", c.container("cutroom")); code != "0" {
-		t.Errorf("after a stop signal the server ended with %s", code)
+		t.Errorf("after a stop signal the server exited with %s", code)
 	}
 	c.run("start")
 	client = c.ready()
@@ -114,7 +114,8 @@ func TestCompose(t *testing.T) {
 
 	interrupted := submit(t, client, "a watercolor painting")
 	processing(t, client, interrupted)
-	// Like a kill for lack of memory: the container is restarted, which docker kill would prevent.
+	// This simulates a kill for lack of memory: the container is restarted, which docker kill would
+	// prevent.
 	process := docker(t, "inspect", "--format", "{{.State.Pid}}", c.container("cutroom"))
 	if out, err := exec.Command("kill", "-9", process).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
@@ -124,7 +125,7 @@ func TestCompose(t *testing.T) {
 	})
 	client = c.ready()
 	completed(t, client, interrupted)
-	// Recreated from another version of the image, it has the same data.
+	// After it is recreated from another version of the image, it has the same data.
 	c.run("up", "--detach", "--force-recreate")
 	completed(t, c.ready(), id)
 }

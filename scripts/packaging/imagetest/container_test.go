@@ -59,7 +59,7 @@ type container struct {
 	id string
 }
 
-// hardened are the options that every image must work with.
+// hardened lists the options with which every image must work.
 var hardened = []string{"--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"}
 
 // start starts a container with options of docker run.
@@ -80,7 +80,6 @@ func start(t *testing.T, image string, options, command []string) *container {
 	return c
 }
 
-// log returns a container's output.
 func (c *container) log() string {
 	out, err := exec.Command("docker", "logs", "--tail", "200", c.id).CombinedOutput()
 	return string(out) + fmt.Sprint(errorOr(err, ""))
@@ -101,7 +100,7 @@ func (c *container) address(port int) string {
 	return first
 }
 
-// state returns a field of a container by Docker's template, such as ".State.Health.Status".
+// state returns a field of a container with Docker's template, such as ".State.Health.Status".
 func (c *container) state(field string) string {
 	c.t.Helper()
 	return docker(c.t, "inspect", "--format", "{{"+field+"}}", c.id)
@@ -120,7 +119,7 @@ func (c *container) ready(port int) (url string) {
 	return url
 }
 
-// healthy reports whether a service answers /healthz with 200.
+// healthy reports whether a service returns 200 for /healthz.
 func healthy(url string) bool {
 	client := http.Client{Timeout: 5 * time.Second}
 	response, err := client.Get(url + "/healthz")
@@ -131,7 +130,7 @@ func healthy(url string) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// seenHealthy waits until Docker has asked a container for its health, and it is well.
+// seenHealthy waits until Docker's health check has found the container healthy.
 func (c *container) seenHealthy() {
 	c.t.Helper()
 	eventually(c.t, "Docker sees that the container is healthy", func() bool {
@@ -139,7 +138,7 @@ func (c *container) seenHealthy() {
 	})
 }
 
-// stop sends SIGTERM, as Docker and ECS do, and returns the exit code.
+// stop sends SIGTERM, like Docker and ECS, and returns the exit code.
 func (c *container) stop(grace time.Duration) int {
 	c.t.Helper()
 	docker(c.t, "stop", "--time", strconv.Itoa(int(grace.Seconds())), c.id)
@@ -150,7 +149,7 @@ func (c *container) stop(grace time.Duration) int {
 	return code
 }
 
-// kill ends a container by SIGKILL.
+// kill ends a container with SIGKILL.
 func (c *container) kill() { docker(c.t, "kill", c.id) }
 
 // eventually waits until the condition holds; what describes it.
@@ -159,7 +158,7 @@ func eventually(t *testing.T, what string, condition func() bool) {
 	patience.Until(t, what, condition)
 }
 
-// gateway returns the address of this machine in the network of containers.
+// gateway returns the address of this machine in the containers' network.
 func gateway(t *testing.T) string {
 	t.Helper()
 	subnet := docker(t, "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Subnet}}")

@@ -21,16 +21,16 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// beyondGateway is more than API Gateway carries, 10 MB.
+// beyondGateway is larger than API Gateway's limit of 10 MB.
 const beyondGateway = 12 << 20
 
-// A file larger than API Gateway carries goes through the container of the media
-// service, and comes back. The service verifies it.
-func TestMediaTakesALargeUpload(t *testing.T) {
+// A file that is too large for API Gateway is uploaded to the container of the media service and
+// downloaded again. The service verifies it.
+func TestMediaAcceptsLargeUpload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	client := w.media(t)
-	// A clip's type is detected by its beginning; bytes after its last box do not matter.
+	// A clip's type is detected from its beginning, so bytes after its last box do not matter.
 	file := append(clip(t), bytes.Repeat([]byte{0, 0, 0, 8, 'f', 'r', 'e', 'e'}, beyondGateway/8)...)
 	sum := md5.Sum(file)
 	body, length, contentType := servertest.Form{servertest.File("file", "large.mp4", file)}.Encode()
@@ -57,9 +57,9 @@ func TestMediaTakesALargeUpload(t *testing.T) {
 	}
 }
 
-// A job goes through the containers of the media service and of a worker, even if the worker is stopped
-// or killed during it.
-func TestWorkerContainers(t *testing.T) {
+// A job uses the containers of the media service and of a worker, even if the worker is stopped or
+// killed during the job.
+func TestWorkerContainersSurviveKill(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	client := w.media(t)
@@ -70,10 +70,10 @@ func TestWorkerContainers(t *testing.T) {
 	id := submit(t, client, "an oil painting")
 	processing(t, client, id)
 	if code := leaving.stop(time.Minute); code != 0 {
-		t.Errorf("after a stop signal it ended with %d", code)
+		t.Errorf("after a stop signal the worker exited with %d", code)
 	}
 	if runs := runsOf(t, jobs, id); runs != 0 {
-		t.Errorf("handed back the job has cost %d runs", runs)
+		t.Errorf("the returned job has %d runs", runs)
 	}
 
 	dying := w.start(t, "worker")
@@ -83,12 +83,12 @@ func TestWorkerContainers(t *testing.T) {
 	next := w.start(t, "worker")
 	completed(t, client, id)
 	if runs := runsOf(t, jobs, id); runs != 2 {
-		t.Errorf("after a worker was killed the job has had %d runs, want 2", runs)
+		t.Errorf("after a worker was killed the job has %d runs, want 2", runs)
 	}
 	next.seenHealthy()
 }
 
-// runsOf returns how many runs a job has had.
+// runsOf returns the number of runs of a job.
 func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
 	t.Helper()
 	got, err := runs.Get(t.Context(), id)
@@ -98,9 +98,9 @@ func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
 	return got.Runs
 }
 
-// A session's frames are edited in the container, which also has the libraries of live video. On a stop
-// it notifies its clients and ends in order.
-func TestRealtimeContainer(t *testing.T) {
+// A session's frames are edited in the container, which also has the libraries of live video. On a
+// stop signal it notifies its clients and exits cleanly.
+func TestRealtimeContainerEdits(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	c := w.start(t, "realtime", "CUTROOM_RTC_ADDR=:8082", "CUTROOM_RTC_PUBLIC=203.0.113.7")
@@ -153,7 +153,7 @@ func TestRealtimeContainer(t *testing.T) {
 		}
 	}()
 	if code := c.stop(time.Minute); code != 0 {
-		t.Errorf("after a stop signal it ended with %d", code)
+		t.Errorf("after a stop signal it exited with %d", code)
 	}
 	if err := patience.Receive(t, "ended", ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
 		t.Errorf("the session ended with %v", err)

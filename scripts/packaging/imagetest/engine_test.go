@@ -15,11 +15,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// The engine server's image runs real pipelines with tiny weights on the processor, and
-// the one-machine server's image has jobs done by it.
+// The engine server's image runs real pipelines with tiny weights on the processor for jobs of the
+// one-machine server's image.
 func TestEngineEdits(t *testing.T) {
 	t.Parallel()
-	// As the folder of weights is the image's, its user may write to a new volume there.
+	// The image declares the folder of weights, so its user may write to a new volume there.
 	weights, scratch := volume(t), volume(t)
 	gpu, err := filepath.Abs("../../../gpu")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestEngineEdits(t *testing.T) {
 	engine.ready(8090)
 	saysWhatItIs(t, "cutroom-engine")
 
-	// Small pictures, because even a tiny model takes long for large ones.
+	// The pictures are small, because even a tiny model needs a long time for large ones.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	small := strings.ReplaceAll(string(read(t, "../../../shared/domain/catalog/catalog.yaml")), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o644); err != nil { //nolint:gosec // the container's user reads it
@@ -70,6 +70,6 @@ func TestEngineEdits(t *testing.T) {
 		t.Errorf("the result is not a video, of %d bytes, %v", len(content.Body), err)
 	}
 	if code := engine.stop(time.Minute); code != 0 && code != 143 {
-		t.Errorf("after a stop signal the engine server ended with %d", code)
+		t.Errorf("after a stop signal the engine server exited with %d", code)
 	}
 }

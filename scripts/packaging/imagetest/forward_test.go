@@ -9,8 +9,7 @@ import (
 	"sync"
 )
 
-// forward carries bytes between a connection and a server until both are done or the
-// context ends.
+// forward copies bytes between a connection and a server until both have ended or the context ends.
 func forward(ctx context.Context, from net.Conn, address string) {
 	defer from.Close()
 	to, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
@@ -26,10 +25,10 @@ func forward(ctx context.Context, from net.Conn, address string) {
 	both.Wait()
 }
 
-// carry copies to the end, which it passes on.
+// carry copies until the end and closes the other side.
 func carry(to, from net.Conn) {
-	_, _ = io.Copy(to, from) // a connection that broke ends both
+	_, _ = io.Copy(to, from) // a broken connection ends both
 	if tcp, ok := to.(*net.TCPConn); ok {
-		_ = tcp.CloseWrite() // fails when it has ended already
+		_ = tcp.CloseWrite() // fails if it has ended already
 	}
 }

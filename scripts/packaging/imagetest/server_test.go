@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// volume makes a volume for data that goes with the test.
+// volume makes a data volume that is deleted with the test.
 func volume(t *testing.T) string {
 	t.Helper()
 	name := docker(t, "volume", "create", "--label", label, "cutroom-test-"+strings.ToLower(rand.Text()))
@@ -32,8 +32,8 @@ func volume(t *testing.T) string {
 	return name
 }
 
-// startServer starts the one-machine server on a volume, and returns a client of it
-// with the key, or else with a new one, made as people make one.
+// startServer starts the one-machine server on a volume. It returns a client with the key or, if
+// the key is "", with a new key from the command line.
 func startServer(t *testing.T, data, key string) (*container, *servertest.Client) {
 	t.Helper()
 	c := start(t, imageOf("cutroom"),
@@ -46,8 +46,9 @@ func startServer(t *testing.T, data, key string) (*container, *servertest.Client
 	return c, client
 }
 
-// The image has only its own user, no shell, only /data as a writable folder, and the common labels.
-func TestServerImage(t *testing.T) {
+// The image has only its own user, no shell, only /data as a writable folder, and the common
+// labels.
+func TestServerImageIsHardened(t *testing.T) {
 	t.Parallel()
 	c, _ := startServer(t, volume(t), "")
 	if user := c.state(".Config.User"); user != "10001:10001" {
@@ -55,27 +56,27 @@ func TestServerImage(t *testing.T) {
 	}
 	c.seenHealthy()
 	if changed := docker(t, "diff", c.id); changed != "" {
-		t.Errorf("it has written outside of its volume:\n%s", changed)
+		t.Errorf("the server wrote outside its volume:\n%s", changed)
 	}
 	if _, err := tryDocker(t.Context(), "exec", c.id, "/bin/sh", "-c", "true"); err == nil {
-		t.Error("there is a shell")
+		t.Error("the image has a shell")
 	}
 	version := docker(t, "image", "inspect", "--format", `{{index .Config.Labels "org.opencontainers.image.version"}}`,
 		imageOf("cutroom"))
-	if told := docker(t, "exec", c.id, "cutroom", "--version"); version == "" || told != "cutroom "+version {
-		t.Errorf("it is of version %q, and says %q", version, told)
+	if printed := docker(t, "exec", c.id, "cutroom", "--version"); version == "" || printed != "cutroom "+version {
+		t.Errorf("the image has version %q, but the program prints %q", version, printed)
 	}
-	// A decoder of an untrusted file reaches only that file: see docs/sandbox.md.
+	// A decoder of an untrusted file can only reach that file: see docs/sandbox.md.
 	found := docker(t, "exec", c.id, "cutroom", "doctor")
 	for _, layer := range []string{"seccomp", "Landlock"} {
 		if !strings.Contains(found, layer) {
-			t.Errorf("the doctor does not find %s:\n%s", layer, found)
+			t.Errorf("doctor does not report %s:\n%s", layer, found)
 		}
 	}
 }
 
 // Every program's image runs as its own user and reports its version.
-func TestImagesSayWhatTheyAre(t *testing.T) {
+func TestImagesReportTheirVersion(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"cutroom", "cutroom-worker", "cutroom-media", "cutroom-realtime"} {
 		saysWhatItIs(t, name)
@@ -86,9 +87,9 @@ func saysWhatItIs(t *testing.T, name string) {
 	t.Helper()
 	const ask = `{{.Config.User}} {{index .Config.Labels "org.opencontainers.image.title"}}` +
 		` {{index .Config.Labels "org.opencontainers.image.licenses"}} {{index .Config.Healthcheck.Test 0}}`
-	told := docker(t, "image", "inspect", "--format", ask, imageOf(name))
-	if !strings.HasPrefix(told, "10001:10001 "+name+" Apache-2.0") || !strings.HasSuffix(told, " CMD") {
-		t.Errorf("%s says %q", name, told)
+	printed := docker(t, "image", "inspect", "--format", ask, imageOf(name))
+	if !strings.HasPrefix(printed, "10001:10001 "+name+" Apache-2.0") || !strings.HasSuffix(printed, " CMD") {
+		t.Errorf("%s says %q", name, printed)
 	}
 }
 
@@ -135,15 +136,15 @@ func TestServerEditsEveryType(t *testing.T) {
 }
 
 // The image's FFmpeg has all filters of every look.
-func TestServerKnowsEveryLook(t *testing.T) {
+func TestServerHasEveryFilter(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")
 	picture := read(t, "../../../testdata/reference.jpg")
 	for _, prompt := range look.Names() {
 		generate(t, client, picture, prompt)
 	}
-	// A try-on with a garment uses filters that no other edit uses, and a generated video filters that
-	// no file needs.
+	// A try-on with a garment uses filters that no other edit uses, and a generated video uses
+	// filters that no file needs.
 	worn, err := client.Submit(t.Context(), "gen-vton-latest", servertest.Form{
 		servertest.File("data", "person.mp4", read(t, "../../../testdata/person.mp4")),
 		servertest.File("reference_image", "a.png", read(t, "../../../testdata/garment.png")),
@@ -161,8 +162,8 @@ func TestServerKnowsEveryLook(t *testing.T) {
 	completed(t, client, made.ID)
 }
 
-// Every look of a video is right with the image's FFmpeg: the tests of the preview engine that measure
-// them run in the image.
+// Every look of a video is correct with the image's FFmpeg: the preview engine's tests that measure
+// the looks run in the image.
 func TestServerDrawsEveryLook(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
@@ -180,12 +181,12 @@ func TestServerDrawsEveryLook(t *testing.T) {
 		"--volume", program + ":/preview.test:ro", "--entrypoint", "/preview.test", imageOf("cutroom"),
 		"-test.v", "-test.run", "^(TestLooks|TestModifiers|TestScenes|TestTryOnLeavesTheFaceAlone)$",
 	})
-	if told := docker(t, options...); !strings.Contains(told, "--- PASS: TestLooks") {
-		t.Errorf("the looks were not drawn:\n%s", told)
+	if printed := docker(t, options...); !strings.Contains(printed, "--- PASS: TestLooks") {
+		t.Errorf("the looks were not drawn:\n%s", printed)
 	}
 }
 
-// generate has an image edited, and wants a PNG.
+// generate edits an image and checks that the result is a PNG.
 func generate(t *testing.T, client *servertest.Client, picture []byte, prompt string) {
 	t.Helper()
 	body, length, contentType := servertest.Form{

@@ -1,6 +1,5 @@
-// Rules for the JavaScript of the pages and of the tests that drive them. The
-// recommended rules find mistakes; those added here keep one way of writing. Nothing
-// is about looks.
+// Rules for the JavaScript of the pages and of the tests that drive them. The recommended rules
+// find mistakes; the additional rules keep the style uniform. No rule is about formatting.
 import js from "@eslint/js";
 import globals from "globals";
 
@@ -8,14 +7,14 @@ const rules = {
   eqeqeq: ["error", "always", { null: "ignore" }],
   "no-var": "error",
   "prefer-const": "error",
-  // A name that is only there to leave a member out of the rest begins with "_".
+  // The name of a destructured member that is only omitted from the rest begins with "_".
   "no-unused-vars": ["error", { argsIgnorePattern: "^_", varsIgnorePattern: "^_$", ignoreRestSiblings: true }],
-  // Names and answers of others are shown on terminals, so their escapes are sought.
+  // Names and responses of other programs are shown on terminals, so the code searches for escapes.
   "no-control-regex": "off",
 };
 
-// The pages of the API are one document each, whose scripts share their names. One of
-// them is the browser's too, for what nobody here uses.
+// Each API page is a document whose scripts share their names. One name is also the browser's,
+// which these pages do not use.
 const page = { ...globals.browser, frames: "off" };
 const docs = {
   api: "writable", base: "writable", credentialOf: "readonly", exampleOf: "readonly", follow: "readonly", languages: "readonly", make: "readonly", prose: "readonly",
@@ -45,6 +44,6 @@ export default [
     files: ["bench/video/*.js"],
     languageOptions: { sourceType: "script", globals: { ...page, ...realtime, maxBitrate: "readonly", readStamp: "readonly", stamps: "readonly" } },
   },
-  // What drives the browser runs in Node, and functions of it in the page.
+  // Code that drives the browser runs in Node, and some of its functions in the page.
   { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
 ];
