@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/webhook"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 const (
@@ -62,7 +62,7 @@ func New(c Config) *Sender {
 
 // Send posts a message with the headers of Standard Webhooks. It returns webhook.NoResponse errors.
 func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Response, err error) {
-	defer contain.Error(&err) // a hostile response may cause a panic
+	defer panics.Error(&err) // a hostile response may cause a panic
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
 	if err != nil {
 		return webhook.Response{}, webhook.NoResponse("The URL is not valid.")

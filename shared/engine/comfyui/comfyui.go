@@ -24,7 +24,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 const Name = "comfyui"
@@ -150,7 +150,7 @@ func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (told engine.Outcome, err error) {
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	told.Engine = Name
 	w, known := e.workflows[spec.Model]
 	if !known {

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // maxLacks limits the reported requirements of a workflow.
@@ -67,7 +67,7 @@ func (e *Engine) Inspect(ctx context.Context) []engine.Inspection {
 }
 
 func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err error) {
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	l := s.check(ctx, w)
 	return l.lacks, l.err
 }

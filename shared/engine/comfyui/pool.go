@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // pool holds the servers. A run goes to the least loaded server that meets all requirements.
@@ -65,7 +65,7 @@ func (p *pool) check(ctx context.Context, w *workflow) []state {
 	for i, s := range p.servers {
 		all.Go(func() {
 			states[i].server = s
-			defer contain.Error(&states[i].err)
+			defer panics.Error(&states[i].err)
 			states[i] = s.check(ctx, w)
 		})
 	}

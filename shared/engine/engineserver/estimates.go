@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/boundedjson"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // EstimatesRequest is the body of POST /v1/estimates, which asks how long edits take.
@@ -124,6 +124,6 @@ func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.E
 }
 
 func (m *member) ask(ctx context.Context, asked []engine.Question) (estimates []*job.Estimate, err error) {
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	return m.Engine.Estimates(ctx, asked)
 }

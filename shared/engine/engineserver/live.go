@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver/livewire"
 	"cutroom/shared/platform/boundedjson"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 const (
@@ -113,7 +113,7 @@ func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, 
 	var asking sync.WaitGroup
 	for i, s := range l.servers {
 		asking.Go(func() {
-			defer contain.Error(&failures[i])
+			defer panics.Error(&failures[i])
 			answers[i], failures[i] = s.liveCatalogue(ctx)
 		})
 	}

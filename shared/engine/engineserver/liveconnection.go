@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver/livewire"
 	"cutroom/shared/platform/boundedjson"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
@@ -187,7 +187,7 @@ func liveRefusal(response *http.Response) error {
 func (c *liveConnection) contained(work func() error) func() {
 	return func() {
 		err := func() (err error) {
-			defer contain.Error(&err)
+			defer panics.Error(&err)
 			return work()
 		}()
 		c.fail(err)

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // Pool edits with several engine servers, such as one for each GPU of a machine. A run goes to the
@@ -66,7 +66,7 @@ func (p *Pool) Health(ctx context.Context) error {
 
 // check returns nil if the server accepts runs.
 func (m *member) check(ctx context.Context) (err error) {
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	return m.Health(ctx)
 }
 

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/media"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 const (
@@ -40,7 +40,7 @@ func (t *Tools) measure(
 	go func() {
 		var times packetTimes
 		defer func() { result <- times }()
-		defer contain.Error(&times.failed)
+		defer panics.Error(&times.failed)
 		times = readPacketTimes(read, t.limits.VideoDuration+media.Grace)
 		if times.beyond {
 			cancel()

@@ -9,7 +9,7 @@ import (
 	"net/textproto"
 	"os"
 
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 type Field struct{ Name, Value string }
@@ -33,7 +33,7 @@ func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string
 }
 
 func fill(form *multipart.Writer, fields []Field, files []File) (err error) {
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	for _, f := range fields {
 		if err := form.WriteField(f.Name, f.Value); err != nil {
 			return err

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/ratelimit"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 const (
@@ -99,7 +99,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 	changes := make(chan job.Job)
 	go func() {
 		defer close(changes)
-		contain.Run(s.Logger, "events of a job", func() { s.watch(ctx, r, j, changes) })
+		panics.Run(s.Logger, "events of a job", func() { s.watch(ctx, r, j, changes) })
 	}()
 	alive := time.NewTicker(eventsKeepAlive)
 	defer alive.Stop()

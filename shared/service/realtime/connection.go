@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 type ending struct {
@@ -170,7 +170,7 @@ func (c *connection) serve() {
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
 		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())
-		if !contain.Run(log, "session: "+name, work) {
+		if !panics.Run(log, "session: "+name, work) {
 			c.end(endedByFailure)
 		}
 	}

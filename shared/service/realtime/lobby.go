@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // maxKept limits the kept messages of a waiting client. It is larger than the usual number of first
@@ -73,7 +73,7 @@ func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admiss
 func (l *lobby) contained(name string, work func()) func() {
 	return func() {
 		log := l.server.config.Logger.With("account", l.admission.who.Account())
-		if !contain.Run(log, "lobby: "+name, work) {
+		if !panics.Run(log, "lobby: "+name, work) {
 			l.stop(failedToOpen)
 		}
 	}

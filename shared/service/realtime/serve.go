@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/panics"
 	"cutroom/shared/service/realtime/room"
 )
 
@@ -74,7 +74,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	defer s.handlers.Done()
 	var no rejection
-	if !contain.Run(s.config.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r, leave), &no) }) {
+	if !panics.Run(s.config.Logger, "session", func() { errors.As(s.serve(ctx, accepted, r, leave), &no) }) {
 		no = failedToOpen
 	}
 	if no != (rejection{}) {

@@ -15,7 +15,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // edit does the work of a run and returns the stored result. It adds the time of each stage to stages.
@@ -23,7 +23,7 @@ func (l *lane) edit(
 	ctx context.Context, lease *lease, j job.Job, slot slot, progress func(engine.Progress),
 	stages map[string]time.Duration,
 ) (result job.Result, err error) {
-	defer contain.Error(&err) // if a hostile file causes a panic, only the run fails
+	defer panics.Error(&err) // if a hostile file causes a panic, only the run fails
 	inputs, err := l.inputs(ctx, lease, j)
 	if err != nil {
 		return result, err

@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 const (
@@ -86,7 +86,7 @@ func (e Estimating) ask(
 	if estimator == nil {
 		return nil, nil
 	}
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	estimates, err := estimator.Estimates(ctx, asked)
 	for _, estimate := range estimates {
 		if estimate != nil {

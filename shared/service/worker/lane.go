@@ -6,7 +6,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // lane runs the jobs of one queue. It has slots, in which jobs run, and the same number of receivers.
@@ -52,7 +52,7 @@ func (l *lane) work(ctx context.Context) {
 		jobs.Go(func() {
 			defer slot.free()
 			defer lease.stop() // otherwise the lease could be extended forever
-			contain.Run(lease.logger, "job", func() { l.handle(lease, slot) })
+			panics.Run(lease.logger, "job", func() { l.handle(lease, slot) })
 		})
 		<-freed
 	}
@@ -82,7 +82,7 @@ func (l *lane) receive(ctx context.Context) {
 		case <-l.requests:
 		}
 		for handed := false; !handed && ctx.Err() == nil; {
-			if !contain.Run(l.worker.config.Logger, "receiver", func() { handed = l.receiveOne(ctx) }) {
+			if !panics.Run(l.worker.config.Logger, "receiver", func() { handed = l.receiveOne(ctx) }) {
 				clock.Wait(ctx, troublePause)
 			}
 		}

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // lease is a received job that is not settled yet. Its holder must stop it, settle its delivery and
@@ -43,7 +43,7 @@ func (w *Worker) hold(ctx context.Context, delivery Delivery) *lease {
 	logger := l.logger
 	go func() {
 		defer close(l.stopped)
-		if !contain.Run(logger, "lease", func() { l.keep(w.config.Lease, logger) }) {
+		if !panics.Run(logger, "lease", func() { l.keep(w.config.Lease, logger) }) {
 			l.end(lost(errors.New("the lease is no longer extended")))
 		}
 	}()

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // preparation fetches and probes the inputs of a job into a separate folder, and expands the
@@ -82,7 +82,7 @@ func (p *preparation) remove() {
 }
 
 func (p *preparation) do(ctx context.Context, w *Worker) (err error) {
-	defer contain.Error(&err)
+	defer panics.Error(&err)
 	m, ok := w.config.Catalog.Find(p.job.Model)
 	if !ok {
 		return &engine.Error{Code: job.EngineError, Message: "The model is no longer available."}

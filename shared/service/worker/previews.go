@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/clock"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // previews stores the latest preview of a run while its engine works
@@ -43,7 +43,7 @@ func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.J
 	}
 	go func() {
 		defer close(p.done)
-		contain.Run(logger, "previews", func() { p.keep(ctx) })
+		panics.Run(logger, "previews", func() { p.keep(ctx) })
 	}()
 	return p
 }

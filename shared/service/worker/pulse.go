@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // pulse records a run's progress, and cancels the run when it is no longer the job's current run.
@@ -32,7 +32,7 @@ func (w *Worker) startPulse(
 	p := &pulse{fraction: j.Progress, end: end, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		if !contain.Run(logger, "pulse", func() { p.beat(ctx, w, stopRun, logger, j) }) {
+		if !panics.Run(logger, "pulse", func() { p.beat(ctx, w, stopRun, logger, j) }) {
 			stopRun(lost(errors.New("its progress is no longer recorded")))
 		}
 	}()

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 type Posters interface {
@@ -53,7 +53,7 @@ func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made f
 	}
 	go func() {
 		defer close(t.made)
-		contain.Run(t.logger, "thumbnails", func() {
+		panics.Run(t.logger, "thumbnails", func() {
 			if made != nil {
 				t.pictures = job.Thumbnails(made())
 			}

@@ -7,7 +7,7 @@ import (
 	"runtime"
 
 	"cutroom/shared/engine/preview/look/noise"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // Layer lays a drawn texture over the picture.
@@ -180,7 +180,7 @@ func (s *Sheet) fillRows(of func(y float64) func(x float64) float64) {
 // the network only when a processor is idle.
 func (s *Sheet) rows(do func(row int)) {
 	bands := max(2, runtime.GOMAXPROCS(0)/2)
-	var done contain.Group
+	var done panics.Group
 	for band := range bands {
 		done.Go(func() {
 			for row := s.Height * band / bands; row < s.Height*(band+1)/bands; row++ {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 func bytesOf(picture image.Image) []byte {
@@ -197,7 +197,7 @@ func TestClothFollowsPrompt(t *testing.T) {
 // drawn by several goroutines.
 func TestTexturePanicReachesCaller(t *testing.T) {
 	draw := func() (err error) {
-		defer contain.Error(&err)
+		defer panics.Error(&err)
 		Layer{Texture: func(s *Sheet) { s.fill(func(_, _ float64) float64 { panic("a fault") }) }}.Draw(16, 16, 1)
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/engine/preview/look/noise"
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 type Scene struct {
@@ -38,7 +38,7 @@ func (s Scene) Paint(ctx context.Context, frame []byte, width, height int, secon
 	const band = 16
 	for top := 0; top < height; top += band {
 		group.Go(func() (err error) {
-			defer contain.Error(&err)
+			defer panics.Error(&err)
 			for y := top; y < min(top+band, height); y++ {
 				if err := ctx.Err(); err != nil {
 					return err

@@ -9,7 +9,7 @@ import (
 	"net/http"
 	"sync"
 
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // embeddedURL is the address of the embedded model server. Its host name is never resolved.
@@ -95,7 +95,7 @@ func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context
 	defer e.calls.Done()
 	defer cancel(nil)
 	defer context.AfterFunc(e.life, func() { cancel(http.ErrServerClosed) })()
-	if !contain.Run(e.logger, "the embedded model server", func() { e.handler.ServeHTTP(answer, r) }) {
+	if !panics.Run(e.logger, "the embedded model server", func() { e.handler.ServeHTTP(answer, r) }) {
 		cancel(errEmbedded)
 	}
 	err := context.Cause(r.Context())

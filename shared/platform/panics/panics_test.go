@@ -1,4 +1,4 @@
-package contain_test
+package panics_test
 
 import (
 	"bytes"
@@ -8,7 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"cutroom/shared/platform/contain"
+	"cutroom/shared/platform/panics"
 )
 
 // outOfRange panics like a decoder.
@@ -16,17 +16,17 @@ func outOfRange(picture []byte) byte { return picture[len(picture)] }
 
 func TestErrorReturnsPanic(t *testing.T) {
 	work := func() (err error) {
-		defer contain.Error(&err)
+		defer panics.Error(&err)
 		outOfRange([]byte{1})
 		return nil
 	}
-	var p *contain.Panic
+	var p *panics.Panic
 	if err := work(); !errors.As(err, &p) || !strings.Contains(err.Error(), "index out of range") ||
 		!strings.Contains(p.Stack, "outOfRange") {
 		t.Errorf("got %v", err)
 	}
 	whole := func() (err error) {
-		defer contain.Error(&err)
+		defer panics.Error(&err)
 		return errors.New("an error")
 	}
 	if err := whole(); err == nil || err.Error() != "an error" {
@@ -37,7 +37,7 @@ func TestErrorReturnsPanic(t *testing.T) {
 func TestRunLogsPanic(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	if contain.Run(logger, "reading", func() { outOfRange(nil) }) {
+	if panics.Run(logger, "reading", func() { outOfRange(nil) }) {
 		t.Error("a panic was reported as a return")
 	}
 	for _, want := range []string{"in=reading", "index out of range", "outOfRange"} {
@@ -46,7 +46,7 @@ func TestRunLogsPanic(t *testing.T) {
 		}
 	}
 	log.Reset()
-	if !contain.Run(logger, "reading", func() {}) || log.Len() > 0 {
+	if !panics.Run(logger, "reading", func() {}) || log.Len() > 0 {
 		t.Errorf("a return was reported as a panic: %s", &log)
 	}
 }
@@ -55,8 +55,8 @@ func TestRunLogsPanic(t *testing.T) {
 func TestGroupPassesOnPanic(t *testing.T) {
 	var ended atomic.Int32
 	work := func() (err error) {
-		defer contain.Error(&err)
-		var parts contain.Group
+		defer panics.Error(&err)
+		var parts panics.Group
 		for i := range 8 {
 			parts.Go(func() {
 				if i == 3 {
@@ -68,7 +68,7 @@ func TestGroupPassesOnPanic(t *testing.T) {
 		parts.Wait()
 		return nil
 	}
-	var p *contain.Panic
+	var p *panics.Panic
 	if err := work(); !errors.As(err, &p) || !strings.Contains(p.Stack, "outOfRange") {
 		t.Errorf("got %v", err)
 	}

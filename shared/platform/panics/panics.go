@@ -1,9 +1,9 @@
-// Package contain keeps a panic within the work that caused it.
+// Package panics confines a panic to the work that caused it.
 //
 // A panic in a goroutine ends the process and all its other work. Therefore every goroutine that
 // works on untrusted data uses a function of this package. The process's own loops, which handle no
 // such data, do not: after a fault there, a restart is better than hiding it.
-package contain
+package panics
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func newPanic(value any) *Panic {
 // Error sets err to a [*Panic] if the function that defers it panics.
 //
 //	func work() (err error) {
-//		defer contain.Error(&err)
+//		defer panics.Error(&err)
 func Error(err *error) {
 	if value := recover(); value != nil {
 		*err = newPanic(value)
