@@ -237,7 +237,7 @@ def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
         ("30GiB}", "30GiB, call: {guidance_scale: 3.0}}", "call: guidance_scale has its own key"),
         ("LucyEditPipeline", "QwenImageEditPipeline, guidance: 4.0", "has it only with a negative prompt"),
         ("30GiB}", "30GiB, shift: 0}", "pipelines.lucy.shift"),
-        ("30GiB}", "30GiB, sigmas: [1.0, 0.5]}", "sigmas: as many as steps"),
+        ("30GiB}", "30GiB, sigmas: [1.0, 0.5]}", "sigmas: there must be one"),
         ("30, memory: 30GiB}", "2, sigmas: [0.5, 1.0]}", "each lower than the one before"),
         ("30GiB}", "30GiB, attention: fast}", "pipelines.lucy.attention"),
         ("30GiB}", "30GiB, storage: fp8, quantize: fp8}", "quantize: the weights have another form by storage"),
@@ -315,7 +315,7 @@ def test_the_live_map_of_the_server() -> None:
     [
         ({"class": "FluxPipeline"}, "Input should be"),
         ({"weights": ""}, "at least 1 character"),
-        ({"steps": 1, "strength": 0.5}, "less than one step"),
+        ({"steps": 1, "strength": 0.5}, "at least one step"),
         ({"guidance": 7.5}, "for distilled models"),
         ({"multiple": 12}, "multiple of 8"),
         ({"pixels": 10}, "greater than or equal to 4096"),

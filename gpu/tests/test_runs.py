@@ -239,7 +239,7 @@ def test_what_cannot_be_edited_is_the_inputs_fault(world: MakeRunner, ask: Ask, 
     [
         ({"model": "gen-9"}, "engine_error", "does not serve gen-9"),
         ({"model": "gen-image-2"}, "engine_error", "does not support edit"),
-        ({"model": "gen-2.1", "reference": "picture"}, "invalid_input", "no reference image"),
+        ({"model": "gen-2.1", "reference": "picture"}, "invalid_input", "does not support a reference image"),
         ({"model": "gen-vton-3.5", "kind": "try-on"}, "invalid_input", "needs a reference image"),
         ({"folder": "/nowhere", "output": "/nowhere/output.mp4"}, "engine_error", "cannot reach"),
         ({"output": "/elsewhere/output.mp4"}, "engine_error", "cannot reach"),
@@ -503,9 +503,9 @@ def test_a_server_that_ends_hands_its_runs_back_at_once(world: MakeRunner, ask: 
     place.runner.drain()  # in the middle of a step
     for each in (lines, others):
         error = until_the_end(each)[-1]["error"]
-        assert ("about to end" in error["message"], error["retryable"]) == (True, True)
+        assert ("engine is stopping" in error["message"], error["retryable"]) == (True, True)
     assert place.runner.health() == "ending"
-    with pytest.raises(RunError, match="about to end"):
+    with pytest.raises(RunError, match="engine is stopping"):
         place.begin(ask(data))
     last.put(None)
     place.runner.stop()

@@ -283,7 +283,7 @@ def test_what_goes_wrong_is_an_error_of_the_engine(
 )
 def test_an_answer_without_an_image(mock: Mock, answer: bytes) -> None:
     mock.answers["POST /v1/images/edits"] = 200, answer
-    with pytest.raises(RunError, match="makes no sense"):
+    with pytest.raises(RunError, match="invalid response"):
         served(mock, "ServedImage").run(shot(1), nothing, nothing)
 
 

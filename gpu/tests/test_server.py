@@ -208,7 +208,7 @@ def test_a_server_that_is_told_to_end_answers_its_runs(
         servers[0].should_exit = True
         *_, last = lines
     error = json.loads(last)["error"]
-    assert ("about to end" in error["message"], error["retryable"]) == (True, True)
+    assert ("engine is stopping" in error["message"], error["retryable"]) == (True, True)
 
 
 def test_a_server_that_has_lost_its_device_ends(serve: Serve, clip: Clip, ask: Ask) -> None:

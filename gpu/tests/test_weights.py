@@ -225,7 +225,7 @@ def test_without_s3_the_weights_stay_as_they_are(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("objects", "says"),
     [
-        ({}, "nothing at s3://models/lucy"),
+        ({}, "s3://models/lucy is empty or does not exist"),
         ({"lucy/../../evil": b"x"}, "leads out"),
         ({"lucy//etc/x": b"x"}, "leads out"),
     ],
@@ -328,7 +328,7 @@ def test_what_a_run_wants_comes_first(tmp_path: Path) -> None:
 def test_weights_that_could_not_be_had_are_tried_again(tmp_path: Path) -> None:
     bucket = Bucket({})
     weights = Weights(tmp_path, lambda: bucket)
-    with pytest.raises(WeightsError, match="nothing at"):
+    with pytest.raises(WeightsError, match="is empty or does not exist"):
         folder_of(weights, "s3://models/lucy")
     bucket.objects.update(MODEL)
     assert json.loads((folder_of(weights, "s3://models/lucy") / "model_index.json").read_text()) == {}
