@@ -25,7 +25,9 @@ type Generated struct {
 	id     string
 }
 
-func NewGenerated(config aws.Config, id string) *Generated { return &Generated{client: newClient(config), id: id} }
+func NewGenerated(config aws.Config, id string) *Generated {
+	return &Generated{client: newClient(config), id: id}
+}
 
 // LoadOrMake returns the secret's text. If the text is Unset, it calls make and stores the result. If
 // several programs do so concurrently, one of them wins and all return its text.

@@ -7,13 +7,14 @@ import (
 )
 
 const (
-	// perByte is how many bytes may be allocated for each byte received, and
-	// slack how many in addition.
+	// perByte is the number of bytes that may be allocated per received byte, and slack the
+	// number in addition.
 	perByte = 20
 	slack   = 64 << 10
 )
 
-// Of returns how many bytes the process allocates while work runs, freed or not.
+// Of returns the number of bytes that the process allocates while work runs, even if they are
+// freed.
 func Of(work func()) int {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -22,8 +23,8 @@ func Of(work func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// Least returns the least of three measurements, or the first one that is at most
-// enough: other goroutines of the process allocate too.
+// Least returns the smallest of three measurements, or the first that is at most enough, because
+// other goroutines of the process also allocate.
 func Least(work func(), enough int) int {
 	least := Of(work)
 	for range 2 {
@@ -35,11 +36,11 @@ func Least(work func(), enough int) int {
 	return least
 }
 
-// Check fails the test if work allocates more than 20 bytes for each byte that it
-// receives. No parallel test may run at the same time.
+// Check fails the test if work allocates more than 20 bytes per received byte. No parallel test
+// may run at the same time.
 func Check(t testing.TB, received int, work func()) {
 	t.Helper()
 	if took := Least(work, perByte*received+slack); took > perByte*received+slack {
-		t.Errorf("%d bytes took %d bytes of memory, %.1f for each", received, took, float64(took)/float64(received))
+		t.Errorf("%d bytes took %d bytes of memory, %.1f per byte", received, took, float64(took)/float64(received))
 	}
 }

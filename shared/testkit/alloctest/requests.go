@@ -39,8 +39,8 @@ func Serve(t testing.TB, handler http.Handler) (address string) {
 	return listener.Addr().String()
 }
 
-// Send sends the bytes of a request on a new connection, and returns the status of the
-// response and its size, or 0 without a response.
+// Send sends the bytes of a request on a new connection, and returns the status and the size of
+// the response, or 0 without a response.
 func Send(t testing.TB, address string, request []byte) (status, received int) {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
@@ -51,7 +51,7 @@ func Send(t testing.TB, address string, request []byte) (status, received int) {
 	if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
 		t.Fatal(err)
 	}
-	_, _ = conn.Write(request) // the server may answer before the end
+	_, _ = conn.Write(request) // the server may respond before the end
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 	if err != nil {
 		return 0, 0
@@ -61,7 +61,7 @@ func Send(t testing.TB, address string, request []byte) (status, received int) {
 	return response.StatusCode, int(size)
 }
 
-// Request returns the bytes of a request with a body, unless the body is empty.
+// Request returns the bytes of a request. An empty body is omitted.
 func Request(line, body string, fields ...string) []byte {
 	var text bytes.Buffer
 	fmt.Fprintf(&text, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", line)
@@ -75,12 +75,12 @@ func Request(line, body string, fields ...string) []byte {
 	return text.Bytes()
 }
 
-// Filled returns head, the pieces that fit into the bytes, and tail.
+// Filled returns head, as many pieces as fit into the number of bytes, and tail.
 func Filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }
 
-// Numbered is Filled with pieces that differ: each is a format for its number.
+// Numbered is like Filled, with different pieces: piece is a format for the number of each.
 func Numbered(bytes int, head, piece, tail string) string {
 	var text strings.Builder
 	text.WriteString(head)
@@ -90,9 +90,8 @@ func Numbered(bytes int, head, piece, tail string) string {
 	return text.String() + tail
 }
 
-// Headers returns header fields of callers without a valid credential, as large as a
-// header may be, by name. The field before a credential is credential, such as
-// "x-api-key: ".
+// Headers returns, by name, header fields of callers without a valid credential that are as large
+// as a header may be. The credential follows the text credential, such as "x-api-key: ".
 func Headers(credential string) map[string][]string {
 	const most = 60 << 10
 	jwt := func(header, claims string) string {
@@ -128,7 +127,7 @@ func Headers(credential string) map[string][]string {
 		"token header":    jwt(Filled(40<<10, `{"alg":"EdDSA","crit":[`, `"",`, `""]}`), "{}"),
 		"token of lists":  jwt(alg, Filled(40<<10, `{"aud":[`, `"",`, `""]}`)),
 		"token of claims": jwt(alg, Numbered(40<<10, `{"a":0`, `,"%x":0`, `}`)),
-		// The longest that may be decoded.
+		// These are the longest that may be decoded.
 		"short deep token":      jwt(alg, strings.Repeat("[", 11<<10)),
 		"short token of models": jwt(alg, Filled(11<<10, `{"permissions":{"models":[`, `"",`, `""]}}`)),
 		"short token of lists":  jwt(alg, Filled(11<<10, `{"aud":[`, `"",`, `""]}`)),
@@ -142,7 +141,7 @@ func Headers(credential string) map[string][]string {
 	return headers
 }
 
-// Queries returns queries of such callers, which follow a path, by name.
+// Queries returns, by name, queries of such callers that follow a path.
 func Queries() map[string]string {
 	const most = 60 << 10
 	return map[string]string{
@@ -153,8 +152,8 @@ func Queries() map[string]string {
 	}
 }
 
-// anonymousSlack is how much memory a call without a credential may take in addition to
-// 20 bytes for each byte received.
+// anonymousSlack is the memory that a call without a credential may take in addition to 20 bytes
+// per received byte.
 const anonymousSlack = 128 << 10
 
 // CheckAnonymous sends hostile requests without a valid credential, with each line, such
@@ -202,9 +201,8 @@ func CheckAnonymous(t testing.TB, address, credential string, refused bool, line
 	return sent
 }
 
-// CheckUnread sends requests without a valid credential whose bodies stop after their
-// first byte. It fails the test unless each is answered with the status, which a server
-// that waits for the body cannot do.
+// CheckUnread sends requests without a valid credential whose bodies stop after their first byte.
+// It fails the test unless each gets the status. A server that waits for the body cannot send it.
 func CheckUnread(t testing.TB, address string, status int, lines ...string) {
 	t.Helper()
 	for _, line := range lines {

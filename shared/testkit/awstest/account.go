@@ -12,17 +12,17 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// The local AWS checks no permissions. A proxy in front of it does, by the policies of the deploy: it
-// refuses calls that AWS would refuse, with the service's errors.
+// The local AWS checks no permissions. A proxy in front of it checks them with the policies of
+// the deployment: it rejects calls that AWS would reject, with the service's errors.
 
-// Administrator is the access key of the tests themselves, whose calls are not evaluated.
+// Administrator is the access key of the tests themselves, whose calls are not checked.
 const Administrator = "test"
 
-// Here is where the policies of the deploy are evaluated.
+// Here is the place for which the policies of the deployment are evaluated.
 var Here = iamtest.Place{Partition: "aws", Region: Region, Account: Account}
 
-// DeployedRights returns the rights of the roles of a deploy of the stage "dev", which a test of infra
-// compares with its templates.
+// DeployedRights returns the rights of the roles of a deployment with the stage "dev". A test of
+// infra compares them with its templates.
 func DeployedRights(t T) iamtest.Rights {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "infra", "testdata", "policies.json"))
@@ -46,20 +46,20 @@ func Deployed(t T) *iamtest.Account {
 	return account
 }
 
-// Guard evaluates the calls through a proxy.
+// Guard checks the calls through a proxy.
 type Guard struct {
-	// Account has the roles and the policies of resources.
+	// Account holds the roles and the policies of resources.
 	Account *iamtest.Account
-	// Names map names in this test to the deploy's; nil or a missing entry leaves a name unchanged.
+	// Names maps names in this test to those of the deployment. A missing entry leaves a name unchanged.
 	Names map[string]string
-	// Role returns the role that calls with an access key; nil takes the key for its name.
+	// Role returns the role that uses an access key. If it is nil, the key is the name of the role.
 	Role func(accessKey string) string
-	// Asked is called with each call's requests of a role before the decision; it may be nil. It must
-	// be safe for concurrent calls.
+	// Asked is called with each call's requests of a role before the decision. It may be nil. It
+	// must be safe for concurrent calls.
 	Asked func(role string, request iamtest.Request)
 }
 
-// guarding is a guard and its refusals.
+// guarding is a guard with its rejections.
 type guarding struct {
 	Guard
 	names iamtest.Names
@@ -68,10 +68,10 @@ type guarding struct {
 	refused []string
 }
 
-// Guard makes the proxy refuse calls that AWS would refuse by its policies, from now on.
-// The test fails if the action or the role of a call is unknown, and if a call was refused for
-// a reason that Refused has not returned. After a refusal that ends a request, its other calls
-// may be refused for the same reason at any time.
+// Guard makes the proxy reject calls that AWS would reject because of its policies. The test
+// fails if the action or the role of a call is unknown, and if a call was rejected for a reason
+// that Refused has not returned. After a rejection that ends a request, its other calls may be
+// rejected for the same reason at any time.
 func (p *Proxy) Guard(t T, guard Guard) {
 	t.Helper()
 	g := &guarding{Guard: guard, names: iamtest.Names{Place: Here, Rename: func(name string) string {
@@ -98,7 +98,7 @@ func (p *Proxy) Guard(t T, guard Guard) {
 	})
 }
 
-// Refused returns the refusals since its last call, each once, in order.
+// Refused returns the rejections since its last call, each once, in order.
 func (p *Proxy) Refused() []string {
 	g := p.guarded()
 	if g == nil {
@@ -113,7 +113,7 @@ func (p *Proxy) Refused() []string {
 	return refused
 }
 
-// taken returns the guard's refusals and clears them.
+// taken returns the guard's rejections and clears them.
 func (g *guarding) taken() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -128,7 +128,7 @@ func (p *Proxy) guarded() *guarding {
 	return p.guard
 }
 
-// refuses returns why a call is refused, "" if it is allowed.
+// refuses returns why a call is rejected, or "" if it is allowed.
 func (g *guarding) refuses(r *http.Request, body []byte) string {
 	requests, err := g.names.Requests(r, body)
 	if err != nil {
@@ -154,7 +154,7 @@ func (g *guarding) refusesAny(r *http.Request, requests ...iamtest.Request) stri
 	role := accessKey
 	if g.Role != nil && accessKey != "" {
 		if role = g.Role(accessKey); role == "" {
-			return g.note("nobody is known by the key " + accessKey)
+			return g.note("the access key is unknown: " + accessKey)
 		}
 	}
 	for _, request := range requests {
@@ -172,7 +172,7 @@ func (g *guarding) refusesAny(r *http.Request, requests ...iamtest.Request) stri
 	return ""
 }
 
-// note keeps a refusal, and returns it.
+// note records a rejection, and returns it.
 func (g *guarding) note(reason string) string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -180,7 +180,7 @@ func (g *guarding) note(reason string) string {
 	return reason
 }
 
-// deny answers as the service does that refuses a call by its policies.
+// deny responds like the service that rejects a call because of its policies.
 func deny(w http.ResponseWriter, r *http.Request, reason string) {
 	_, service := iamtest.Caller(r)
 	message := "User: " + reason

@@ -25,8 +25,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// guarded returns the configuration of a role's clients, whose calls go through a guarded proxy, and a
-// counter of the passed calls.
+// guarded returns the configuration of a role's clients, whose calls go through a guarded proxy,
+// and a counter of the passed calls.
 func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int64) {
 	t.Helper()
 	reached := &atomic.Int64{}
@@ -56,9 +56,8 @@ func guarded(t *testing.T, role string) (*awstest.Proxy, aws.Config, *atomic.Int
 	return proxy, config, reached
 }
 
-// A role without permissions is refused by each service as the service says it, and the
-// call has no effect.
-func TestGuardRefuses(t *testing.T) {
+// Each service rejects a role without permissions with its own error, and the call has no effect.
+func TestGuardRejectsForbiddenCalls(t *testing.T) {
 	proxy, config, reached := guarded(t, "Nothing")
 	ctx, name := t.Context(), aws.String("b")
 	blobs := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
@@ -102,16 +101,16 @@ func TestGuardRefuses(t *testing.T) {
 			t.Errorf("%s: the error is %v", action, err)
 		}
 		if refused := proxy.Refused(); len(refused) != 1 || !strings.Contains(refused[0], action) {
-			t.Errorf("%s: refused were %q", action, refused)
+			t.Errorf("%s: rejected: %q", action, refused)
 		}
 	}
 	if n := reached.Load(); n != 0 {
-		t.Errorf("%d calls came through", n)
+		t.Errorf("%d calls passed", n)
 	}
 }
 
-// S3 reports a missing object only to callers who may list the bucket; it refuses others.
-func TestGuardHidesWhatIsMissing(t *testing.T) {
+// S3 reports a missing object only to callers that may list the bucket. It rejects others.
+func TestGuardHidesMissingObjects(t *testing.T) {
 	for role, want := range map[string]string{"Reader": "AccessDenied", "Lister": "NoSuchKey"} {
 		proxy, config, _ := guarded(t, role)
 		_, err := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true }).
@@ -121,14 +120,14 @@ func TestGuardHidesWhatIsMissing(t *testing.T) {
 			t.Errorf("%s: the error is %v, want %s", role, err, want)
 		}
 		if refused := proxy.Refused(); len(refused) != map[string]int{"Reader": 1}[role] {
-			t.Errorf("%s: refused were %q", role, refused)
+			t.Errorf("%s: rejected: %q", role, refused)
 		}
 	}
 }
 
-// A signed URL is its signer's call, an unsigned call is anonymous, and a call of an unknown action is
-// refused.
-func TestGuardKnowsCallers(t *testing.T) {
+// A call with a signed URL counts as its signer's call, an unsigned call is anonymous, and a call
+// of an unknown action is rejected.
+func TestGuardIdentifiesCallers(t *testing.T) {
 	proxy, config, reached := guarded(t, "Reader")
 	client := s3.NewFromConfig(config, func(o *s3.Options) { o.UsePathStyle = true })
 	put, err := s3.NewPresignClient(client).PresignPutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("b"), Key: aws.String("k")})
@@ -159,9 +158,9 @@ func TestGuardKnowsCallers(t *testing.T) {
 		}
 	}
 	if n := reached.Load(); n != 1 {
-		t.Errorf("%d calls came through", n)
+		t.Errorf("%d calls passed", n)
 	}
 	if refused := proxy.Refused(); len(refused) != 4 {
-		t.Errorf("refused were %q", refused)
+		t.Errorf("rejected: %q", refused)
 	}
 }

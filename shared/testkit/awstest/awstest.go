@@ -1,5 +1,5 @@
-// Package awstest runs a local AWS for tests: a separate MiniStack process, with a deploy's tables,
-// buckets and queues.
+// Package awstest runs a local AWS for tests: a separate MiniStack process, with the tables,
+// buckets and queues of a deployment.
 package awstest
 
 import (
@@ -27,7 +27,7 @@ const (
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
-	// stopTime limits a clean stop.
+	// stopTime limits a clean shutdown.
 	stopTime = 10 * time.Second
 )
 
@@ -47,11 +47,11 @@ type Cloud struct {
 	made    counter
 }
 
-// Start starts an empty local AWS. Settings are environment variables of MiniStack,
-// such as "LAMBDA_EXECUTOR=local".
+// Start starts an empty local AWS. settings are environment variables of MiniStack, such as
+// "LAMBDA_EXECUTOR=local".
 //
-// A test with many subtests starts one and lets each subtest make its own tables,
-// buckets and queues, whose names never clash.
+// A test with many subtests starts one and lets each subtest create its own tables, buckets and
+// queues. Their names never clash.
 func Start(t T, settings ...string) *Cloud {
 	t.Helper()
 	cloud, err := tryStart(Tool(t, "python/bin/python"), t.TempDir(), settings)
@@ -67,8 +67,8 @@ func Start(t T, settings ...string) *Cloud {
 	return cloud
 }
 
-// tryStart starts a local AWS on a free port. Another process may take that first; then
-// the local AWS ends, and another port is tried.
+// tryStart starts a local AWS on a free port. If another process takes that port first, the local
+// AWS exits, and tryStart tries another port.
 func tryStart(python, folder string, settings []string) (cloud *Cloud, err error) {
 	for range 3 {
 		if cloud, err = start(python, folder, settings); err == nil {
@@ -78,8 +78,8 @@ func tryStart(python, folder string, settings []string) (cloud *Cloud, err error
 	return nil, err
 }
 
-// Tool returns the path of a program that scripts/install-test-tools.sh installs, by
-// its name below .tools.
+// Tool returns the path of a program installed by scripts/install-test-tools.sh. name is its path
+// below .tools.
 func Tool(t T, name string) string {
 	t.Helper()
 	path := filepath.Join(moduleRoot(t), ".tools", filepath.FromSlash(name))
@@ -123,9 +123,9 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 	cloud.command.Env = append(os.Environ(),
 		"BIND_HOST="+host, "MINISTACK_HOST="+host, "GATEWAY_PORT="+port, "MINISTACK_REGION="+Region,
 		"AWS_DEFAULT_REGION="+Region, "TMPDIR="+folder, "SFTP_ENABLED=0", "PYTHONDONTWRITEBYTECODE=1",
-		// Functions that run in it call it at this address.
+		// Functions that run inside call it at this address.
 		"AWS_ENDPOINT_URL=http://"+address,
-		// Nothing outside may be reached by mistake, not even for credentials.
+		// Nothing outside may be reached by accident, not even for credentials.
 		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_EC2_METADATA_DISABLED=true",
 	)
 	cloud.command.Env = append(cloud.command.Env, settings...)
@@ -148,7 +148,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 		return nil, fmt.Errorf("start the local AWS: %w", err)
 	}
 	if err := cloud.ready(); err != nil {
-		_ = cloud.command.Process.Kill() // fails when it is gone already
+		_ = cloud.command.Process.Kill() // fails if it has already exited
 		<-cloud.ended
 		return nil, err
 	}
@@ -174,9 +174,9 @@ func (c *Cloud) ready() error {
 		}
 		select {
 		case <-c.ended:
-			return fmt.Errorf("the local AWS ended:\n%s", c.log)
+			return fmt.Errorf("the local AWS exited:\n%s", c.log)
 		case <-ctx.Done():
-			return fmt.Errorf("the local AWS does not serve:\n%s", c.log)
+			return fmt.Errorf("the local AWS does not accept connections:\n%s", c.log)
 		case <-again.C:
 		}
 	}
@@ -191,7 +191,7 @@ func (c *Cloud) stop() error {
 	select {
 	case <-c.ended:
 	case <-time.After(stopTime):
-		_ = c.command.Process.Kill() // it may have ended just now
+		_ = c.command.Process.Kill() // it may have just exited
 		<-c.ended
 	}
 	return err
@@ -204,12 +204,12 @@ func (c *Cloud) show(t T) {
 	}
 }
 
-// Config returns the configuration of clients of the local AWS. They wait for their answers, however
-// long it stalls.
+// Config returns the configuration of clients of the local AWS. They wait for responses, however
+// long the local AWS stalls.
 func (c *Cloud) Config() aws.Config { return patient(ConfigFor(c.URL)) }
 
-// ConfigFor returns the configuration of clients of an endpoint: a local AWS, or a proxy in front of
-// it.
+// ConfigFor returns the configuration of clients of an endpoint: a local AWS, or a proxy in front
+// of it.
 func ConfigFor(url string) aws.Config {
 	return aws.Config{
 		Region:       Region,
@@ -220,11 +220,10 @@ func ConfigFor(url string) aws.Config {
 	}
 }
 
-// logSize limits the kept end of the local AWS's log, in bytes.
+// logSize limits the number of bytes kept from the end of the local AWS's log.
 const logSize = 64 << 10
 
-// Environment returns variables that make a program's AWS clients use the local
-// AWS.
+// Environment returns variables that make a program's AWS clients use the local AWS.
 func (c *Cloud) Environment() []string {
 	return []string{
 		"AWS_ENDPOINT_URL=" + c.URL, "AWS_REGION=" + Region, "AWS_DEFAULT_REGION=" + Region,

@@ -16,18 +16,17 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Local is the deploy on one machine that `make local-aws` makes, with its local AWS
-// and its worker.
+// Local is the deployment on one machine that `make local-aws` creates, with its local AWS and
+// its worker.
 type Local struct {
 	*Cloud
-	// Stage is the deploy's.
+	// Stage is the stage of the deployment.
 	Stage string
-	// Media and Inference are the URLs of its APIs, Key is an admin key of the account
-	// acme.
+	// Media and Inference are the URLs of its APIs. Key is an admin key of the account acme.
 	Media, Inference, Key string
-	// Said is the output of `make local-aws`.
+	// Said is the standard output of `make local-aws`.
 	Said string
-	// Did is the output so far.
+	// Did is the standard error of `make local-aws`.
 	Did string
 	// Folder is its data folder.
 	Folder string
@@ -36,9 +35,9 @@ type Local struct {
 	setting []string
 }
 
-// StartLocal runs `make local-aws` with a separate data folder and ports. It ends with the test. If the
-// variable LOCAL_AWS is set, the data folder is a subfolder of it, so that leftovers of a killed test
-// can be stopped.
+// StartLocal runs `make local-aws` with a separate data folder and ports. It ends with the test.
+// If the variable LOCAL_AWS is set, the data folder is a subfolder of it, so that leftovers of a
+// killed test can be stopped.
 func StartLocal(t T, stage string) *Local {
 	t.Helper()
 	address, err := programtest.FreeAddress()
@@ -74,7 +73,7 @@ func (l *Local) Start(ctx context.Context) (err error) {
 	for name, value := range map[string]*string{"media service": &l.Media, "inference gateway": &l.Inference, "key": &l.Key} {
 		found := regexp.MustCompile(`(?m)^ *` + name + ` +(\S+)$`).FindStringSubmatch(l.Said)
 		if found == nil {
-			return fmt.Errorf("make local-aws does not say the %s: %s", name, l.Said)
+			return fmt.Errorf("make local-aws does not print the %s: %s", name, l.Said)
 		}
 		*value = found[1]
 	}
@@ -82,20 +81,19 @@ func (l *Local) Start(ctx context.Context) (err error) {
 }
 
 // Command returns a command that runs a target of the Makefile with variables such as
-// "FUNCTION=files", in the environment of a shell that is set up for AWS.
+// "FUNCTION=files", in the environment of a shell that is configured for AWS.
 func (l *Local) Command(ctx context.Context, target string, variables ...string) *exec.Cmd {
 	command := exec.CommandContext(ctx, "make", slices.Concat([]string{"--no-print-directory", target}, l.setting, variables)...)
 	command.Dir = l.root
-	// These must not reach a function.
+	// Functions must not see these variables.
 	command.Env = append(os.Environ(), "AWS_ENDPOINT_URL="+l.URL, "AWS_ENDPOINT_URL_S3="+l.URL, "AWS_REGION=us-west-2",
 		"AWS_PROFILE=none", "CUTROOM_FAMILY=other", "CUTROOM_MAX_UPLOAD=1")
 	command.WaitDelay = 10 * time.Second
 	return command
 }
 
-// Make runs a target of the Makefile to its end and returns its stdout.
-//
-// Errors: it failed; the error has its output.
+// Make runs a target of the Makefile and returns its standard output. If it fails, the error
+// contains its output.
 func (l *Local) Make(ctx context.Context, target string, variables ...string) ([]byte, error) {
 	out, _, err := l.make(ctx, target, variables...)
 	return []byte(out), err

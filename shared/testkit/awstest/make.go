@@ -20,14 +20,14 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// queueTries is how often a queue is created until the answer has its URL.
+// queueTries limits the attempts to create a queue until the response contains its URL.
 const queueTries = 3
 
 // counter makes the names of resources unique.
 type counter struct{ made atomic.Int64 }
 
-// isMade reports whether an error says that the resource already exists. Names are
-// used once, so the call was a retry after a lost answer.
+// isMade reports whether an error means that the resource already exists. Names are used once, so
+// the call was a retry after a lost response.
 func isMade(err error) bool {
 	var code interface{ ErrorCode() string }
 	if !errors.As(err, &code) {
@@ -42,8 +42,8 @@ func isMade(err error) bool {
 
 func (c *counter) name(kind string) string { return fmt.Sprintf("test%d-%s", c.made.Add(1), kind) }
 
-// MakeTables makes all tables of the service and maps their names in the schema, such as "jobs", to the
-// real names.
+// MakeTables creates all tables of the service and maps their names in the schema, such as
+// "jobs", to their real names.
 func (c *Cloud) MakeTables(t T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
@@ -53,7 +53,7 @@ func (c *Cloud) MakeTables(t T) map[string]string {
 	return names
 }
 
-// MakeTable makes one of the tables of the service and returns its name.
+// MakeTable creates one of the tables of the service and returns its real name.
 func (c *Cloud) MakeTable(t T, name string) string {
 	t.Helper()
 	for _, table := range dynamo.Tables() {
@@ -114,7 +114,7 @@ func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	return name
 }
 
-// viewOf returns the view type of a table's stream; false if it has no stream.
+// viewOf returns the view type of a table's stream, or false if it has no stream.
 func viewOf(table dynamo.Table) (dynamotypes.StreamViewType, bool) {
 	if table.StreamsNewImages {
 		return dynamotypes.StreamViewTypeNewImage, true
@@ -131,8 +131,8 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 	return schema
 }
 
-// MakeBucket makes an empty bucket and returns its name. Its clients use path
-// style, because the local AWS has no host names.
+// MakeBucket creates an empty bucket and returns its name. Its clients use path style, because
+// the local AWS has no host names.
 func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
@@ -150,7 +150,7 @@ func (c *Cloud) MakeBucket(t T) string {
 	return name
 }
 
-// MakeSecret makes a secret of a text, and returns its ARN.
+// MakeSecret creates a secret with the text, and returns its ARN.
 func (c *Cloud) MakeSecret(t T, name, text string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
@@ -173,7 +173,7 @@ type Queue struct {
 	DeadLetterURL, DeadLetterARN string
 }
 
-// MakeQueue makes a queue whose messages go to a dead-letter queue after maxReceives.
+// MakeQueue creates a queue whose messages go to a dead-letter queue after maxReceives.
 func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 	t.Helper()
 	var q Queue
@@ -191,8 +191,8 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	defer cancel()
 	client := sqs.NewFromConfig(c.Config())
 	name := c.made.name("queue")
-	// Under load the local AWS has answered without a URL. CreateQueue with the same
-	// name and attributes returns the queue that exists.
+	// Under load the local AWS has responded without a URL. CreateQueue with the same name and
+	// attributes returns the existing queue.
 	for range queueTries {
 		created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
 		if err != nil {
@@ -202,12 +202,12 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 			return url, fmt.Sprintf("arn:aws:sqs:%s:%s:%s", Region, Account, name)
 		}
 	}
-	t.Fatalf("make the queue %s: the local AWS answered %d times without its URL", name, queueTries)
+	t.Fatalf("make the queue %s: the local AWS responded %d times without its URL", name, queueTries)
 	return "", ""
 }
 
-// MakeStateMachine makes a state machine and returns its ARN. The local AWS does not support
-// TimeoutSecondsPath: use TimeoutSeconds in a definition that must time out.
+// MakeStateMachine creates a state machine and returns its ARN. The local AWS does not support
+// TimeoutSecondsPath. Use TimeoutSeconds in a definition that must time out.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)

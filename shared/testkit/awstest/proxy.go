@@ -15,37 +15,36 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 )
 
-// Faults are the fractions of calls, from 0 to 1, that suffer each fault. Their sum
-// is at most 1.
+// Faults holds the fractions of calls, from 0 to 1, that suffer each fault. Their sum is at most
+// 1.
 type Faults struct {
-	// Throttled calls are refused with a throttling error.
+	// Throttled calls get a throttling error.
 	Throttled float64
-	// Failed calls are answered with an internal error and have no effect.
+	// Failed calls get an internal error and have no effect.
 	Failed float64
-	// LostCalls lose their connection before they have an effect, LostAnswers
-	// after.
+	// LostCalls lose their connection before they have an effect, LostAnswers afterwards.
 	LostCalls, LostAnswers float64
-	// Silent calls have an effect and are never answered: the client gives up.
+	// Silent calls have an effect but get no response, so the client gives up.
 	Silent float64
-	// Slow calls are answered late.
+	// Slow calls get a late response.
 	Slow float64
 }
 
-// slowBy is the delay of a slow answer.
+// slowBy is the delay of a slow response.
 const slowBy = 200 * time.Millisecond
 
 // maxCall limits the body of a call.
 const maxCall = 64 << 20
 
-// Proxy forwards calls between clients and the local AWS. It counts the calls on the wire and injects
-// faults.
+// Proxy forwards calls between clients and the local AWS. It counts the calls on the wire and
+// injects faults.
 type Proxy struct {
 	// URL is the endpoint for the clients.
 	URL string
 
 	target    string
 	transport *http.Transport
-	// over is closed when the proxy ends, which ends silent calls.
+	// over is closed when the proxy stops, which ends silent calls.
 	over chan struct{}
 
 	mu     sync.Mutex
@@ -53,19 +52,19 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// guard evaluates the calls, if it is set. known are the refusals that Refused returned.
+	// guard checks the calls, if it is set. known holds the rejections that Refused has returned.
 	guard *guarding
 	known []string
 }
 
-// Proxy starts a proxy that ends with the test. The faults depend on the seed and
-// on the order of the calls.
+// Proxy starts a proxy that ends with the test. The faults depend on the seed and on the order of
+// the calls.
 func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	return NewProxy(t, c.URL, seed, faults)
 }
 
-// NewProxy starts a proxy to a server that stands in for the local AWS.
+// NewProxy starts a proxy to a server that replaces the local AWS.
 func NewProxy(t T, target string, seed uint64, faults Faults) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -91,7 +90,7 @@ func (p *Proxy) To(target string) {
 }
 
 // Config returns the configuration of clients that call through the proxy. They wait for
-// their answers unless some calls get none.
+// responses unless some calls get none.
 func (p *Proxy) Config() aws.Config {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,8 +107,8 @@ func (p *Proxy) SetFaults(faults Faults) {
 	p.faults = faults
 }
 
-// Calls returns the number of calls of each operation, such as
-// "DynamoDB.UpdateItem", and resets the counts.
+// Calls returns the number of calls of each operation, such as "DynamoDB.UpdateItem", and resets
+// the counts.
 func (p *Proxy) Calls() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -118,7 +117,7 @@ func (p *Proxy) Calls() map[string]int {
 	return calls
 }
 
-// Met returns how many calls suffered each fault.
+// Met returns the number of calls that suffered each fault.
 func (p *Proxy) Met() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +134,7 @@ const (
 	slow       = "slow"
 )
 
-// meet counts a call and draws its fault, or "".
+// meet counts a call and chooses its fault, or "".
 func (p *Proxy) meet(operation string) string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -177,7 +176,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 		refuse(w, r, http.StatusInternalServerError, "InternalServerError", "InternalError")
 		return
 	case lostCall:
-		panic(http.ErrAbortHandler) // which closes the connection without an answer
+		panic(http.ErrAbortHandler) // which closes the connection without a response
 	}
 	answer, content, err := p.forward(r, body)
 	if err != nil {
@@ -211,7 +210,7 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(content) // the client may have gone
 }
 
-// forward makes the call. It continues if the client hangs up, like AWS.
+// forward makes the call. Like AWS, it continues if the client disconnects.
 func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
 	p.mu.Lock()
 	target := p.target
@@ -231,8 +230,8 @@ func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, e
 	return answer, content, err
 }
 
-// Operation returns the operation of a call: from a header for services with JSON,
-// and the method for S3.
+// Operation returns the operation of a call: from a header for services with JSON, and from the
+// method for S3.
 func Operation(r *http.Request) string {
 	service, name, ok := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	if !ok {
@@ -248,7 +247,7 @@ func Operation(r *http.Request) string {
 	return service + "." + name
 }
 
-// refuse answers with an AWS error in the form of the service.
+// refuse responds with an AWS error in the format of the service.
 func refuse(w http.ResponseWriter, r *http.Request, status int, code, s3Code string) {
 	if r.Header.Get("X-Amz-Target") == "" {
 		if status < 500 {

@@ -16,8 +16,8 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// ServeBySAM runs a target of the Makefile, sam-api or sam-lambda, until the test ends,
-// and returns its URL. It is stopped as by Ctrl-C, and leaves no container behind.
+// ServeBySAM runs the Makefile target sam-api or sam-lambda until the test ends, and returns its
+// URL. It stops it like Ctrl-C does, and checks that no container remains.
 func (l *Local) ServeBySAM(t T, target string) (url string) {
 	t.Helper()
 	address, err := programtest.FreeAddress()
@@ -33,18 +33,18 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 		t.Fatal(err)
 	}
 	go func() {
-		_ = command.Wait() // how it ended is in ProcessState
+		_ = command.Wait() // ProcessState has its exit status
 		close(gone)
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails when it has ended
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails if it has exited
 		<-gone
 		if t.Failed() {
 			t.Logf("SAM's output:\n%s", said)
 		}
 		out, err := exec.Command("docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Mounts}}").Output()
 		if err != nil || strings.Contains(string(out), "/sam/"+l.Stage+"/") {
-			t.Errorf("SAM has left containers: %v\n%s", err, out)
+			t.Errorf("SAM left containers: %v\n%s", err, out)
 		}
 	})
 	url = "http://" + address
@@ -57,18 +57,17 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 			return url
 		}
 		select {
-		case <-again.C: // it does not listen yet
+		case <-again.C: // it is not listening yet
 		case <-gone:
-			t.Fatalf("make %s ended:\n%s", target, said)
+			t.Fatalf("make %s exited:\n%s", target, said)
 		case <-until:
-			t.Fatalf("make %s never serves:\n%s", target, said)
+			t.Fatalf("make %s does not accept connections:\n%s", target, said)
 		}
 	}
 }
 
-// InvokeBySAM invokes a function at the URL of sam-lambda, and returns its answer.
-//
-// Errors: the function failed; the error has its output.
+// InvokeBySAM invokes a function at the URL of sam-lambda, and returns its response. If the
+// function fails, the error contains its output.
 func (l *Local) InvokeBySAM(ctx context.Context, url, function string, event []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()

@@ -7,18 +7,17 @@ import (
 	"testing"
 )
 
-// Shared is a local AWS that all tests of a package share: each makes its own tables,
-// buckets and queues, whose names never clash. A start costs as much processor time as
-// most tests. The zero Shared is ready to use, and its methods are safe for concurrent
-// use.
+// Shared is a local AWS that all tests of a package share. Each test creates its own tables,
+// buckets and queues, whose names never clash. A start costs as much processor time as most
+// tests. The zero value is ready to use, and its methods are safe for concurrent use.
 type Shared struct {
 	mu     sync.Mutex
 	folder string
 	cloud  *Cloud
 }
 
-// Main runs the tests, ends the local AWS if any of them asked for it, and returns the
-// exit code for os.Exit.
+// Main runs the tests, stops the local AWS if a test has started it, and returns the exit code
+// for os.Exit.
 func (s *Shared) Main(m *testing.M) int {
 	code := m.Run()
 	s.mu.Lock()
@@ -34,8 +33,8 @@ func (s *Shared) Main(m *testing.M) int {
 	return code
 }
 
-// Cloud returns the local AWS. The first call starts it, and a failing test shows its output until
-// then.
+// Cloud returns the local AWS. The first call starts it. If a test fails, it logs the output so
+// far.
 func (s *Shared) Cloud(t T) *Cloud {
 	t.Helper()
 	s.mu.Lock()

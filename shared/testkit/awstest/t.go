@@ -2,8 +2,8 @@ package awstest
 
 import "testing"
 
-// T is the test that a local AWS belongs to, or a program in the place of one, such
-// as a benchmark program, which has no testing.TB.
+// T is the test that owns a local AWS, or a program in place of a test, such as a benchmark,
+// which has no testing.TB.
 type T interface {
 	Helper()
 	TempDir() string

@@ -1,5 +1,5 @@
-// Package c2patest finds the library libc2pa_c that the tests use, and reads Content
-// Credentials as a client would, by the library's own package for Python.
+// Package c2patest finds the library libc2pa_c for tests, and reads Content Credentials as a
+// client would, with the library's own Python package.
 package c2patest
 
 import (
@@ -27,9 +27,7 @@ func Path(t testing.TB) string {
 	return path
 }
 
-// Find returns the library's path.
-//
-// Errors: it is not installed.
+// Find returns the library's path, or an error if it is not installed.
 func Find() (string, error) { return tool("c2pa/libc2pa_c.so") }
 
 // tool returns the path of a file below .tools.
@@ -44,7 +42,7 @@ func tool(name string) (string, error) {
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			return "", errors.New("this is outside the module")
+			return "", errors.New("the test runs outside the module")
 		}
 		folder = parent
 	}
@@ -55,7 +53,7 @@ func tool(name string) (string, error) {
 	return path, nil
 }
 
-// found is Library's result, once for all tests of a program.
+// found caches the result of Library for all tests of a program.
 var found struct {
 	once    sync.Once
 	library *c2pa.Library
@@ -78,7 +76,7 @@ func Library(t testing.TB) *c2pa.Library {
 	return found.library
 }
 
-// read prints the report of the package for Python on a file.
+// read is a Python program that prints the report about a file.
 const read = `
 import sys, c2pa
 anchors = open(sys.argv[3]).read() if len(sys.argv) > 3 else None
@@ -89,15 +87,15 @@ with open(sys.argv[1], "rb") as file:
     print(c2pa.Reader(sys.argv[2], file, context=c2pa.Context(settings=c2pa.Settings.from_dict(settings))).json())
 `
 
-// Report is a part of that report.
+// Report is part of that report.
 type Report struct {
 	State     string                     `json:"validation_state"`
 	Active    string                     `json:"active_manifest"`
 	Manifests map[string]json.RawMessage `json:"manifests"`
 }
 
-// Read reads a file's credentials by the package for Python, trusting the anchors, a file
-// of certificates in PEM, unless that is "".
+// Read reads a file's credentials with the Python package. It trusts the certificates in the PEM
+// file anchors, unless that is "".
 func Read(t testing.TB, path, mime, anchors string) Report {
 	t.Helper()
 	arguments := []string{"-c", read, path, mime}
@@ -112,7 +110,7 @@ func Read(t testing.TB, path, mime, anchors string) Report {
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("the package for Python on %s: %v", path, err)
+		t.Fatalf("read %s with the Python package: %v", path, err)
 	}
 	var report Report
 	if err := json.Unmarshal(out, &report); err != nil {

@@ -1,5 +1,5 @@
-// Package conformance is the harness of the conformance suites: it runs their tests,
-// checks errors, shows differences, and lets callers race.
+// Package conformance is the harness of the conformance suites. It runs their tests, checks
+// errors, shows differences, and runs races.
 package conformance
 
 import (
@@ -15,18 +15,17 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// Group is the part of a suite that concerns one topic.
+// Group holds the tests of a suite about one topic.
 type Group[T Statement] struct {
 	name  string
 	tests []T
 }
 
-// About returns a group.
 func About[T Statement](name string, tests []T) Group[T] { return Group[T]{name, tests} }
 
-// Statement is a test of one statement about an interface.
+// Statement is a test of a statement about an interface.
 type Statement interface {
-	// Says returns the statement, which names the test.
+	// Says returns the statement, which is the name of the test.
 	Says() string
 }
 
@@ -41,8 +40,7 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 	}
 }
 
-// Context returns a context for one test. It ends after
-// patience.MaxTest.
+// Context returns a context for one test, which ends after patience.MaxTest.
 func Context(t testing.TB) context.Context {
 	t.Helper()
 	return patience.TestContext(t)
@@ -60,7 +58,7 @@ func OK(t testing.TB, err error) {
 	}
 }
 
-// Same ends the test, and shows the difference, unless the two are equal.
+// Same ends the test and shows the difference unless the two are equal.
 func Same(t testing.TB, what string, got, want any) {
 	t.Helper()
 	if diff := Diff(want, got); diff != "" {
@@ -68,7 +66,7 @@ func Same(t testing.TB, what string, got, want any) {
 	}
 }
 
-// SameList is Same for lists; any two empty ones are equal.
+// SameList is like Same, for lists. Any two empty lists are equal.
 func SameList[T any](t testing.TB, what string, got, want []T) {
 	t.Helper()
 	if len(got)+len(want) > 0 {
@@ -76,8 +74,8 @@ func SameList[T any](t testing.TB, what string, got, want []T) {
 	}
 }
 
-// Diff returns the difference of two values, their unexported fields included; "" if
-// they are equal. Equal times are of one zone.
+// Diff returns the difference between two values, including unexported fields, or "" if they are
+// equal. Equal times have the same zone.
 func Diff(want, got any) string {
 	return cmp.Diff(want, got,
 		cmp.Exporter(func(reflect.Type) bool { return true }),
@@ -88,11 +86,11 @@ func Diff(want, got any) string {
 func Fails(t testing.TB, err error, code fault.Code) {
 	t.Helper()
 	if !fault.Is(err, code) {
-		t.Fatalf("error %v, want one of code %q", err, code)
+		t.Fatalf("error %v, want code %q", err, code)
 	}
 }
 
-// Race runs a function n times at once and returns the errors by racer.
+// Race runs a function n times concurrently and returns the error of each racer.
 func Race(n int, do func(racer int) error) []error {
 	errs := make([]error, n)
 	start := make(chan struct{})
@@ -108,8 +106,7 @@ func Race(n int, do func(racer int) error) []error {
 	return errs
 }
 
-// Winners returns the racers without an error; all others must have failed with the
-// code.
+// Winners returns the racers without an error. All others must have failed with the code.
 func Winners(t testing.TB, errs []error, code fault.Code) []int {
 	t.Helper()
 	var won []int

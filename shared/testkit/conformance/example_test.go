@@ -13,7 +13,7 @@ import (
 type Names interface {
 	// Take reserves a name.
 	//
-	// Errors: fault.Conflict if it is taken.
+	// Errors: fault.Conflict if the name is taken.
 	Take(ctx context.Context, name string) error
 }
 
@@ -34,11 +34,11 @@ func RunNames(t *testing.T, open func(t *testing.T) Names) {
 				conformance.OK(t, names.Take(ctx, "a"))
 				conformance.Fails(t, names.Take(ctx, "a"), fault.Conflict)
 			}},
-			{"of many who take it at once one wins", func(t *testing.T, names Names) {
+			{"one of many concurrent callers takes the name", func(t *testing.T, names Names) {
 				ctx := conformance.Context(t)
 				errs := conformance.Race(20, func(int) error { return names.Take(ctx, "a") })
 				if won := conformance.Winners(t, errs, fault.Conflict); len(won) != 1 {
-					t.Errorf("%d have won", len(won))
+					t.Errorf("%d callers won", len(won))
 				}
 			}},
 		}),
@@ -61,15 +61,15 @@ func (m *inMemory) Take(_ context.Context, name string) error {
 	return nil
 }
 
-// An interface has one suite, which is its specification. Each adapter runs it from
-// a test of a few lines, such as this one.
+// An interface has one suite, which is its specification. Each adapter runs it from a test of a
+// few lines, like this one.
 func ExampleRun() {
 	_ = func(t *testing.T) { // func TestNames(t *testing.T)
 		RunNames(t, func(*testing.T) Names { return &inMemory{taken: map[string]bool{}} })
 	}
 }
 
-// The example holds.
-func TestNames(t *testing.T) {
+// This runs the example.
+func TestExampleSuitePasses(t *testing.T) {
 	RunNames(t, func(*testing.T) Names { return &inMemory{taken: map[string]bool{}} })
 }

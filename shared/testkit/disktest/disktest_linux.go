@@ -7,15 +7,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Small mounts a file system in memory until the test ends, and returns its folder.
-// The options are tmpfs's, such as "size=2m". The test fails if mounting is not
-// allowed; `make test` makes sure that it is.
+// Small mounts a file system in memory until the test ends, and returns its folder. The options
+// are those of tmpfs, such as "size=2m". The test fails if mounting is not allowed. `make test`
+// ensures that it is.
 func Small(t testing.TB, options string) string {
 	t.Helper()
 	folder := t.TempDir()
 	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, options); err != nil {
-		t.Fatalf("a small file system cannot be mounted: %v. This test needs root, or a user namespace of its own as make "+
-			"test makes one.", err)
+		t.Fatalf("cannot mount a small file system: %v. This test needs root, or its own user namespace, which make "+
+			"test creates.", err)
 	}
 	t.Cleanup(func() {
 		if err := unix.Unmount(folder, 0); err != nil {

@@ -14,17 +14,17 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Attempts after the first follow the SDK's retryer and package dynamo. A throttled call, or a call
-// that meets a transaction, gets as many attempts as awsclient allows; a transaction that meets another
-// gets up to 40. Both would really sleep between attempts while simulated time stands still, so they
-// are simulated here. A later attempt counts in its real second, and its writes take
-// effect at once. The attempt budget of each client is left out.
+// Retries follow the SDK's retryer and package dynamo. A throttled call, or a call that conflicts
+// with a transaction, gets as many attempts as awsclient allows. A transaction that conflicts
+// with another gets up to 40. Both would really sleep between attempts while simulated time
+// stands still, so they are simulated here. A retry counts in its real second, and its writes
+// take effect immediately. The retry budget of each client is not simulated.
 
-// TransactionTime is how long a transaction is taken to hold its items: a write that comes in
-// this time, and a transaction that would hold one of them at the same time, is refused.
+// TransactionTime is the time for which a transaction holds its items. A write in this time, and
+// a transaction that would hold one of them at the same time, is rejected.
 const TransactionTime = 10 * time.Millisecond
 
-// try makes a call, with further attempts like a client's.
+// try makes a call and retries it like a client.
 func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,7 +40,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 		}
 		if tries == most {
 			if isConflict(err) {
-				// Package dynamo would continue, without simulated time between its tries.
+				// Package dynamo would continue, without simulated time between its attempts.
 				err = fault.New(fault.Unavailable, "The records are busy. Try again.")
 			}
 			return nil, err, known
@@ -49,7 +49,7 @@ func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
 	}
 }
 
-// waitAfter returns the longest wait before another attempt, 0 for no retry, and the most attempts.
+// waitAfter returns the longest wait before the next attempt, or 0 for no retry, and the maximum number of attempts.
 func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	var one *types.TransactionConflictException
 	switch {
@@ -61,7 +61,7 @@ func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	return 0, 0
 }
 
-// isConflict reports whether a transaction was cancelled by another and by nothing else.
+// isConflict reports whether a transaction was cancelled only because of another transaction.
 func isConflict(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -80,31 +80,31 @@ func isConflict(err error) bool {
 	return conflict
 }
 
-// jitter draws a wait up to the longest. It depends on the refused call and the time, not on the order
-// of calls, because concurrent calls have no order.
+// jitter returns a wait of up to longest. It depends on the rejected call and the time, not on
+// the order of calls, because concurrent calls have no order.
 func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.Duration {
 	h := fnv.New64a()
 	var number [16]byte
 	binary.LittleEndian.PutUint64(number[:], uint64(at.UnixNano()))
 	binary.LittleEndian.PutUint64(number[8:], uint64(tries))
-	_, _ = h.Write(number[:]) // it never fails
+	_, _ = h.Write(number[:]) // never fails
 	_, _ = h.Write([]byte(d.refused))
 	return time.Duration(h.Sum64() % uint64(longest))
 }
 
-// itemKey names an item.
+// itemKey identifies an item.
 type itemKey struct{ table, hash, sort string }
 
-// hold is a time in which a transaction holds an item.
+// hold is a period in which a transaction holds an item.
 type hold struct {
 	from, until time.Time
 	turn        int64
 }
 
-// locks are the items that transactions hold.
+// locks maps items to the transactions that hold them.
 type locks map[itemKey][]hold
 
-// meets reports whether another's transaction holds the item at some time between the two.
+// meets reports whether a transaction of another caller holds the item at any time between from and until.
 func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	for _, h := range l[key] {
 		if h.turn != turn && from.Before(h.until) && !until.Before(h.from) {
@@ -114,7 +114,7 @@ func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
 	return false
 }
 
-// hold makes a transaction hold an item. One that the same caller has made before is over then.
+// hold makes a transaction hold an item. Earlier transactions of the same caller have ended then.
 func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	for _, h := range l[key] {
 		if h.turn == turn && h.until.After(at) {
@@ -124,7 +124,7 @@ func (l locks) hold(key itemKey, at time.Time, turn int64) {
 	l[key] = append(l[key], hold{at, at.Add(TransactionTime), turn})
 }
 
-// forget drops locks that ended before the time.
+// forget removes locks that ended before the time.
 func (l locks) forget(now time.Time) {
 	for key, holds := range l {
 		kept := holds[:0]

@@ -44,8 +44,8 @@ func valueSize(value types.AttributeValue) int {
 	return 1 // a boolean or null
 }
 
-// numberSize returns the size of a number in bytes: one for every two significant digits, one more,
-// and one for a minus sign.
+// numberSize returns the size of a number in bytes: one for every two significant digits, one
+// more, and one for a minus sign.
 func numberSize(number string) int {
 	digits := strings.Trim(strings.Map(func(r rune) rune {
 		if r >= '0' && r <= '9' {

@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// tokenAge is how long DynamoDB remembers the token of a transaction.
+// tokenAge is the time for which DynamoDB remembers the token of a transaction.
 const tokenAge = 10 * time.Minute
 
 // mostParsed is the number of parsed expressions that are kept.
 const mostParsed = 10_000
 
-// DynamoDB is tables in memory that count capacity units by partition key.
+// DynamoDB keeps tables in memory and counts capacity units by partition key.
 type DynamoDB struct {
 	clock Clock
 
@@ -26,11 +26,11 @@ type DynamoDB struct {
 	meter      *meter
 	conditions map[string]condition
 	updates    map[string]update
-	// tokens are the tokens of written transactions, and recent the same in order.
+	// tokens holds the tokens of written transactions, and recent lists them in order.
 	tokens map[string]time.Time
 	recent []string
-	// locks are the items that transactions hold. now and turn belong to the current attempt, and
-	// refused is the last partition that refused one.
+	// locks holds the items that transactions hold. now and turn belong to the current attempt,
+	// and refused is the last partition that rejected an attempt.
 	locks   locks
 	now     time.Time
 	turn    int64
@@ -49,14 +49,14 @@ func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 	return d
 }
 
-// Limit makes partitions refuse calls beyond their capacity per second. It allows no burst: DynamoDB
-// promises none.
+// Limit makes partitions reject calls beyond their capacity per second. It allows no burst,
+// because DynamoDB guarantees none.
 func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 
-// Hottest returns the kinds of partitions, the busiest first.
+// Hottest returns the kinds of partitions, busiest first.
 func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }
 
-// Totals returns the use of each table and each index.
+// Totals returns the use of each table and index.
 func (d *DynamoDB) Totals() map[string]Total {
 	d.meter.close()
 	all := map[string]Total{}
@@ -66,7 +66,7 @@ func (d *DynamoDB) Totals() map[string]Total {
 	return all
 }
 
-// Forget removes all items with a partition key without a charge, like the TTL.
+// Forget removes all items with a partition key without counting units, like the TTL.
 func (d *DynamoDB) Forget(name, hash string) {
 	t := d.tables[name]
 	p := t.partitions[hash]
@@ -78,14 +78,14 @@ func (d *DynamoDB) Forget(name, hash string) {
 	}
 }
 
-// Item returns an item, or nil, without a charge.
+// Item returns an item, or nil, without counting units.
 func (d *DynamoDB) Item(name, hash, sort string) map[string]types.AttributeValue {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.tables[name].get(hash, sort)
 }
 
-// Items returns the items of a partition, without a charge.
+// Items returns the items of a partition, without counting units.
 func (d *DynamoDB) Items(name, hash string) (all []map[string]types.AttributeValue) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,7 +131,7 @@ func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err
 	return answer, err, true
 }
 
-// throttled notes a refusal, and returns its error.
+// throttled counts a rejection, and returns its error.
 func (d *DynamoDB) throttled(p partition) error {
 	d.meter.of(p.table).Throttled++
 	d.refused = p.key
@@ -211,7 +211,7 @@ func (d *DynamoDB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error)
 	return out, nil
 }
 
-// hashIn returns the partition key that a key condition names.
+// hashIn returns the partition key in a key condition.
 func hashIn(text, attribute string, sc scope) string {
 	words := tokens.FindAllString(text, -1)
 	for i, word := range words {
@@ -219,7 +219,7 @@ func hashIn(text, attribute string, sc scope) string {
 			return textOf(sc.values[words[i+2]])
 		}
 	}
-	panic("fakeaws: the key condition " + text + " names no partition")
+	panic("fakeaws: the key condition " + text + " has no partition key")
 }
 
 func (d *DynamoDB) condition(text string) condition {

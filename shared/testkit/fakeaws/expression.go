@@ -27,7 +27,7 @@ func (s scope) name(path string) string {
 // condition is a parsed condition expression.
 type condition func(scope) bool
 
-// operand is a part of an expression that has a value, nil if the attribute is missing.
+// operand is a part of an expression with a value, which is nil if the attribute is missing.
 type operand func(scope) types.AttributeValue
 
 // tokens matches the words of expressions.
@@ -57,7 +57,7 @@ func (p *parser) next() string {
 	return word
 }
 
-// take takes the next word if it is this one.
+// take consumes the next word if it equals word.
 func (p *parser) take(word string) bool {
 	if !strings.EqualFold(p.peek(), word) {
 		return false
@@ -72,7 +72,7 @@ func (p *parser) expect(word string) {
 	}
 }
 
-// fail panics, because an unreadable expression is a gap of the simulation.
+// fail panics, because an unsupported expression is a gap in the simulation.
 func (p *parser) fail(what string) {
 	panic(fmt.Sprintf("fakeaws: the expression %q %s at %q", p.text, what, strings.Join(p.words, " ")))
 }
@@ -207,7 +207,7 @@ func (p *parser) operand() operand {
 	return func(s scope) types.AttributeValue { return s.item[s.name(word)] }
 }
 
-// lengthOf is the function size: elements of a set or a list, bytes of a text.
+// lengthOf implements the function size: the elements of a set or a list, or the bytes of a text.
 func lengthOf(v types.AttributeValue) types.AttributeValue {
 	n := 0
 	switch v := v.(type) {

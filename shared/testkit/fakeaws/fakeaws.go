@@ -1,11 +1,11 @@
-// Package fakeaws is a stand-in for DynamoDB, SQS and Step Functions in memory, over simulated time. It
+// Package fakeaws replaces DynamoDB, SQS and Step Functions in memory, with simulated time. It
 // counts capacity units and limits them like AWS.
 //
-// The service's own adapters call it through the clients of the AWS SDK: Config returns a configuration
-// whose calls never leave the process. The stand-in therefore sees the requests that AWS would see, with
-// their keys, conditions and sizes.
+// The service's own adapters call it through the clients of the AWS SDK: Config returns a
+// configuration whose calls never leave the process. So the fake sees the requests that AWS would
+// see, with their keys, conditions and sizes.
 //
-// A call returns at once: simulated time passes only between calls. A repeated attempt after a refusal
+// A call returns immediately: simulated time passes only between calls. A retry after a rejection
 // counts in its real second. A Cloud is not safe for concurrent use, but its DynamoDB is.
 package fakeaws
 
@@ -25,17 +25,17 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// Clock gives simulated time, and calls functions at simulated times.
+// Clock returns simulated time, and calls functions at simulated times.
 type Clock interface {
 	Now() time.Time
-	// Turn numbers what happens: calls with one number are of one caller, who makes them one
-	// after another.
+	// Turn returns a number that identifies the current caller. Calls with the same number are
+	// made one after another.
 	Turn() int64
 	// After calls the function after this time.
 	After(wait time.Duration, call func())
 }
 
-// Cloud is the services of one AWS account in one region.
+// Cloud holds the services of one AWS account in one region.
 type Cloud struct {
 	DynamoDB *DynamoDB
 	SQS      *SQS
@@ -43,13 +43,13 @@ type Cloud struct {
 	clock    Clock
 
 	mu sync.Mutex
-	// told is the metadata of answers in the second toldAt.
-	told   middleware.Metadata
-	toldAt int64
+	// sent is the metadata of responses in the second sentAt.
+	sent   middleware.Metadata
+	sentAt int64
 }
 
-// New returns an account that has the tables and nothing else. The random source decides
-// which messages a queue delivers twice.
+// New returns an account that has only the tables. The random source decides which messages a
+// queue delivers twice.
 func New(clock Clock, random *rand.Rand, tables []dynamo.Table) *Cloud {
 	c := &Cloud{DynamoDB: newDynamoDB(clock, tables), SQS: newSQS(clock, random), clock: clock}
 	c.StepFn = newStepFunctions(c)
@@ -63,13 +63,13 @@ func (c *Cloud) Config() aws.Config {
 	}}
 }
 
-// answering answers calls before they are encoded.
+// answering responds to calls before they are encoded.
 type answering struct{ cloud *Cloud }
 
 // ID names the middleware.
 func (answering) ID() string { return "Simulation" }
 
-// HandleInitialize answers a call.
+// HandleInitialize responds to a call.
 func (a answering) HandleInitialize(ctx context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (
 	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
 ) {
@@ -81,14 +81,14 @@ func (a answering) HandleInitialize(ctx context.Context, in middleware.Initializ
 	return out, a.cloud.metadata(ctx), nil
 }
 
-// metadata returns an answer's metadata: the server's time, in whole seconds.
+// metadata returns a response's metadata: the server's time in whole seconds.
 func (c *Cloud) metadata(ctx context.Context) middleware.Metadata {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.clock.Now().Unix(); now != c.toldAt {
-		c.told, c.toldAt = c.newMetadata(ctx), now
+	if now := c.clock.Now().Unix(); now != c.sentAt {
+		c.sent, c.sentAt = c.newMetadata(ctx), now
 	}
-	return c.told.Clone()
+	return c.sent.Clone()
 }
 
 func (c *Cloud) newMetadata(ctx context.Context) middleware.Metadata {
@@ -103,7 +103,7 @@ func (c *Cloud) newMetadata(ctx context.Context) middleware.Metadata {
 	return metadata
 }
 
-// call answers a call by the type of its input.
+// call responds to a call depending on the type of its input.
 func (c *Cloud) call(input any) (any, error) {
 	if answer, err, known := c.DynamoDB.try(input); known {
 		return answer, err
@@ -114,8 +114,8 @@ func (c *Cloud) call(input any) (any, error) {
 	if answer, err, known := c.StepFn.call(input); known {
 		return answer, err
 	}
-	return nil, fmt.Errorf("fakeaws: no answer for %T", input)
+	return nil, fmt.Errorf("fakeaws: unsupported input %T", input)
 }
 
-// Reset forgets the counted units, and keeps the tables, messages and executions.
+// Reset resets the counted units, and keeps the tables, messages and executions.
 func (c *Cloud) Reset() { c.DynamoDB.meter.reset() }

@@ -21,7 +21,7 @@ import (
 type still struct {
 	now  time.Time
 	turn int64
-	// one makes all calls come from one caller.
+	// one means that all calls come from one caller.
 	one bool
 }
 
@@ -43,7 +43,7 @@ func newTest() (*Cloud, *dynamodb.Client, *still) {
 func text(s string) types.AttributeValue   { return &types.AttributeValueMemberS{Value: s} }
 func number(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-func TestExpressions(t *testing.T) {
+func TestExpressionsAreEvaluated(t *testing.T) {
 	t.Parallel()
 	sc := scope{
 		item: item{
@@ -74,7 +74,7 @@ func TestExpressions(t *testing.T) {
 		"yes = :yes AND yes <> :no":                        true,
 	} {
 		if got := parseCondition(expression)(sc); got != want {
-			t.Errorf("%s is %v", expression, got)
+			t.Errorf("%s evaluates to %v", expression, got)
 		}
 	}
 	after := item{"set": sc.item["set"]}
@@ -88,7 +88,7 @@ func TestExpressions(t *testing.T) {
 	}
 }
 
-func TestCapacityUnits(t *testing.T) {
+func TestCapacityUnitsFollowSizes(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]int{"0": 1, "7": 2, "-7": 3, "1024": 3, "1000": 2, "0.25": 2} {
 		if got := numberSize(text); got != want {
@@ -106,9 +106,9 @@ func TestCapacityUnits(t *testing.T) {
 	}
 }
 
-// A partition at its limit refuses reads and writes, each call after all of its attempts. Other partitions
-// and the next second are free.
-func TestHotPartition(t *testing.T) {
+// A partition at its limit rejects reads and writes, each call after all of its attempts. Other
+// partitions, and the next second, are not affected.
+func TestHotPartitionRejectsCalls(t *testing.T) {
 	t.Parallel()
 	c, client, clock := newTest()
 	c.DynamoDB.Limit(true)
@@ -131,19 +131,19 @@ func TestHotPartition(t *testing.T) {
 		t.Errorf("%d attempts were throttled, want %d", got, awsclient.Attempts)
 	}
 	if err := add("cold"); err != nil {
-		t.Errorf("another partition is refused: %v", err)
+		t.Errorf("another partition rejects calls: %v", err)
 	}
 	clock.now = clock.now.Add(time.Second)
 	if err := add("hot"); err != nil {
 		t.Errorf("the next second: %v", err)
 	}
 	if h := c.DynamoDB.Hottest()[0]; h.Key != "hot" || h.Writes != PartitionWrites {
-		t.Errorf("the hottest is %+v", h)
+		t.Errorf("the hottest partition is %+v", h)
 	}
 }
 
-// A transaction counts twice, is written once for one token, and reports the condition that failed.
-func TestTransactions(t *testing.T) {
+// A transaction counts twice, is written once per token, and reports the failed condition.
+func TestTransactionsCountTwice(t *testing.T) {
 	t.Parallel()
 	c, client, _ := newTest()
 	put := func(token, condition string) error {
@@ -169,9 +169,9 @@ func TestTransactions(t *testing.T) {
 	}
 }
 
-// Transactions of two callers on one item at the same time conflict, and the later one is tried again.
-// Transactions of one caller come one after another and do not conflict.
-func TestTransactionsMeet(t *testing.T) {
+// Transactions of two callers on one item at the same time conflict, and the later one is
+// retried. Transactions of one caller are made one after another and do not conflict.
+func TestConcurrentTransactionsConflict(t *testing.T) {
 	t.Parallel()
 	c, client, clock := newTest()
 	added := 0
@@ -189,7 +189,7 @@ func TestTransactionsMeet(t *testing.T) {
 		return c.DynamoDB.Totals()["usage"].Conflicts - before
 	}
 	if conflictsOf(41) == 0 {
-		t.Error("41 transactions of as many callers on eight items met no conflict")
+		t.Error("41 transactions of different callers on eight items had no conflict")
 	}
 	clock.now = clock.now.Add(time.Minute)
 	if n := conflictsOf(1); n != 0 {

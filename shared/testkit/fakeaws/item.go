@@ -12,7 +12,7 @@ import (
 // item is a record of DynamoDB. Its values are never changed in place.
 type item = map[string]types.AttributeValue
 
-// textOf returns the text of a string value, and "" for any other value.
+// textOf returns the text of a string value, or "" for any other value.
 func textOf(v types.AttributeValue) string {
 	if s, ok := v.(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -49,7 +49,7 @@ func float(s string) float64 {
 	return f
 }
 
-// sum returns a plus b, or a minus b for the sign -1. A missing value counts as 0.
+// sum returns a plus b, or a minus b if sign is -1. A missing value counts as 0.
 func sum(a, b types.AttributeValue, sign int64) types.AttributeValue {
 	x, y := numberOf(a), numberOf(b)
 	m, errM := strconv.ParseInt(x, 10, 64)
@@ -67,7 +67,7 @@ func numberOf(v types.AttributeValue) string {
 	return "0"
 }
 
-// added returns a set with more elements.
+// added returns a set with additional elements.
 func added(set types.AttributeValue, more []string) types.AttributeValue {
 	var all []string
 	if had, ok := set.(*types.AttributeValueMemberSS); ok {
@@ -81,7 +81,7 @@ func added(set types.AttributeValue, more []string) types.AttributeValue {
 	return &types.AttributeValueMemberSS{Value: all}
 }
 
-// without returns a set without some elements. It returns nil if none is left: DynamoDB has no empty set.
+// without returns a set without some elements. It returns nil if it would be empty, because DynamoDB has no empty sets.
 func without(set types.AttributeValue, less []string) types.AttributeValue {
 	had, ok := set.(*types.AttributeValueMemberSS)
 	if !ok {

@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// The capacity of a DynamoDB partition per second, and an account's default quota for a table (DynamoDB
-// Developer Guide, "Quotas").
+// The capacity of a DynamoDB partition per second (DynamoDB Developer Guide, "Quotas").
 const (
 	PartitionWrites = 1000
 	PartitionReads  = 3000
 )
 
-// partition names the items with one partition key, of a table or of an index.
+// partition identifies the items with one partition key, of a table or an index.
 type partition struct{ table, key string }
 
 // load is a partition's load in one second.
@@ -25,17 +24,17 @@ type load struct {
 
 // Heat is the busiest second of a kind of partition.
 type Heat struct {
-	// Table is the partition's table, with its index after a slash.
+	// Table is the partition's table. For an index, a slash and its name follow.
 	Table string
-	// Kind is the beginning that keys of this kind share, and Key the busiest of them.
+	// Kind is the common prefix of the keys of this kind, and Key is the busiest of them.
 	Kind, Key string
-	// Reads and Writes are the units of its busiest seconds.
+	// Reads and Writes are the units in its busiest seconds.
 	Reads, Writes float64
-	// Transactions is how many wrote to one item of it in the same second.
+	// Transactions is the number of transactions that wrote to one of its items in the same second.
 	Transactions int
 }
 
-// Share is the part of a partition's capacity that was used in the busiest second.
+// Share returns the fraction of a partition's capacity that was used in the busiest second.
 func (h Heat) Share() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
 
 // Total is a table's use.
@@ -43,21 +42,21 @@ type Total struct {
 	Reads, Writes float64
 	// MostReads and MostWrites belong to its busiest seconds.
 	MostReads, MostWrites float64
-	// Throttled are attempts without capacity, Conflicts attempts that met a transaction on one of
-	// their items.
+	// Throttled counts attempts without capacity, Conflicts attempts that conflicted with a
+	// transaction on one of their items.
 	Throttled, Conflicts int
 }
 
 // meter counts capacity units by partition and second.
 type meter struct {
-	// present is the current second, and seconds are this and later ones, for attempts made ahead of
-	// the clock. now is the second of the current attempt.
+	// present is the current second. seconds holds this and later seconds, for attempts made
+	// ahead of the clock. now is the second of the current attempt.
 	present int64
 	seconds map[int64]*second
 	now     *second
 	heat    map[partition]*Heat
 	total   map[string]*Total
-	// limited makes partitions refuse calls beyond their capacity.
+	// limited makes partitions reject calls beyond their capacity.
 	limited bool
 }
 
@@ -79,8 +78,8 @@ func (m *meter) reset() {
 	m.at(m.present, m.present)
 }
 
-// at counts an attempt in its second, and closes seconds before the present one. It reports whether the
-// present one is new.
+// at counts an attempt in its second, and closes seconds before the present one. It reports
+// whether the present second is new.
 func (m *meter) at(present, attempt int64) (changed bool) {
 	if present != m.present {
 		m.present, changed = present, true
@@ -98,7 +97,7 @@ func (m *meter) at(present, attempt int64) (changed bool) {
 	return changed
 }
 
-// close notes all seconds.
+// close records all seconds.
 func (m *meter) close() {
 	for at := range m.seconds {
 		m.closeOne(at)
@@ -127,8 +126,8 @@ func (m *meter) closeOne(at int64) {
 
 func (m *meter) of(table string) *Total { return entry(m.total, table) }
 
-// fits reports whether a partition can take more this second. Like DynamoDB, it accepts a call that
-// exceeds the remaining capacity if any capacity remains.
+// fits reports whether a partition has capacity in this second. Like DynamoDB, it accepts a call
+// that exceeds the remaining capacity if any capacity remains.
 func (m *meter) fits(p partition) bool {
 	l := m.now.loads[p]
 	return !m.limited || l == nil || l.reads < PartitionReads && l.writes < PartitionWrites
@@ -146,7 +145,7 @@ func (m *meter) write(p partition, units float64) {
 	m.of(p.table).Writes += units
 }
 
-// transaction notes a transaction that writes to an item.
+// transaction counts a transaction that writes to an item.
 func (m *meter) transaction(p partition, sort string) {
 	id := partition{p.table + "\x00" + p.key, sort}
 	m.now.items[id]++
@@ -154,7 +153,7 @@ func (m *meter) transaction(p partition, sort string) {
 	l.transactions = max(l.transactions, m.now.items[id])
 }
 
-// entry returns the value of a key, which it adds if it is missing.
+// entry returns the value of a key. It adds a missing key.
 func entry[K comparable, V any](of map[K]*V, key K) *V {
 	v := of[key]
 	if v == nil {
@@ -164,7 +163,7 @@ func entry[K comparable, V any](of map[K]*V, key K) *V {
 	return v
 }
 
-// hottest returns the kinds of partitions, the busiest first.
+// hottest returns the kinds of partitions, busiest first.
 func (m *meter) hottest() []Heat {
 	m.close()
 	var all []Heat
@@ -177,8 +176,8 @@ func (m *meter) hottest() []Heat {
 	return all
 }
 
-// kindOf returns the common prefix of partition keys of one purpose: all before the first of '#', '/'
-// and '_', or "" for a key that is only an account's name.
+// kindOf returns the common prefix of partition keys with the same purpose: everything before the
+// first '#', '/' or '_', or "" for a key that is only an account's name.
 func kindOf(key string) string {
 	if i := strings.IndexAny(key, "#/_"); i >= 0 {
 		return key[:i+1]

@@ -11,16 +11,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// mostInFlight is how many messages of a standard queue can be with its receivers at once
-// (SQS Developer Guide, "Message quotas").
+// mostInFlight limits the messages of a standard queue that receivers may have (SQS Developer
+// Guide, "Message quotas").
 const mostInFlight = 120_000
 
-// SQS is standard queues that are fair between message groups.
+// SQS holds standard queues that are fair between message groups.
 type SQS struct {
 	clock  Clock
 	random *rand.Rand
 	queues map[string]*Queue
-	// Twice is the part of messages that is delivered twice, and Late the part that
+	// Twice is the fraction of messages that are delivered twice. Late is the fraction that
 	// arrives up to Lateness after it was sent.
 	Twice, Late float64
 	Lateness    time.Duration
@@ -28,9 +28,9 @@ type SQS struct {
 
 // Queue is one queue.
 type Queue struct {
-	// Ready is called when a message can be received; it may be nil.
+	// Ready is called when a message can be received. It may be nil.
 	Ready func()
-	// Empty is called when a receive finds no message; it may be nil.
+	// Empty is called when a receive finds no message. It may be nil.
 	Empty func()
 
 	groups   map[string]*group
@@ -40,7 +40,7 @@ type Queue struct {
 	received int64
 }
 
-// group is the messages of one message group.
+// group holds the messages of one message group.
 type group struct {
 	name     string
 	ready    []*message
@@ -53,20 +53,20 @@ type message struct {
 	group    *group
 	body     string
 	receives int
-	// receipt is the last receive's, and until the end of its lease.
+	// receipt is the receipt of the last receive, and until is the end of its lease.
 	receipt string
 	until   time.Time
 }
 
-// mostReceives is the number of receives after which a message goes to the dead-letter queue, as in the
-// deploy.
+// mostReceives is the number of receives after which a message goes to the dead-letter queue, as
+// in the deployment.
 const mostReceives = 10
 
 func newSQS(clock Clock, random *rand.Rand) *SQS {
 	return &SQS{clock: clock, random: random, queues: map[string]*Queue{}}
 }
 
-// Queue returns the queue with the URL, and makes it if needed.
+// Queue returns the queue with the URL, and creates it if necessary.
 func (s *SQS) Queue(url string) *Queue {
 	q := s.queues[url]
 	if q == nil {
@@ -76,10 +76,9 @@ func (s *SQS) Queue(url string) *Queue {
 	return q
 }
 
-// Waiting returns how many messages can be received now.
+// Waiting returns the number of messages that can be received now.
 func (q *Queue) Waiting() int { return q.waiting }
 
-// Send sends a message.
 func (s *SQS) Send(url, groupName, body string) {
 	q := s.Queue(url)
 	g := q.groups[groupName]
@@ -109,8 +108,8 @@ func (q *Queue) offer(m *message) {
 	}
 }
 
-// pick returns the group of the next message: the group with the fewest in flight, and among these the
-// one served longest ago.
+// pick returns the group of the next message: the group with the fewest messages in flight, and
+// among these the group served longest ago.
 func (q *Queue) pick() *group {
 	var best *group
 	kept := q.order[:0]

@@ -16,13 +16,13 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// StepFunctions runs the state machine of jobs: a message to the queue, a wait for its token, and the
-// write of a failure. The writes come from package dynamo, like the real definition's.
+// StepFunctions runs the state machine of jobs: a message to the queue, a wait for its token, and
+// the write of a failure. Package dynamo defines the writes, as for the real state machine.
 type StepFunctions struct {
 	cloud *Cloud
 	open  map[string]*execution
 	names map[string]bool
-	// Started is called for each execution that begins; it may be nil.
+	// Started is called for each execution that starts. It may be nil.
 	Started func()
 }
 
@@ -32,13 +32,13 @@ type execution struct {
 	open openEntry
 }
 
-// openEntry is where the job is in the sets of its account's open jobs.
+// openEntry is the job's entry in the sets of its account's open jobs.
 type openEntry struct {
 	Set      string
 	Elements []string
 }
 
-// wholeJob is the error of a report that ends a job whatever its run (see package stepfn).
+// wholeJob is the error of a report that ends a job during any run (see package stepfn).
 const wholeJob = "job"
 
 func newStepFunctions(c *Cloud) *StepFunctions {
@@ -100,7 +100,7 @@ func (s *StepFunctions) end(token string) (*execution, error) {
 		return nil, &types.TaskTimedOut{}
 	}
 	delete(s.open, token)
-	delete(s.names, e.job) // really a day later: a job is never started twice
+	delete(s.names, e.job) // AWS does so a day later, but a job is never started twice
 	return e, nil
 }
 
@@ -132,13 +132,13 @@ func (s *StepFunctions) timeOut(token string) {
 	}
 	failure, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
-		panic(fmt.Sprintf("fakeaws: a timeout's failure: %v", err))
+		panic(fmt.Sprintf("fakeaws: encode the timeout failure: %v", err))
 	}
 	s.fail(e, dynamo.FailJob(), item{":failure": &dynamotypes.AttributeValueMemberS{Value: string(failure)}})
 }
 
-// writeTries is how often the machine tries a write that is throttled or meets a transaction, in seconds that
-// double.
+// writeTries limits the attempts of a write that is throttled or conflicts with a transaction.
+// The waits between them, in seconds, double.
 const writeTries = 4
 
 // fail makes the write that ends a job, and then removes the job from its account's open jobs.
@@ -168,7 +168,7 @@ func keyOf(id, part string) item {
 	}
 }
 
-// write makes a write of a state, and then calls next.
+// write performs a write of a state, and then calls next.
 func (s *StepFunctions) write(in *dynamodb.UpdateItemInput, tried int, next func()) {
 	_, err, _ := s.cloud.DynamoDB.call(in)
 	_, busy := err.(*dynamotypes.ProvisionedThroughputExceededException)

@@ -18,8 +18,8 @@ type table struct {
 	indexes    map[string]map[string]*items
 }
 
-// items are the items of a partition in the order of their sort keys. In an index, the sort
-// key is followed by the key of the table.
+// items holds the items of a partition in the order of their sort keys. In an index, the key of
+// the table follows the sort key.
 type items struct {
 	keys []string
 	of   map[string]item
@@ -67,8 +67,8 @@ func (t *table) keyOf(i item) (hash, sort string) {
 
 func (t *table) get(hash, sort string) item { return t.partitions[hash].get(sort) }
 
-// set replaces an item, or removes it if the new one is nil, and returns the units that this
-// costs each index, by the index and its partition.
+// set replaces an item, or removes it if the new item is nil. It returns the units that this
+// costs each index, by index and partition.
 func (t *table) set(hash, sort string, before, after item) map[partition]float64 {
 	put(t.partitions, hash, sort, before, after)
 	var units map[partition]float64
@@ -85,7 +85,7 @@ func (t *table) set(hash, sort string, before, after item) map[partition]float64
 	return units
 }
 
-// move makes the change of an item in an index (DynamoDB Developer Guide, "Provisioned
+// move applies the change of an item to an index (DynamoDB Developer Guide, "Provisioned
 // throughput considerations for Global Secondary Indexes").
 func (t *table) move(index dynamo.Index, hash, sort string, was, is item, units map[partition]float64) {
 	name := t.Name + "/" + index.Name
@@ -127,7 +127,7 @@ func put(partitions map[string]*items, hash, sort string, before, after item) {
 	p.put(sort, after)
 }
 
-// projected returns the index's projection of an item; nil if the index does not contain the item.
+// projected returns the index's projection of an item, or nil if the index does not contain the item.
 func (t *table) projected(index dynamo.Index, i item) item {
 	if i == nil {
 		return nil
@@ -154,8 +154,8 @@ func same(a, b item) bool {
 	return maps.EqualFunc(a, b, func(x, y types.AttributeValue) bool { return x == y || reflect.DeepEqual(x, y) })
 }
 
-// find returns the items of a partition that a key condition matches, in order, beginning
-// behind a key, at most limit, and the key of the last if more follow.
+// find returns at most limit items of a partition that match a key condition, in order, starting
+// after a key. last is the key of the last item if more follow.
 func (s *items) find(matches condition, sc scope, after string, backward bool, limit int) (found []item, last string) {
 	if s == nil {
 		return nil, ""

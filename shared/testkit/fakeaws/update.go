@@ -6,13 +6,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// change is a part of a parsed update expression: it reads the old item and writes into the new one.
+// change is a part of a parsed update expression. It reads the old item and writes to the new item.
 type change func(before scope, after item)
 
 // update is a parsed update expression.
 type update []change
 
-// parseUpdate parses an update expression.
 func parseUpdate(text string) update {
 	p := newParser(text)
 	var all update

@@ -15,8 +15,8 @@ type write struct {
 	condition  *string
 	names      map[string]string
 	values     item
-	// item is a whole new item; update changes the existing item. A write without either removes the
-	// item, or only checks it if check is set.
+	// item is a complete new item. update changes the existing item. A write without both removes
+	// the item, or only checks it if check is set.
 	item    item
 	update  *string
 	check   bool
@@ -32,7 +32,8 @@ func (d *DynamoDB) before(w write) (item, bool) {
 	return found, d.condition(*w.condition)(scope{found, w.names, w.values})
 }
 
-// make makes the write and returns the new item; each is how many units one counts as.
+// make performs the write and returns the new item. each is the number of units that one unit
+// counts as.
 func (d *DynamoDB) make(w write, before item, each float64) item {
 	p := partition{w.table.Name, w.hash}
 	after := before
@@ -65,7 +66,7 @@ func (d *DynamoDB) make(w write, before item, each float64) item {
 
 func (w write) key() itemKey { return itemKey{w.table.Name, w.hash, w.sort} }
 
-// conflict notes a write that met a transaction.
+// conflict counts a write that conflicted with a transaction.
 func (d *DynamoDB) conflict(w write) {
 	d.meter.of(w.table.Name).Conflicts++
 	d.refused = w.hash
@@ -77,7 +78,7 @@ func (d *DynamoDB) writeTo(name *string, key item) write {
 	return write{table: t, hash: hash, sort: sort}
 }
 
-// alone makes a write outside of a transaction.
+// alone performs a write outside a transaction.
 func (d *DynamoDB) alone(w write) (after item, err error) {
 	p := partition{w.table.Name, w.hash}
 	if !d.meter.fits(p) || !d.indexesFit(w) {
@@ -99,8 +100,8 @@ func (d *DynamoDB) alone(w write) (after item, err error) {
 	return d.make(w, before, 1), nil
 }
 
-// indexesFit reports whether the partitions of indexes that the item is in can take more: a
-// table's write waits for its indexes.
+// indexesFit reports whether the index partitions of the item have capacity, because a table's
+// write waits for its indexes.
 func (d *DynamoDB) indexesFit(w write) bool {
 	for _, index := range w.table.Indexes {
 		for _, i := range []item{w.table.get(w.hash, w.sort), w.item} {
@@ -146,7 +147,7 @@ func (d *DynamoDB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateIte
 	return out, nil
 }
 
-// transact makes a transaction: all of it, or nothing.
+// transact performs a transaction, completely or not at all.
 func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
 	token := aws.ToString(in.ClientRequestToken)
 	if d.written(token) {
@@ -196,7 +197,7 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 	return &dynamodb.TransactWriteItemsOutput{}, nil
 }
 
-// part returns the write of a part of a transaction.
+// part returns one write of a transaction.
 func (d *DynamoDB) part(part types.TransactWriteItem) (w write) {
 	switch {
 	case part.Put != nil:

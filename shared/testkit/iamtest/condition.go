@@ -6,21 +6,21 @@ import (
 	"strings"
 )
 
-// condition compares a key of the request's context with some values.
+// condition compares a key of the request's context with values.
 type condition struct {
 	key     string
 	values  []string
 	compare comparison
 }
 
-// comparison compares a value of the request with one of a policy.
+// comparison compares a value of the request with a value of a policy.
 type comparison struct {
-	// pattern is nil for operators that compare values by meaning.
+	// pattern is nil for operators that compare the meaning of values.
 	pattern func(pattern []glyph, value string) bool
 	meaning func(policy, value string) bool
 }
 
-// comparisons are the operators that policies of this project use.
+// comparisons holds the operators that policies of this project use.
 var comparisons = map[string]comparison{
 	"StringEquals":    {pattern: equal},
 	"ArnEquals":       {pattern: matchesARN},
@@ -32,18 +32,18 @@ var comparisons = map[string]comparison{
 func newCondition(operator, key string, values []string) (condition, error) {
 	compare, known := comparisons[operator]
 	if !known {
-		return condition{}, fmt.Errorf("the condition operator %s is not evaluated", operator)
+		return condition{}, fmt.Errorf("the condition operator %s is not supported", operator)
 	}
 	return condition{key: key, values: values, compare: compare}, nil
 }
 
-// holds reports whether the condition is true of a request.
+// holds reports whether the condition is true for a request.
 //
-// Errors: the key has several values; the operators are for one.
+// Errors: the key has several values, because the operators support only one.
 func (c condition) holds(has func(string) []string, variables bool) (bool, error) {
 	present := has(c.key)
 	if len(present) > 1 {
-		return false, fmt.Errorf("%s has %d values, and the operator is for one", c.key, len(present))
+		return false, fmt.Errorf("%s has %d values, but the operator supports only one", c.key, len(present))
 	}
 	for _, value := range present {
 		for _, wanted := range c.values {
@@ -70,7 +70,7 @@ func textOf(pattern []glyph) string {
 	return text.String()
 }
 
-// less reports whether a value is less than the policy's, as numbers.
+// less reports whether a value is numerically less than the value in the policy.
 func less(policy, value string) bool {
 	p, err := strconv.ParseFloat(policy, 64)
 	v, other := strconv.ParseFloat(value, 64)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Request is a call to be decided.
+// Request is a call to authorize.
 type Request struct {
 	// Principal is the ARN of the calling role. Service is a calling AWS service, such as
 	// "sns.amazonaws.com". Set one of them; a request with neither is anonymous.
@@ -15,23 +15,23 @@ type Request struct {
 	Action, Resource string
 	// Account is the resource's account; "" means the principal's.
 	Account string
-	// Context are the condition keys that the request has, in any case.
+	// Context holds the condition keys of the request. Their case does not matter.
 	Context map[string][]string
 }
 
-// Decision is AWS's answer to a request.
+// Decision is AWS's decision about a request.
 type Decision struct {
 	Allowed bool
-	// Reason is the reason, as in the message of a refusal.
+	// Reason is the text in the error message of a rejection.
 	Reason string
-	// Because are the deciding statements: the denying ones, otherwise the allowing ones.
+	// Because holds the deciding statements: those that deny, otherwise those that allow.
 	Because []Statement
 }
 
-// Decide evaluates a request by the policies of its role and its resource. A deny wins. Within an
-// account either may allow; from another account both must.
+// Decide evaluates a request with the policies of its role and its resource. A deny wins. Within
+// an account either policy may allow the request. From another account both must allow it.
 //
-// Errors: a policy cannot be evaluated for the request, which is then not allowed.
+// Errors: a policy cannot be evaluated for the request, which is then rejected.
 func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
 	role, err := r.applying(ofRole, false)
 	if err != nil {
@@ -63,12 +63,12 @@ func Decide(r Request, ofRole, ofResource []Policy) (Decision, error) {
 func (r Request) words(why string) string {
 	who := r.Principal + r.Service
 	if who == "" {
-		who = "nobody known"
+		who = "an anonymous caller"
 	}
 	return fmt.Sprintf("%s is not authorized to perform: %s on resource: %s %s", who, r.Action, r.Resource, why)
 }
 
-// applying returns the statements that are of this request.
+// applying returns the statements that apply to this request.
 func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, error) {
 	var found []Statement
 	for _, p := range policies {
@@ -88,8 +88,8 @@ func (r Request) applying(policies []Policy, ofResource bool) ([]Statement, erro
 	return found, nil
 }
 
-// isOf reports whether a statement applies to this request: principal, action, resource, and each
-// condition.
+// isOf reports whether a statement applies to this request, which depends on its principal,
+// action, resource, and conditions.
 func (r Request) isOf(s Statement) (bool, error) {
 	if s.forResource() && r.named(s) == notNamed || !r.isOfAction(s) || !r.isOfResource(s) {
 		return false, nil
@@ -124,7 +124,7 @@ func (r Request) isOfResource(s Statement) bool {
 	return s.forResource()
 }
 
-// How a statement names who calls.
+// naming is how a statement refers to the caller.
 type naming int
 
 const (
@@ -160,7 +160,7 @@ func accountOf(arn string) string {
 	return ""
 }
 
-// key returns the values of a condition key, whose name may be in any case.
+// key returns the values of a condition key. The case of its name does not matter.
 func (r Request) key(name string) []string {
 	for key, values := range r.Context {
 		if strings.EqualFold(key, name) {

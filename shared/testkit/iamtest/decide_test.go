@@ -8,7 +8,7 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// Statements of the decisions below.
+// The statements for the decisions below.
 const (
 	account      = "111122223333"
 	role         = "arn:aws:iam::" + account + ":role/r"
@@ -32,8 +32,8 @@ const (
 	notElsewhere = `{"Effect": "Deny", "NotAction": "s3:GetObject", "Resource": "*"}`
 )
 
-// Decisions are of "Policy evaluation logic": within an account, and across accounts.
-func TestDecisions(t *testing.T) {
+// These decisions follow "Policy evaluation logic", within an account and across accounts.
+func TestDecisionsFollowEvaluationLogic(t *testing.T) {
 	caller, service := iamtest.Request{Principal: role}, iamtest.Request{Service: "cloudfront.amazonaws.com"}
 	insecure := iamtest.Request{Principal: role, Context: map[string][]string{"aws:SecureTransport": {"false"}}}
 	secure := iamtest.Request{Principal: role,
@@ -54,11 +54,11 @@ func TestDecisions(t *testing.T) {
 		{"the role allows and denies", caller, allows + "," + denies, "", false},
 		{"the role denies and allows", caller, denies + "," + allows, "", false},
 		{"the role denies something else", caller, allows + "," + deniesElse, "", true},
-		{"all but this is denied", caller, allows + "," + notElsewhere, "", true},
-		{"all but this is denied, nothing allowed", caller, notElsewhere, "", false},
+		{"everything else is denied", caller, allows + "," + notElsewhere, "", true},
+		{"everything else is denied, and nothing is allowed", caller, notElsewhere, "", false},
 		{"the bucket allows the role", caller, "", toRole, true},
 		{"both allow", caller, allows, toRole, true},
-		{"the bucket allows another", caller, "", toOther, false},
+		{"the bucket allows another role", caller, "", toOther, false},
 		{"the bucket leaves it to the account", caller, "", toAccount, false},
 		{"the bucket leaves it to the account's root", caller, "", toRoot, false},
 		{"the bucket leaves it to the account, whose role allows", caller, allows, toRoot, true},
@@ -68,25 +68,25 @@ func TestDecisions(t *testing.T) {
 		{"the role allows, the bucket denies the account", caller, allows, notAccount, false},
 		{"the bucket allows and denies", caller, "", toRole + "," + notRole, false},
 		{"the bucket allows a service", caller, "", toService, false},
-		{"in clear", insecure, allows, notInsecure, false},
+		{"without TLS", insecure, allows, notInsecure, false},
 		{"over TLS", secure, allows, notInsecure + "," + notOldTLS, true},
 		{"over old TLS", oldTLS, allows, notInsecure + "," + notOldTLS, false},
-		{"over TLS, by the bucket alone", secure, "", toRole + "," + notInsecure, true},
-		{"a service that is allowed", service, "", toService, true},
-		{"a service that is not", iamtest.Request{Service: "sns.amazonaws.com"}, "", toService, false},
+		{"over TLS, allowed only by the bucket", secure, "", toRole + "," + notInsecure, true},
+		{"an allowed service", service, "", toService, true},
+		{"a service that is not allowed", iamtest.Request{Service: "sns.amazonaws.com"}, "", toService, false},
 		{"a service, and everyone is allowed", service, "", toEveryone, true},
 		{"a service, and a role is allowed", service, "", toRole, false},
-		{"another account, its role alone", foreign, allows, "", false},
-		{"another account, the bucket alone", foreign, "", toOther, false},
-		{"another account, both", foreign, allows, toOther, true},
-		{"another account, both by its root", foreign, allows, toOtherRoot, true},
+		{"another account, allowed only by its role", foreign, allows, "", false},
+		{"another account, allowed only by the bucket", foreign, "", toOther, false},
+		{"another account, allowed by both", foreign, allows, toOther, true},
+		{"another account, allowed by both through its root", foreign, allows, toOtherRoot, true},
 		{"another account, everyone", foreign, allows, toEveryone, true},
 		{"another account, and the bucket allows this", foreign, allows, toRoot, false},
-		{"another account, both, and the bucket denies", foreign, allows, toOther + "," +
+		{"another account, allowed by both, and the bucket denies", foreign, allows, toOther + "," +
 			strings.Replace(toOther, "Allow", "Deny", 1), false},
-		{"nobody known", anonymous, "", toRole, false},
-		{"nobody known, and everyone is allowed", anonymous, "", toEveryone, true},
-		{"nobody known, an account is allowed", anonymous, "", toRoot, false},
+		{"an anonymous caller", anonymous, "", toRole, false},
+		{"an anonymous caller, and everyone is allowed", anonymous, "", toEveryone, true},
+		{"an anonymous caller, and an account is allowed", anonymous, "", toRoot, false},
 	} {
 		c.request.Action, c.request.Resource = "s3:GetObject", "arn:aws:s3:::b/k"
 		decided, err := iamtest.Decide(c.request, policies(t, c.ofRole), policies(t, c.ofBucket))
@@ -107,8 +107,8 @@ func policies(t *testing.T, statements string) []iamtest.Policy {
 	return []iamtest.Policy{policy(t, statements)}
 }
 
-// Unsupported policies are refused, by the name of the element.
-func TestRefusedPolicies(t *testing.T) {
+// The error for an unsupported policy names the element.
+func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 	statement := func(more string) string {
 		return `{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "a:B", "Resource": "*"` + more + `}]}`
 	}
@@ -136,10 +136,10 @@ func TestRefusedPolicies(t *testing.T) {
 		`{"Statement": {"Effect": "Allow", "Action": "GetItem", "Resource": "*"}}`: "GetItem",
 	} {
 		if _, err := iamtest.ParsePolicy([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: the error is %v, want one with %q", text, err, want)
+			t.Errorf("%s: got error %v, want an error with %q", text, err, want)
 		}
 	}
-	// A role's policy does not serve as a resource's.
+	// A policy of a role cannot be a policy of a resource.
 	r := iamtest.Request{Principal: role, Action: "s3:GetObject", Resource: "arn:aws:s3:::b/k"}
 	for _, c := range [][2]string{{toRole, ""}, {"", allows}} {
 		if decided, err := iamtest.Decide(r, policies(t, c[0]), policies(t, c[1])); err == nil || decided.Allowed {

@@ -8,14 +8,13 @@ import (
 	"sync"
 )
 
-// Ledger records the roles' requests, each once. Its zero value is empty. It is safe for concurrent
-// use.
+// Ledger records the requests of roles, each once. The zero value is empty. It is safe for
+// concurrent use.
 type Ledger struct {
 	mu sync.Mutex
 	by map[string]map[string]Request
 }
 
-// Note notes a request of a role.
 func (l *Ledger) Note(role string, r Request) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -39,8 +38,8 @@ func (l *Ledger) Of(role string) []Request {
 	return requests
 }
 
-// Unseen are permissions that no test can show to be needed, and why: patterns of path.Match,
-// the resource with "" for all.
+// Unseen lists permissions that no test can show to be needed, and why. Role, Action and Resource
+// are patterns of path.Match. An empty Resource matches all.
 type Unseen struct{ Role, Action, Resource, Why string }
 
 func (u Unseen) is(p Permission) bool {
@@ -49,7 +48,7 @@ func (u Unseen) is(p Permission) bool {
 	return role && action && strings.Contains(p.Resource, u.Resource)
 }
 
-// Judge returns the roles' rights that no request used, except for unseen ones.
+// Judge returns the rights of the roles that no request used, except those in unseen.
 func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, error) {
 	var wrong []string
 	for _, role := range roles {
@@ -59,7 +58,7 @@ func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, e
 		}
 		for _, p := range unneeded {
 			if !slices.ContainsFunc(unseen, func(u Unseen) bool { return u.is(p) }) {
-				wrong = append(wrong, fmt.Sprintf("%s: nothing needs it", p))
+				wrong = append(wrong, fmt.Sprintf("%s: no request needs it", p))
 			}
 		}
 	}

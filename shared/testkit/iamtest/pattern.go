@@ -8,14 +8,14 @@ import (
 // glyph is a part of a pattern: a character, or a wildcard.
 type glyph struct {
 	char rune
-	// any is for one character, many for any number of them.
+	// any matches one character, many matches any number of characters.
 	any, many bool
-	// within keeps a wildcard from going past a colon.
+	// within prevents a wildcard from matching a colon.
 	within bool
 }
 
-// pattern parses a policy's value. Variables such as ${aws:username} are replaced by the request's
-// values, without wildcards in them; ok is false if the request lacks a value.
+// pattern parses a value of a policy. Variables such as ${aws:username} are replaced with the
+// request's values, in which wildcards have no meaning. ok is false if the request lacks a value.
 func pattern(text string, variables bool, has func(key string) []string) (glyphs []glyph, ok bool) {
 	for text != "" {
 		inner, rest, closed := strings.Cut(strings.TrimPrefix(text, "${"), "}")
@@ -34,7 +34,7 @@ func pattern(text string, variables bool, has func(key string) []string) (glyphs
 	return glyphs, true
 }
 
-// variable returns the value of a policy variable; ok is false if it is unknown.
+// variable returns the value of a policy variable. ok is false if it is unknown.
 func variable(inner string, has func(string) []string) (value string, ok bool) {
 	if inner == "*" || inner == "?" || inner == "$" {
 		return inner, true
@@ -54,10 +54,10 @@ func literal(text string) []glyph {
 	return glyphs
 }
 
-// matches reports whether a text is as the pattern says, in the same case.
+// matches reports whether a text matches the pattern. Case matters.
 func matches(pattern []glyph, text string) bool {
 	in := []rune(text)
-	// reached are the beginnings of the text that the pattern matches so far.
+	// reached marks the prefixes of the text that the pattern matches so far.
 	reached := make([]bool, len(in)+1)
 	reached[0] = true
 	for _, g := range pattern {
@@ -77,11 +77,11 @@ func matches(pattern []glyph, text string) bool {
 	return reached[len(in)]
 }
 
-// segments are the parts of an ARN; the last may have colons.
+// segments is the number of parts of an ARN. The last part may contain colons.
 const segments = 6
 
-// matchesResource reports whether an ARN matches a pattern. In the first parts a wildcard stays between
-// its colons, except an asterisk at the end of a part.
+// matchesResource reports whether an ARN matches a pattern. In the first parts a wildcard does
+// not match colons, except an asterisk at the end of a part.
 func matchesResource(pattern []glyph, arn string) bool {
 	pattern = slices.Clone(pattern)
 	part := 1
@@ -96,7 +96,7 @@ func matchesResource(pattern []glyph, arn string) bool {
 	return matches(pattern, arn)
 }
 
-// matchesARN compares the parts of an ARN separately, like conditions.
+// matchesARN compares the parts of an ARN separately, as conditions do.
 func matchesARN(pattern []glyph, arn string) bool {
 	parts := strings.SplitN(arn, ":", segments)
 	if len(parts) != segments {
@@ -118,7 +118,7 @@ func matchesARN(pattern []glyph, arn string) bool {
 	return true
 }
 
-// matchesAction reports whether an action is as a pattern says, in any case.
+// matchesAction reports whether an action matches a pattern. Case does not matter.
 func matchesAction(text, action string) bool {
 	glyphs, _ := pattern(strings.ToLower(text), false, nil)
 	return matches(glyphs, strings.ToLower(action))

@@ -1,11 +1,11 @@
-// Package iamtest evaluates IAM policies as AWS documents it, for the calls of programs under test:
-// policies of a role, of a resource, and both together within an account.
+// Package iamtest evaluates IAM policies as documented by AWS, for the calls of programs under
+// test: policies of a role, of a resource, and both together within an account.
 //
-// Reading a policy fails if it has an unknown element, condition operator or kind of principal, because
-// AWS's behaviour is then unknown here.
+// Parsing a policy fails if it has an unknown element, condition operator or kind of principal,
+// because its effect is unknown here.
 //
-// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the IAM
-// User Guide.
+// The rules come from "IAM JSON policy elements reference" and "Policy evaluation logic" in the
+// IAM User Guide.
 package iamtest
 
 import (
@@ -16,30 +16,29 @@ import (
 	"strings"
 )
 
-// Policy is a policy document. Policies of roles have no principals; policies of resources have them in
-// each statement.
+// Policy is a policy document. Statements in policies of resources have principals. Those in
+// policies of roles do not.
 type Policy struct {
-	// Version is "2012-10-17"; policies of another have no variables.
-	Version string
-	// Statements are the policy's statements.
+	// Version is "2012-10-17". Policies with another version have no variables.
+	Version    string
 	Statements []Statement
 }
 
-// Statement is a statement of a policy. If Actions is empty NotActions applies, and the same for
+// Statement is a statement of a policy. If Actions is empty, NotActions applies, and likewise for
 // resources. A statement without resources applies to the resource that it is attached to.
 type Statement struct {
 	Sid string
-	// Denies is false in an allowing statement.
+	// Denies is false in a statement that allows.
 	Denies                  bool
 	Actions, NotActions     []string
 	Resources, NotResources []string
-	// Principals are by kind: "AWS", "Service"; everyone is "*" of the kind "AWS".
+	// Principals holds principals by kind: "AWS" or "Service". Everyone is "*" of the kind "AWS".
 	Principals map[string][]string
 	conditions []condition
 	variables  bool
 }
 
-// values are strings. JSON may have a single string in place of a list.
+// values is a list of strings. JSON may have a single string instead of a list.
 type values []string
 
 func (v *values) UnmarshalJSON(text []byte) error {
@@ -73,9 +72,8 @@ type written struct {
 	Condition                                map[string]map[string]values
 }
 
-// ParsePolicy reads a policy document.
-//
-// Errors name an element that is invalid or not evaluated here.
+// ParsePolicy parses a policy document. Errors name an element that is invalid or not supported
+// here.
 func ParsePolicy(text []byte) (Policy, error) {
 	var document struct {
 		Version, ID string
@@ -102,12 +100,12 @@ func ParsePolicy(text []byte) (Policy, error) {
 		return Policy{}, fmt.Errorf("read statement %d of a policy: %w", i+1, err)
 	}
 	if len(policy.Statements) == 0 {
-		return Policy{}, fmt.Errorf("a policy without statements")
+		return Policy{}, fmt.Errorf("the policy has no statements")
 	}
 	return policy, nil
 }
 
-// strictly decodes JSON and refuses unknown fields.
+// strictly decodes JSON and rejects unknown fields.
 func strictly(text []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
@@ -120,17 +118,17 @@ func (w written) statement(version string) (Statement, error) {
 		NotResources: w.NotResource, variables: version == "2012-10-17",
 	}
 	if w.Effect != "Allow" && w.Effect != "Deny" {
-		return s, fmt.Errorf("the effect %q is neither Allow nor Deny", w.Effect)
+		return s, fmt.Errorf("the effect must be Allow or Deny, not %q", w.Effect)
 	}
 	if (len(s.Actions) == 0) == (len(s.NotActions) == 0) {
-		return s, fmt.Errorf("a statement has either Action or NotAction")
+		return s, fmt.Errorf("a statement must have either Action or NotAction")
 	}
 	if len(s.Resources) > 0 && len(s.NotResources) > 0 {
-		return s, fmt.Errorf("a statement has either Resource or NotResource")
+		return s, fmt.Errorf("a statement must have either Resource or NotResource")
 	}
 	for _, action := range slices.Concat(s.Actions, s.NotActions) {
 		if action != "*" && !strings.Contains(action, ":") {
-			return s, fmt.Errorf("the action %q names no service", action)
+			return s, fmt.Errorf("the action %q lacks a service", action)
 		}
 	}
 	var err error
@@ -149,7 +147,7 @@ func (w written) statement(version string) (Statement, error) {
 	return s, nil
 }
 
-// principals reads the principals of a statement, or nil.
+// principals returns the principals of a statement, or nil.
 func principals(text json.RawMessage) (map[string][]string, error) {
 	if text == nil {
 		return nil, nil
@@ -168,12 +166,12 @@ func principals(text json.RawMessage) (map[string][]string, error) {
 	named := map[string][]string{}
 	for kind, names := range kinds {
 		if kind != "AWS" && kind != "Service" {
-			return nil, fmt.Errorf("principals of the kind %s are not evaluated", kind)
+			return nil, fmt.Errorf("principals of the kind %s are not supported", kind)
 		}
 		named[kind] = names
 	}
 	return named, nil
 }
 
-// forResource reports whether the statement is of a policy of a resource.
+// forResource reports whether the statement belongs to a policy of a resource.
 func (s Statement) forResource() bool { return s.Principals != nil }

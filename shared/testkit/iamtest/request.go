@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// Names map the resource names of a call to the account's.
+// Names maps the resource names of a call to those of the account.
 type Names struct {
 	Place
-	// Rename returns the account's name for a call's; nil leaves names unchanged.
+	// Rename returns the account's name for a name in a call. nil leaves names unchanged.
 	Rename func(name string) string
 }
 
@@ -26,14 +26,14 @@ func (n Names) name(name string) string {
 	return n.Rename(name)
 }
 
-// Caller returns the access key that signed a request, and its service; "" for an unsigned one. The
-// signer of a URL is its caller.
+// Caller returns the access key that signed a request, and its service, or "" for an unsigned
+// request. The signer of a URL is its caller.
 func Caller(r *http.Request) (accessKey, service string) {
 	credential := r.URL.Query().Get("X-Amz-Credential")
 	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
 		credential, _, _ = strings.Cut(rest, ",")
 	}
-	// The key, the day, the region, the service and "aws4_request".
+	// The parts are the key, the day, the region, the service and "aws4_request".
 	parts := strings.Split(strings.TrimSpace(credential), "/")
 	if len(parts) != 5 {
 		return "", ""
@@ -41,9 +41,9 @@ func Caller(r *http.Request) (accessKey, service string) {
 	return parts[0], parts[3]
 }
 
-// Requests returns the requests of a call to AWS: each is an action on a resource.
+// Requests returns the requests of a call to AWS, each with an action and a resource.
 //
-// Errors: which action and resource a call is of is not known here.
+// Errors: the action or the resource of the call is unknown here.
 func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	_, service := Caller(r)
 	_, operation, targeted := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
@@ -59,12 +59,12 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	case service == "ec2":
 		requests, err = ofNetwork(body)
 	case !targeted:
-		err = fmt.Errorf("%s %s of %s is of no known action", r.Method, r.URL.Path, service)
+		err = fmt.Errorf("%s %s of %s has no known action", r.Method, r.URL.Path, service)
 	default:
 		requests, err = n.ofTarget(service, operation, body)
 	}
 	for i := range requests {
-		// Clients call AWS over current TLS; the local AWS has no TLS.
+		// Clients call AWS with current TLS, but the local AWS has no TLS.
 		context := map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}
 		maps.Copy(context, requests[i].Context)
 		requests[i].Context = context
@@ -72,29 +72,29 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	return requests, err
 }
 
-// ofStack is for calls of CloudFormation, which are forms.
+// ofStack handles calls of CloudFormation, which are forms.
 func (n Names) ofStack(body []byte) ([]Request, error) {
 	call, err := url.ParseQuery(string(body))
 	if err == nil && call.Get("StackName") == "" {
-		err = errors.New("it names no stack")
+		err = errors.New("it has no stack name")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%.200s is of no known resource: %w", body, err)
+		return nil, fmt.Errorf("%.200s has no known resource: %w", body, err)
 	}
 	return []Request{{Action: "cloudformation:" + call.Get("Action"), Resource: call.Get("StackName")}}, nil
 }
 
-// ofNetwork is for calls of EC2, which are forms. Its lists have no resource.
+// ofNetwork handles calls of EC2, which are forms. Its lists have no resource.
 func ofNetwork(body []byte) ([]Request, error) {
 	call, err := url.ParseQuery(string(body))
 	if err != nil || !strings.HasPrefix(call.Get("Action"), "Describe") {
-		return nil, fmt.Errorf("%.200s is of no known action", body)
+		return nil, fmt.Errorf("%.200s has no known action", body)
 	}
 	return []Request{{Action: "ec2:" + call.Get("Action"), Resource: "*"}}, nil
 }
 
-// ofTasks is for calls of tasks of ECS. To run one, its roles are passed to it: they are in
-// the task definition, which only AWS knows.
+// ofTasks handles calls about ECS tasks. Running a task passes its roles to it. They are in the
+// task definition, which only AWS knows.
 func (n Names) ofTasks(operation, cluster, definition string, tasks []string) []Request {
 	if definition == "" {
 		var requests []Request
@@ -112,7 +112,7 @@ func (n Names) ofTasks(operation, cluster, definition string, tasks []string) []
 	return requests
 }
 
-// ofTarget is for the services whose calls are JSON.
+// ofTarget handles services whose calls are JSON.
 func (n Names) ofTarget(service, operation string, body []byte) ([]Request, error) {
 	var call struct {
 		TableName, IndexName, QueueURL string
@@ -144,7 +144,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 	case service == "dynamodb" && call.TableName != "":
 		return on(n.table(call.TableName)), nil
 	case service == "sqs" && call.QueueURL != "":
-		operation = strings.TrimSuffix(operation, "Batch") // which needs no separate action
+		operation = strings.TrimSuffix(operation, "Batch") // a batch needs no separate action
 		return on(n.ARN("sqs", n.name(call.QueueURL[strings.LastIndex(call.QueueURL, "/")+1:]))), nil
 	case service == "states" && call.StateMachineARN != "":
 		return on(n.ARN("states", "stateMachine:"+n.name(last(call.StateMachineARN)))), nil
@@ -153,7 +153,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 		machine := n.name(parts[max(len(parts)-2, 0)])
 		return on(n.ARN("states", "execution:"+machine+":"+last(call.ExecutionARN))), nil
 	case service == "states" && strings.HasPrefix(operation, "SendTask"):
-		// Only AWS knows the token's state machine; the deploy has one.
+		// Only AWS knows the state machine of a token. The deployment has only one.
 		return on(n.ARN("states", "stateMachine:"+n.name("state machine of a token"))), nil
 	case service == "ecs" && (call.TaskDefinition != "" || len(call.Tasks) > 0):
 		return n.ofTasks(operation, call.Cluster, call.TaskDefinition, call.Tasks), nil
@@ -171,7 +171,7 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 		name := regexp.MustCompile(`-[A-Za-z0-9]{6}$`).ReplaceAllString(n.name(last(call.SecretID)), secretSuffix)
 		return on(n.ARN("secretsmanager", "secret:"+name)), nil
 	}
-	return nil, fmt.Errorf("%s:%s is of no known resource: %.200s", service, operation, body)
+	return nil, fmt.Errorf("%s:%s has no known resource: %.200s", service, operation, body)
 }
 
 // last returns the text after the last colon of an ARN.
@@ -179,7 +179,7 @@ func last(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
 
 func (n Names) table(name string) string { return n.ARN("dynamodb", "table/"+n.name(name)) }
 
-// transaction returns the actions of each item of a transaction, which has no action itself.
+// transaction returns the action of each item of a transaction, which has no action itself.
 func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Request, error) {
 	actions := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
 		"ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
@@ -188,7 +188,7 @@ func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Req
 		for part, of := range item {
 			action, known := actions[part]
 			if !known {
-				return nil, fmt.Errorf("%s in a transaction is of no known action", part)
+				return nil, fmt.Errorf("%s in a transaction has no known action", part)
 			}
 			requests = append(requests, Request{Action: "dynamodb:" + action, Resource: n.table(of.TableName)})
 		}
@@ -196,18 +196,18 @@ func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Req
 	return requests, nil
 }
 
-// invoked is the path of a call of a function, with its name or ARN.
+// invoked is the prefix of the path of a function call. The function's name or ARN follows.
 const invoked = "/2015-03-31/functions/"
 
 func (n Names) ofLambda(r *http.Request) ([]Request, error) {
 	name, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, invoked), "/")
 	if !strings.HasPrefix(r.URL.Path, invoked) || what != "invocations" || r.Method != http.MethodPost {
-		return nil, fmt.Errorf("%s %s of lambda is of no known action", r.Method, r.URL.Path)
+		return nil, fmt.Errorf("%s %s of lambda has no known action", r.Method, r.URL.Path)
 	}
 	return []Request{{Action: "lambda:InvokeFunction", Resource: n.ARN("lambda", "function:"+n.name(last(name)))}}, nil
 }
 
-// plain reports whether a parameter of S3 leaves the kind of a call unchanged.
+// plain reports whether a parameter of S3 does not change the kind of a call.
 func plain(parameter string) bool {
 	return parameter == "x-id" || strings.HasPrefix(strings.ToLower(parameter), "x-amz-") ||
 		strings.HasPrefix(parameter, "response-")
@@ -229,7 +229,7 @@ func (n Names) ofS3(r *http.Request) ([]Request, error) {
 		action, known = "s3:ListBucket", lists || r.Method == http.MethodHead && len(special) == 0
 	}
 	if bucket == "" || !known {
-		return nil, fmt.Errorf("%s %s?%s of s3 is of no known action", r.Method, r.URL.Path, r.URL.RawQuery)
+		return nil, fmt.Errorf("%s %s?%s of s3 has no known action", r.Method, r.URL.Path, r.URL.RawQuery)
 	}
 	resource := n.ARN("s3", n.name(bucket))
 	if key != "" {
@@ -247,7 +247,7 @@ func (n Names) ofS3(r *http.Request) ([]Request, error) {
 	return requests, nil
 }
 
-// s3Actions are the actions on an object, by method and parameters.
+// s3Actions maps methods and parameters to actions on an object.
 var s3Actions = map[string]string{
 	"GET": "s3:GetObject", "HEAD": "s3:GetObject", "PUT": "s3:PutObject", "DELETE": "s3:DeleteObject",
 	"GET partNumber": "s3:GetObject", "HEAD partNumber": "s3:GetObject",
@@ -255,8 +255,8 @@ var s3Actions = map[string]string{
 	"DELETE uploadId": "s3:AbortMultipartUpload", "GET uploadId": "s3:ListMultipartUploadParts",
 }
 
-// ToTellMissing returns the request that S3 must also allow to report a missing object; otherwise S3
-// refuses the call. ok is false for any other call.
+// ToTellMissing returns the request that S3 must also allow before it reports a missing object.
+// Otherwise S3 rejects the call. ok is false for any other call.
 func (n Names) ToTellMissing(r *http.Request, status int) (list Request, ok bool) {
 	_, service := Caller(r)
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")

@@ -14,22 +14,22 @@ func sign(r *http.Request, service string) {
 }
 
 // The signer of a URL is its caller.
-func TestCaller(t *testing.T) {
+func TestCallerIsSigner(t *testing.T) {
 	signed := httptest.NewRequest(http.MethodGet, "/b/k?X-Amz-Credential=FilesRole%2F20260101%2Feu-central-1%2Fs3%2Faws4_request", nil)
 	header := httptest.NewRequest(http.MethodGet, "/b/k", nil)
 	sign(header, "s3")
 	for _, r := range []*http.Request{signed, header} {
 		if key, service := iamtest.Caller(r); key != "FilesRole" || service != "s3" {
-			t.Errorf("the caller is %q, of %q", key, service)
+			t.Errorf("got caller %q of service %q", key, service)
 		}
 	}
 	if key, service := iamtest.Caller(httptest.NewRequest(http.MethodGet, "/b/k", nil)); key != "" || service != "" {
-		t.Errorf("the request is unsigned, and the caller is %q, of %q", key, service)
+		t.Errorf("an unsigned request has the caller %q of service %q", key, service)
 	}
 }
 
-// S3 reports a missing object only to callers who may list the bucket.
-func TestToTellMissing(t *testing.T) {
+// S3 reports a missing object only to callers that may list the bucket.
+func TestMissingObjectsNeedListPermission(t *testing.T) {
 	for _, c := range []struct {
 		method string
 		status int

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Account evaluates calls by the rights in it.
+// Account authorizes calls with the rights in it.
 type Account struct {
 	Place
 	roles     map[string][]Policy
@@ -51,9 +51,9 @@ func (a *Account) HasRole(name string) bool {
 // RoleOf returns the role of a function, or "".
 func (a *Account) RoleOf(function string) string { return a.functions[function] }
 
-// Decide evaluates a request of a role, by its name; "" is anonymous.
+// Decide evaluates a request of the named role. "" is anonymous.
 //
-// Errors: there is no such role, or its policies cannot be evaluated.
+// Errors: the role does not exist, or its policies cannot be evaluated.
 func (a *Account) Decide(role string, r Request) (Decision, error) {
 	if role == "" {
 		return Decide(r, nil, a.resources[ofPolicy(r.Resource)])
@@ -62,14 +62,14 @@ func (a *Account) Decide(role string, r Request) (Decision, error) {
 		return Decision{}, fmt.Errorf("no role %s", role)
 	}
 	if len(a.managed[role]) > 0 {
-		return Decision{}, fmt.Errorf("%s has policies of AWS's own, which are not evaluated: %v", role, a.managed[role])
+		return Decision{}, fmt.Errorf("%s has AWS managed policies, which are not supported: %v", role, a.managed[role])
 	}
 	r.Principal = a.ARN("iam", "role/"+role)
 	return Decide(r, a.roles[role], a.resources[ofPolicy(r.Resource)])
 }
 
-// ofPolicy returns the ARN of the resource that a policy of a resource is attached to: the
-// bucket of an object.
+// ofPolicy returns the ARN of the resource to which the policy is attached. For an object, it is
+// the bucket.
 func ofPolicy(arn string) string {
 	if strings.Contains(arn, ":s3:::") {
 		arn, _, _ = strings.Cut(arn, "/")
@@ -77,7 +77,7 @@ func ofPolicy(arn string) string {
 	return arn
 }
 
-// Without returns the account with an action removed from a role, wherever a policy names it.
+// Without returns a copy of the account without an action in all policies of a role.
 func (a *Account) Without(role, action string) *Account {
 	less := *a
 	less.roles = maps.Clone(a.roles)
@@ -94,7 +94,7 @@ func (a *Account) Without(role, action string) *Account {
 	return &less
 }
 
-// Unneeded returns a role's permissions, each an action on a resource, that none of the requests needs.
+// Unneeded returns the role's permissions, each an action on a resource, that no request needs.
 func (a *Account) Unneeded(role string, requests []Request) ([]Permission, error) {
 	var all []Permission
 	var units []Policy
@@ -136,7 +136,7 @@ func (a *Account) Unneeded(role string, requests []Request) ([]Permission, error
 	return unneeded, nil
 }
 
-// Permission is an action that a role may do on a resource.
+// Permission is an action that a role may perform on a resource.
 type Permission struct{ Role, Action, Resource string }
 
 func (p Permission) String() string { return p.Role + " " + p.Action + " " + p.Resource }

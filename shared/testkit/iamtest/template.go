@@ -9,23 +9,23 @@ import (
 	"strings"
 )
 
-// Place is the place of a deploy.
+// Place is the location of a deployment.
 type Place struct{ Partition, Region, Account string }
 
-// Rights are the contents of a deploy's policies.
+// Rights holds the policies of a deployment.
 type Rights struct {
-	// Roles are the policies of each role, by its name in the template without what CDK
-	// adds to make it unique, such as "FilesRole".
+	// Roles holds the policies of each role, by its name in the template without CDK's unique
+	// suffix, such as "FilesRole".
 	Roles map[string][]json.RawMessage
-	// Resources are the policies of each resource that has one, by its ARN.
+	// Resources holds the policies of each resource with a policy, by ARN.
 	Resources map[string][]json.RawMessage
-	// Managed are a role's AWS managed policies, which are not evaluated.
+	// Managed holds the AWS managed policies of roles, which are not evaluated.
 	Managed map[string][]string `json:",omitempty"`
-	// Functions are the roles of the functions, by their names.
+	// Functions maps names of functions to their roles.
 	Functions map[string]string
 }
 
-// resource is one of a template.
+// resource is a resource in a template.
 type resource struct {
 	Type       string
 	Properties map[string]json.RawMessage
@@ -37,7 +37,7 @@ type deploying struct {
 	resources map[string]resource
 }
 
-// ReadTemplate returns the rights in a synthesized template's policies, in a place.
+// ReadTemplate returns the rights in the policies of a synthesized template, at a place.
 //
 // Errors: an invalid template, or a policy with unsupported content.
 func ReadTemplate(text []byte, place Place) (Rights, error) {
@@ -58,8 +58,8 @@ func ReadTemplate(text []byte, place Place) (Rights, error) {
 	return rights, nil
 }
 
-// Resolver returns a function that resolves CloudFormation's functions in a value of a synthesized
-// template, in a place.
+// Resolver returns a function that resolves CloudFormation's functions in a value of a
+// synthesized template, at a place.
 //
 // Errors: an invalid template.
 func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
@@ -92,7 +92,7 @@ func (d deploying) add(rights *Rights, id string) error {
 	case "AWS::SNS::TopicPolicy":
 		return d.addPolicy(r, "Topics", d.arnOf, rights.Resources)
 	case "AWS::IAM::ManagedPolicy":
-		return fmt.Errorf("managed policies are not evaluated")
+		return fmt.Errorf("managed policies are not supported")
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (d deploying) addPolicy(r resource, property string, named func(id string) 
 	}
 	referred := regexp.MustCompile(`"Ref":\s*"(\w+)"`).FindAllSubmatch(r.Properties[property], -1)
 	if len(referred) == 0 {
-		return fmt.Errorf("a policy of nothing in the template: %s", r.Properties[property])
+		return fmt.Errorf("a policy in the template has no resource: %s", r.Properties[property])
 	}
 	for _, reference := range referred {
 		name, err := named(string(reference[1]))
@@ -154,7 +154,7 @@ func (d deploying) addPolicy(r resource, property string, named func(id string) 
 	return nil
 }
 
-// document resolves a policy document, which can be evaluated then.
+// document resolves a policy document, so that it can be evaluated.
 func (d deploying) document(value any) (json.RawMessage, error) {
 	resolved, err := d.resolve(value)
 	if err != nil {
@@ -168,7 +168,7 @@ func (d deploying) document(value any) (json.RawMessage, error) {
 	return text, err
 }
 
-// resolve replaces the functions in a value.
+// resolve replaces CloudFormation's functions in a value.
 func (d deploying) resolve(value any) (any, error) {
 	switch value := value.(type) {
 	case []any:
@@ -196,7 +196,7 @@ func (d deploying) resolve(value any) (any, error) {
 	return value, nil
 }
 
-// function returns the function of CloudFormation that a value is, if it is one.
+// function returns the CloudFormation function in a value, if the value is a function.
 func function(value map[string]any) (name string, arguments any, ok bool) {
 	for name, arguments := range value {
 		if len(value) == 1 && (name == "Ref" || strings.HasPrefix(name, "Fn::")) {
@@ -236,7 +236,7 @@ func (d deploying) call(name string, arguments any) (string, error) {
 		}
 		return strings.Join(texts, fmt.Sprint(list[0])), nil
 	}
-	return "", fmt.Errorf("%s of %v is not resolved", name, arguments)
+	return "", fmt.Errorf("cannot resolve %s of %v", name, arguments)
 }
 
 func (d deploying) ref(name string) (string, error) {
@@ -255,7 +255,7 @@ func (d deploying) ref(name string) (string, error) {
 		"AWS::ApiGateway::RestApi", "AWS::IAM::Role":
 		return d.nameOf(name)
 	}
-	return "", fmt.Errorf("a reference to %s is not resolved", name)
+	return "", fmt.Errorf("cannot resolve a reference to %s", name)
 }
 
 func (d deploying) attribute(id, attribute string) (string, error) {
@@ -264,13 +264,13 @@ func (d deploying) attribute(id, attribute string) (string, error) {
 	case "Arn":
 		return arn, err
 	case "StreamArn":
-		// AWS names a stream after the time at which it was made.
+		// AWS names a stream after its creation time.
 		return arn + "/stream/2026-01-01T00:00:00.000", err
 	}
-	return "", fmt.Errorf("the attribute %s of %s is not resolved", attribute, id)
+	return "", fmt.Errorf("cannot resolve the attribute %s of %s", attribute, id)
 }
 
-// kinds are how CloudFormation names resources, and AWS their ARNs.
+// kinds maps CloudFormation's resource types to their name properties and the format of their ARNs.
 var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::DynamoDB::GlobalTable":    {"TableName", "dynamodb", "table/%s"},
 	"AWS::SQS::Queue":               {"QueueName", "sqs", "%s"},
@@ -283,24 +283,24 @@ var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::Lambda::Function":         {"FunctionName", "lambda", "function:%s"},
 	"AWS::CloudFront::Distribution": {"", "cloudfront", "distribution/%s"},
 	"AWS::Events::Rule":             {"Name", "events", "rule/%s"},
-	// AWS names an API by chance.
+	// AWS gives an API a random name.
 	"AWS::ApiGateway::RestApi": {"", "apigateway", "restapis/%s"},
 }
 
-// secretSuffix is Secrets Manager's addition to a name, which is random.
+// secretSuffix stands for the random suffix that Secrets Manager adds to a name.
 const secretSuffix = "-AbCdEf"
 
-// nameOf returns the name of a resource; if the template leaves it to CloudFormation, it is the id in
-// the template.
+// nameOf returns the name of a resource. If CloudFormation chooses the name, it is the id in the
+// template.
 func (d deploying) nameOf(id string) (string, error) {
 	r := d.resources[id]
 	kind, known := kinds[r.Type]
 	if !known {
-		return "", fmt.Errorf("the name of %s, a %q, is not resolved", id, r.Type)
+		return "", fmt.Errorf("cannot resolve the name of %s, a %q", id, r.Type)
 	}
 	text := r.Properties[kind.property]
 	if r.Type == "AWS::IAM::Role" {
-		return WithoutHash(id), nil // as roles are named here
+		return WithoutHash(id), nil // roles are named like this here
 	}
 	if text == nil {
 		return strings.ToLower(id), nil
@@ -322,7 +322,7 @@ func (d deploying) arnOf(id string) (string, error) {
 	return d.ARN(kind.service, fmt.Sprintf(kind.resource, name)), nil
 }
 
-// ARN returns the ARN of something in the place.
+// ARN returns the ARN of a resource in the place.
 func (p Place) ARN(service, resource string) string {
 	region, account := p.Region, p.Account
 	switch service {

@@ -40,7 +40,7 @@ const template = `{"Resources": {
 	"PolicyDocument": {"Version": "2012-10-17", "Statement": [{"Effect": "Deny", "Principal": {"AWS": "*"}, "Action": "sqs:*",
 		"Resource": {"Fn::GetAtt": ["Queue1234ABCD", "Arn"]}, "Condition": {"Bool": {"aws:SecureTransport": "false"}}}]}}}}}`
 
-func TestAccountOfATemplate(t *testing.T) {
+func TestTemplateBecomesAccount(t *testing.T) {
 	a := accountOf(t, template)
 	if role := a.RoleOf("files"); role != "FilesRole" {
 		t.Errorf("the role of files is %q", role)
@@ -97,8 +97,8 @@ func accountOf(t *testing.T, template string) *iamtest.Account {
 	return a
 }
 
-// Unsupported content of a template is refused, by name.
-func TestRefusedTemplates(t *testing.T) {
+// The error for unsupported content in a template names it.
+func TestUnsupportedTemplatesAreRejected(t *testing.T) {
 	for from, to := range map[string]string{
 		`{"Ref": "Secret1234ABCD"}`:                       `{"Fn::ImportValue": "x"}`,
 		`{"Fn::GetAtt": ["Table1234ABCD", "StreamArn"]}`:  `{"Fn::GetAtt": ["Table1234ABCD", "Other"]}`,
@@ -110,13 +110,13 @@ func TestRefusedTemplates(t *testing.T) {
 	} {
 		changed := strings.Replace(template, from, to, 1)
 		if _, err := iamtest.ReadTemplate([]byte(changed), place); changed == template || err == nil {
-			t.Errorf("%s in place of %s was read", to, from)
+			t.Errorf("a template with %s instead of %s was accepted", to, from)
 		}
 	}
 }
 
 // A permission is needed if only it allows a request.
-func TestUnneeded(t *testing.T) {
+func TestUnneededPermissionsAreFound(t *testing.T) {
 	a := accountOf(t, template)
 	at := "arn:aws:dynamodb:eu-central-1:" + account + ":table/"
 	asked := []iamtest.Request{
@@ -134,7 +134,7 @@ func TestUnneeded(t *testing.T) {
 	want := "dynamodb:GetItem table/other, dynamodb:PutItem table/t, dynamodb:GetRecords 00.000, " +
 		"secretsmanager:GetSecretValue s-AbCdEf"
 	if strings.Join(got, ", ") != want {
-		t.Errorf("unneeded are %s", strings.Join(got, ", "))
+		t.Errorf("unneeded permissions: %s", strings.Join(got, ", "))
 	}
 	less := a.Without("FilesRole", "dynamodb:GetItem")
 	for action, want := range map[string]bool{"dynamodb:GetItem": false, "dynamodb:PutItem": true} {

@@ -13,27 +13,26 @@ import (
 	"strings"
 )
 
-// streamType is the content type of a streamed answer to API Gateway.
+// streamType is the content type of a streamed response to API Gateway.
 const streamType = "application/vnd.awslambda.http-integration-response"
 
-// delimiter separates the metadata of a streamed answer from its body (API Gateway,
-// "Lambda proxy integration format for response streaming").
+// delimiter separates the metadata of a streamed response from its body (API Gateway, "Lambda
+// proxy integration format for response streaming").
 var delimiter = make([]byte, 8)
 
-// Answer is an answer to API Gateway, as seen by a client.
+// Answer is a response to API Gateway, as seen by a client.
 type Answer struct {
-	// Streamed reports which of the two forms it came in.
+	// Streamed reports whether the response was streamed.
 	Streamed bool
 	Status   int
 	Header   http.Header
-	// Body is read as it arrives. It fails with a *FunctionError if the function
-	// broke off.
+	// Body is read as it arrives. It fails with a *FunctionError if the function failed midway.
 	Body io.ReadCloser
 }
 
-// Invoke invokes a function that answers in JSON and returns its answer.
+// Invoke invokes a function that responds with JSON and returns its response.
 //
-// Errors: *FunctionError; the process ended; the context's.
+// Errors: *FunctionError; the process exited; the context's error.
 func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	_, body, err := f.begin(ctx, event)
 	if err != nil {
@@ -42,10 +41,10 @@ func (f *Function) Invoke(ctx context.Context, event []byte) ([]byte, error) {
 	return readBuffered(body)
 }
 
-// Request invokes a function with an API Gateway event and returns its answer, which
-// may still be on its way. The caller closes the body.
+// Request invokes a function with an API Gateway event and returns its response, which may not
+// have arrived completely. The caller closes the body.
 //
-// Errors: as Invoke; API Gateway would reject the answer.
+// Errors: as Invoke; API Gateway would reject the response.
 func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	kind, body, err := f.begin(ctx, event)
 	if err != nil {
@@ -61,10 +60,10 @@ func (f *Function) Request(ctx context.Context, event []byte) (*Answer, error) {
 	return ReadAnswer(text)
 }
 
-// ReadAnswer reads the answer of a function to an API Gateway event, in the form that
-// is not streamed.
+// ReadAnswer reads the response of a function to an API Gateway event, in the format that is not
+// streamed.
 //
-// Errors: API Gateway would reject the answer.
+// Errors: API Gateway would reject the response.
 func ReadAnswer(text []byte) (*Answer, error) {
 	var sent struct {
 		StatusCode        int
@@ -74,7 +73,7 @@ func ReadAnswer(text []byte) (*Answer, error) {
 		IsBase64Encoded   bool
 	}
 	if err := json.Unmarshal(text, &sent); err != nil || sent.StatusCode < 200 || sent.StatusCode > 599 {
-		return nil, fmt.Errorf("malformed proxy answer: %.200s", text)
+		return nil, fmt.Errorf("malformed proxy response: %.200s", text)
 	}
 	var content io.Reader = strings.NewReader(sent.Body)
 	if sent.IsBase64Encoded {
@@ -84,7 +83,7 @@ func ReadAnswer(text []byte) (*Answer, error) {
 		Body: io.NopCloser(content)}, nil
 }
 
-// begin sends an event to the function and waits for the beginning of its answer.
+// begin sends an event to the function and waits for the start of its response.
 func (f *Function) begin(ctx context.Context, event []byte) (kind string, body io.ReadCloser, err error) {
 	i, answer, err := f.api.invoke(ctx, event, Timeout, f.ended)
 	switch {
@@ -98,7 +97,7 @@ func (f *Function) begin(ctx context.Context, event []byte) (kind string, body i
 	return answer.request.Header.Get("Content-Type"), &content{request: answer.request, read: i.read}, nil
 }
 
-// readBuffered reads an answer that is not streamed, up to Lambda's limit.
+// readBuffered reads a response that is not streamed, up to Lambda's limit.
 func readBuffered(body io.ReadCloser) ([]byte, error) {
 	defer body.Close()
 	text, err := io.ReadAll(io.LimitReader(body, maxBuffered+1))
@@ -109,7 +108,7 @@ func readBuffered(body io.ReadCloser) ([]byte, error) {
 	return text, err
 }
 
-// readStreamed reads the metadata of a streamed answer, which precede its body.
+// readStreamed reads the metadata of a streamed response, which precedes its body.
 func readStreamed(body io.ReadCloser) (*Answer, error) {
 	reader := bufio.NewReader(body)
 	var prelude []byte
@@ -117,7 +116,7 @@ func readStreamed(body io.ReadCloser) (*Answer, error) {
 		next, err := reader.ReadByte()
 		if err != nil {
 			body.Close()
-			return nil, fmt.Errorf("an answer without metadata: %w", err)
+			return nil, fmt.Errorf("a response without metadata: %w", err)
 		}
 		prelude = append(prelude, next)
 	}
@@ -139,8 +138,7 @@ func readStreamed(body io.ReadCloser) (*Answer, error) {
 	}, nil
 }
 
-// headerOf merges the two forms of a header. A field that is in both has the values
-// of the second.
+// headerOf merges the two forms of a header. If a field is in both, the second takes precedence.
 func headerOf(single map[string]string, multiple map[string][]string) http.Header {
 	header := http.Header{}
 	for field, value := range single {

@@ -11,26 +11,27 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// errEnded is the error of an invocation whose process has ended.
+// errEnded is the error of an invocation whose process has exited.
 var errEnded = errors.New("the function's process has ended")
 
-// Timeout is the function's announced time limit: longer than any invocation takes on a busy machine.
+// Timeout is the time limit given to the function. It is longer than any invocation takes on a busy machine.
 const Timeout = 4 * time.Minute
 
-// Function is a running function, one execution environment in Lambda's terms. The
-// caller of Start kills it.
+// Function is a running function: one execution environment in Lambda's terms. The caller of
+// Start kills it.
 type Function struct {
 	api *runtimeAPI
 	cmd *exec.Cmd
 	log *programtest.Output
-	// ended is closed once the process has ended.
+	// ended is closed after the process has exited.
 	ended   chan struct{}
 	started time.Duration
 }
 
-// Start starts a function and waits for its first poll. Its environment is Lambda's, plus the settings.
+// Start starts a function and waits for its first poll. Its environment is that of Lambda, plus
+// the settings.
 //
-// Errors: the process ended, with its log; the context's.
+// Errors: the process exited, with its log; the context's error.
 func Start(ctx context.Context, program Program, settings ...string) (*Function, error) {
 	api, err := newRuntimeAPI()
 	if err != nil {
@@ -54,7 +55,7 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 		err := f.cmd.Start()
 		begun <- err
 		if err == nil {
-			_ = f.cmd.Wait() // how it ended is in ProcessState
+			_ = f.cmd.Wait() // ProcessState has its exit status
 			close(f.ended)
 		}
 	}()
@@ -67,7 +68,7 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 		f.started = time.Since(start)
 		return f, nil
 	case <-f.ended:
-		err = fmt.Errorf("the function ended with exit code %d: %s", f.cmd.ProcessState.ExitCode(), f.log)
+		err = fmt.Errorf("the function exited with code %d: %s", f.cmd.ProcessState.ExitCode(), f.log)
 	case <-ctx.Done():
 		err = fmt.Errorf("the function does not poll: %w", context.Cause(ctx))
 	}
@@ -84,9 +85,9 @@ func (f *Function) PID() int { return f.cmd.Process.Pid }
 // Log returns the function's stdout and stderr so far.
 func (f *Function) Log() string { return f.log.String() }
 
-// Kill kills the process and waits for its end.
+// Kill kills the process and waits until it has exited.
 func (f *Function) Kill() {
-	_ = f.cmd.Process.Kill() // fails when it is gone already
+	_ = f.cmd.Process.Kill() // fails if it has already exited
 	<-f.ended
 	f.api.close()
 }

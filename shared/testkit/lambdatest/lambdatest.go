@@ -1,6 +1,6 @@
-// Package lambdatest runs built Lambda functions as Lambda does: it starts the real
-// program and serves it the Lambda Runtime API, with events for it and answers from
-// it, streamed ones as they arrive. Tests and benchmarks share it.
+// Package lambdatest runs built Lambda functions like Lambda: it starts the real program and
+// serves the Lambda Runtime API to it. Streamed responses are read as they arrive. Tests and
+// benchmarks share it.
 package lambdatest
 
 import (
@@ -14,9 +14,9 @@ import (
 // Program is the path of a built function.
 type Program string
 
-// Build builds the functions of packages, such as "cutroom/functions/jobs", into
-// the folder, as for a deploy but for this machine. Each is named after the last
-// element of its package.
+// Build builds the functions of packages, such as "cutroom/functions/jobs", into the folder, as
+// for a deployment but for this machine. Each program is named after the last element of its
+// package.
 func Build(ctx context.Context, folder string, packages ...string) error {
 	arguments := []string{"build", "-o", folder + string(filepath.Separator), "-tags", "lambda.norpc", "-trimpath",
 		"-ldflags", "-s -w"}

@@ -2,5 +2,5 @@ package lambdatest
 
 import "syscall"
 
-// endWithParent has the kernel kill a function when its parent dies.
+// endWithParent makes the kernel kill a function when its parent dies.
 func endWithParent() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }

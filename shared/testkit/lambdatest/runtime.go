@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// maxBuffered is the largest answer that is not streamed, in bytes (AWS Lambda
-// quotas, "Invocation payload").
+// maxBuffered limits a response that is not streamed, in bytes (AWS Lambda quotas, "Invocation
+// payload").
 const maxBuffered = 6 << 20
 
 // FunctionError is a failed invocation, as Lambda reports it.
@@ -33,7 +33,7 @@ type runtimeAPI struct {
 	listener net.Listener
 	// events passes one invocation at a time to the process.
 	events chan *invocation
-	// polled is closed by the first poll.
+	// polled is closed at the first poll.
 	polled chan struct{}
 	once   sync.Once
 
@@ -42,17 +42,17 @@ type runtimeAPI struct {
 	number  int
 }
 
-// invocation is an event and its answer.
+// invocation is an event and its response.
 type invocation struct {
 	event    []byte
 	deadline time.Time
-	// answered receives the one answer.
+	// answered receives the only response.
 	answered chan reply
-	// read is closed once the answer was read or abandoned.
+	// read is closed after the response was read or abandoned.
 	read chan struct{}
 }
 
-// reply is the process's answer to an event: an error, or a request whose body is the answer.
+// reply is the process's response to an event: an error, or a request whose body is the response.
 type reply struct {
 	request *http.Request
 	failure *FunctionError
@@ -96,11 +96,11 @@ func (api *runtimeAPI) next(w http.ResponseWriter, r *http.Request) {
 		header.Set("Lambda-Runtime-Invoked-Function-Arn", "arn:aws:lambda:us-east-1:000000000000:function:test")
 		header.Set("Lambda-Runtime-Trace-Id", "Root=1-00000000-000000000000000000000000;Sampled=0")
 		header.Set("Content-Type", "application/json")
-		_, _ = w.Write(i.event) // the process has ended, which Invoke sees
+		_, _ = w.Write(i.event) // if the process has exited, Invoke notices it
 	}
 }
 
-// take returns the invocation that is being answered, or nil.
+// take returns the invocation with the id, or nil.
 func (api *runtimeAPI) take(id string) *invocation {
 	api.mu.Lock()
 	defer api.mu.Unlock()
@@ -109,7 +109,7 @@ func (api *runtimeAPI) take(id string) *invocation {
 	return i
 }
 
-// response accepts an answer, which is read as it arrives.
+// response accepts a response, which is read as it arrives.
 func (api *runtimeAPI) response(w http.ResponseWriter, r *http.Request) {
 	i := api.take(r.PathValue("id"))
 	if i == nil {
@@ -132,12 +132,12 @@ func (api *runtimeAPI) failed(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	failure := &FunctionError{Type: "Unknown"}
-	_ = json.NewDecoder(r.Body).Decode(failure) // unreadable fields stay unknown
+	_ = json.NewDecoder(r.Body).Decode(failure) // unreadable fields stay empty
 	i.answered <- reply{failure: failure}
 	w.WriteHeader(http.StatusAccepted)
 }
 
-// invoke sends an event to the process and waits for the beginning of its answer.
+// invoke sends an event to the process and waits for the start of its response.
 func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Duration,
 	ended <-chan struct{}) (*invocation, reply, error) {
 	i := &invocation{event: event, deadline: time.Now().Add(timeout), answered: make(chan reply, 1),
@@ -147,25 +147,25 @@ func (api *runtimeAPI) invoke(ctx context.Context, event []byte, timeout time.Du
 	case <-ended:
 		return nil, reply{}, errEnded
 	case <-ctx.Done():
-		return nil, reply{}, fmt.Errorf("the function takes no event: %w", context.Cause(ctx))
+		return nil, reply{}, fmt.Errorf("the function does not accept events: %w", context.Cause(ctx))
 	}
 	select {
 	case answer := <-i.answered:
 		return i, answer, nil
 	case <-ended:
 		select {
-		case answer := <-i.answered: // it answered, and then ended
+		case answer := <-i.answered: // it responded and then exited
 			return i, answer, nil
 		default:
 			return nil, reply{}, errEnded
 		}
 	case <-ctx.Done():
-		return nil, reply{}, fmt.Errorf("the function does not answer: %w", context.Cause(ctx))
+		return nil, reply{}, fmt.Errorf("the function does not respond: %w", context.Cause(ctx))
 	}
 }
 
-// content is the body of an answer as it arrives. It fails with a *FunctionError if
-// the function reports in the trailers that it broke off.
+// content is the body of a response as it arrives. It fails with a *FunctionError if the function
+// reports a failure in the trailers.
 type content struct {
 	request *http.Request
 	read    chan struct{}
@@ -188,7 +188,7 @@ func (c *content) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close discards the rest, so that the function can take its next event.
+// Close discards the rest, so that the function can accept its next event.
 func (c *content) Close() error {
 	c.once.Do(func() { close(c.read) })
 	return nil

@@ -9,7 +9,7 @@ import (
 type Conn struct {
 	net.PacketConn
 	out, in *way
-	// arrived are packets that were received; failed is closed after the last one.
+	// arrived holds received packets. failed is closed after the last packet.
 	arrived chan arrival
 	failed  chan struct{}
 	err     error
@@ -21,8 +21,8 @@ type arrival struct {
 	from   net.Addr
 }
 
-// NewConn returns a socket that passes everything, until Set. It owns the socket that it
-// is around.
+// NewConn returns a socket that passes everything until Set is called. It owns the wrapped
+// socket.
 func NewConn(socket net.PacketConn, seed uint64) *Conn {
 	c := &Conn{
 		PacketConn: socket, out: newWay(seed, 1), in: newWay(seed, 2),
@@ -32,13 +32,13 @@ func NewConn(socket net.PacketConn, seed uint64) *Conn {
 	return c
 }
 
-// Set sets what happens to packets from now on.
+// Set sets the faults of later packets.
 func (c *Conn) Set(out, in Faults) {
 	c.out.set(out)
 	c.in.set(in)
 }
 
-// Counts returns the packets' fates so far.
+// Counts returns the counts of packets so far.
 func (c *Conn) Counts() (out, in Count) { return c.out.counted(), c.in.counted() }
 
 // receive receives until the socket is closed.
@@ -70,13 +70,12 @@ func (c *Conn) ReadFrom(to []byte) (int, net.Addr, error) {
 	}
 }
 
-// WriteTo implements net.PacketConn. A packet that cannot be sent is lost, as on a network.
+// WriteTo implements net.PacketConn. As on a network, a packet that cannot be sent is lost.
 func (c *Conn) WriteTo(packet []byte, to net.Addr) (int, error) {
 	c.out.carry(packet, func(packet []byte) { _, _ = c.PacketConn.WriteTo(packet, to) })
 	return len(packet), nil
 }
 
-// Close closes the socket.
 func (c *Conn) Close() (err error) {
 	c.closing.Do(func() {
 		c.out.close()

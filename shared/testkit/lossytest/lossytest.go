@@ -1,6 +1,6 @@
-// Package lossytest simulates a bad network: packets are dropped, duplicated, delayed or reordered.
-// [Relay] is between a client and a server, [Conn] wraps the socket of either. A seed determines each
-// packet's fate.
+// Package lossytest simulates a bad network: packets are dropped, duplicated, delayed or
+// reordered. [Relay] is placed between a client and a server. [Conn] wraps the socket of either.
+// A seed determines the fate of each packet.
 package lossytest
 
 import (
@@ -10,14 +10,13 @@ import (
 	"time"
 )
 
-// overtaken is how much later than the others a packet comes that is out of order.
+// overtaken is the extra delay of a packet that arrives out of order.
 const overtaken = 25 * time.Millisecond
 
-// Faults are what happens to the packets of one direction. The zero value is a good
-// network.
+// Faults describes the faults of one direction. The zero value is a good network.
 type Faults struct {
-	// Drop, Duplicate and Reorder are how many packets of all are lost, come twice, and
-	// are overtaken by later ones: from 0 to 1.
+	// Drop, Duplicate and Reorder are the fractions of packets, from 0 to 1, that are lost,
+	// arrive twice, or are overtaken by later packets.
 	Drop, Duplicate, Reorder float64
 	// Delay is the delay of every packet. A random part of Jitter is added to it.
 	Delay, Jitter time.Duration
@@ -66,8 +65,8 @@ func (w *way) close() {
 	}
 }
 
-// carry hands a packet on, now or later, once or several times. The caller may reuse the bytes when it
-// returns.
+// carry forwards a packet, now or later, once or several times. The caller may reuse the bytes
+// after it returns.
 func (w *way) carry(packet []byte, to func([]byte)) {
 	for range w.pass(packet, to) {
 		w.sending.Lock()
@@ -76,8 +75,9 @@ func (w *way) carry(packet []byte, to func([]byte)) {
 	}
 }
 
-// pass returns how often to hand a packet on now, and keeps it for later copies. Every packet takes the
-// same number of draws, so that the next packet's faults do not depend on this one.
+// pass returns how often to forward a packet now, and keeps it for later copies. Every packet
+// uses the same number of random values, so that the faults of the next packet do not depend on
+// it.
 func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,7 +107,7 @@ func (w *way) pass(packet []byte, to func([]byte)) (now int) {
 	return 0
 }
 
-// keep keeps a packet until it is due. The caller has locked the way.
+// keep keeps a packet until it is due. The caller must hold the lock.
 func (w *way) keep(packet []byte, delay time.Duration, to func([]byte)) {
 	w.number++
 	due := time.Now().Add(delay)
@@ -117,7 +117,7 @@ func (w *way) keep(packet []byte, delay time.Duration, to func([]byte)) {
 	}
 }
 
-// wait sets the timer for the next packet that is due. The caller has locked the way.
+// wait sets the timer for the next due packet. The caller must hold the lock.
 func (w *way) wait() {
 	if w.timer != nil {
 		w.timer.Stop()
@@ -125,7 +125,7 @@ func (w *way) wait() {
 	w.timer = time.AfterFunc(time.Until(w.late[0].due), w.deliver)
 }
 
-// deliver hands on due packets, in order.
+// deliver forwards due packets in order.
 func (w *way) deliver() {
 	w.sending.Lock()
 	defer w.sending.Unlock()
@@ -143,16 +143,16 @@ func (w *way) deliver() {
 	}
 }
 
-// latecomer is a packet that comes later.
+// latecomer is a delayed packet.
 type latecomer struct {
 	packet []byte
 	due    time.Time
-	// number orders packets that are due at once.
+	// number orders packets that are due at the same time.
 	number int64
 	to     func([]byte)
 }
 
-// latecomers are a heap: the first is due first.
+// latecomers is a heap of packets, earliest due time first.
 type latecomers []latecomer
 
 func (l latecomers) Len() int { return len(l) }

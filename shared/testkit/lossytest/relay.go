@@ -11,12 +11,13 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// maxPacket is the longest packet of UDP, in bytes.
+// maxPacket is the maximum size of a UDP packet in bytes.
 const maxPacket = 64 << 10
 
-// Relay passes packets of UDP, and connections of TCP, between clients that call its address and a
-// server. A server that announces an address to its clients, such as a WebRTC server, must announce the
-// relay's: 127.0.0.2 with the same port, for example, if the server is at 127.0.0.1.
+// Relay forwards UDP packets and TCP connections between clients that call its address and a
+// server. A server that announces an address to its clients, such as a WebRTC server, must
+// announce the address of the relay: for example 127.0.0.2 with the same port, if the server is
+// at 127.0.0.1.
 type Relay struct {
 	to       string
 	socket   *net.UDPConn
@@ -25,20 +26,18 @@ type Relay struct {
 	work     sync.WaitGroup
 
 	mu sync.Mutex
-	// clients are the sockets to the server, by the client's address.
+	// clients maps clients' addresses to sockets to the server.
 	clients map[netip.AddrPort]*net.UDPConn
 	streams map[net.Conn]bool
 	cut     bool
 	closed  bool
 }
 
-// NewRelay returns a relay that listens at an address, for UDP and for TCP, and calls the
-// server at another. It passes everything, until Set or Cut.
-//
-// Errors: the address cannot be listened on.
+// NewRelay returns a relay that listens at an address with UDP and TCP, and calls the server at
+// another address. It passes everything until Set or Cut is called.
 func NewRelay(address, server string, seed uint64) (*Relay, error) {
 	listener, socket, err := listen(address)
-	// The free port of TCP may be in use for UDP.
+	// A port that is free for TCP may be in use for UDP.
 	for try := 0; err != nil && strings.HasSuffix(address, ":0") && try < 20; try++ {
 		listener, socket, err = listen(address)
 	}
@@ -54,7 +53,7 @@ func NewRelay(address, server string, seed uint64) (*Relay, error) {
 	return r, nil
 }
 
-// listen listens at an address by TCP and, at the same port, by UDP.
+// listen listens at an address with TCP and, at the same port, with UDP.
 func listen(address string) (net.Listener, *net.UDPConn, error) {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -74,17 +73,17 @@ func listen(address string) (net.Listener, *net.UDPConn, error) {
 // Addr returns the address that clients call.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
-// Set sets what happens to packets of UDP from now on: up to the server, and down to its
-// clients. Those that are on their way arrive as they would have.
+// Set sets the faults of later UDP packets: up to the server, and down to its clients. Packets in
+// transit are not affected.
 func (r *Relay) Set(up, down Faults) {
 	r.up.set(up)
 	r.down.set(down)
 }
 
-// Counts returns the UDP packets' fates so far.
+// Counts returns the counts of UDP packets so far.
 func (r *Relay) Counts() (up, down Count) { return r.up.counted(), r.down.counted() }
 
-// Cut ends the connections of TCP, and every new one, until it is called with false.
+// Cut(true) closes all TCP connections, and every new one until Cut(false).
 func (r *Relay) Cut(cut bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,14 +93,14 @@ func (r *Relay) Cut(cut bool) {
 	}
 }
 
-// endStreams ends the connections of TCP. The caller has locked the relay.
+// endStreams closes the TCP connections. The caller must hold the lock.
 func (r *Relay) endStreams() {
 	for stream := range r.streams {
 		stream.Close()
 	}
 }
 
-// receive passes clients' packets.
+// receive forwards the packets of clients.
 func (r *Relay) receive() {
 	buffer := make([]byte, maxPacket)
 	for {
@@ -113,7 +112,7 @@ func (r *Relay) receive() {
 			continue // a client has gone
 		}
 		if server := r.client(from); server != nil {
-			// A packet that cannot be sent is lost, as on a network.
+			// As on a network, a packet that cannot be sent is lost.
 			r.up.carry(buffer[:n], func(packet []byte) { _, _ = server.Write(packet) })
 		}
 	}
@@ -139,7 +138,7 @@ func (r *Relay) client(from netip.AddrPort) *net.UDPConn {
 	return server
 }
 
-// answer passes the server's packets to a client.
+// answer forwards the server's packets to a client.
 func (r *Relay) answer(server *net.UDPConn, to netip.AddrPort) {
 	buffer := make([]byte, maxPacket)
 	for {
@@ -148,13 +147,13 @@ func (r *Relay) answer(server *net.UDPConn, to netip.AddrPort) {
 			return
 		}
 		if err != nil {
-			continue // the server does not listen now
+			continue // the server is not listening now
 		}
 		r.down.carry(buffer[:n], func(packet []byte) { _, _ = r.socket.WriteToUDPAddrPort(packet, to) })
 	}
 }
 
-// accept passes connections of TCP.
+// accept forwards TCP connections.
 func (r *Relay) accept() {
 	for {
 		client, err := r.listener.Accept()
@@ -177,9 +176,9 @@ func (r *Relay) accept() {
 	}
 }
 
-// pipe copies one side of a connection to the other, until either ends.
+// pipe copies one side of a connection to the other until one of them closes.
 func (r *Relay) pipe(from, to net.Conn) {
-	_, _ = io.Copy(to, from) // it ends when either does
+	_, _ = io.Copy(to, from) // ends when one side closes
 	from.Close()
 	to.Close()
 	r.mu.Lock()
@@ -188,7 +187,7 @@ func (r *Relay) pipe(from, to net.Conn) {
 	delete(r.streams, to)
 }
 
-// Close ends the relay and its connections.
+// Close closes the relay and its connections.
 func (r *Relay) Close() error {
 	r.up.close()
 	r.down.close()

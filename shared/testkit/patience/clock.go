@@ -7,21 +7,21 @@ import (
 )
 
 const (
-	// A clock is read at least every beat. Between two readings it advances by at most longestBeat.
+	// A clock is read at least every beat. Between two reads it advances by at most longestBeat.
 	beat, longestBeat = 20 * time.Millisecond, 100 * time.Millisecond
 )
 
 // Clock is a clock that stops while the machine stalls. So no lease ends because a test could not
-// extend it in time, and waits for the end of a lease take little longer than by the machine's clock.
-// It is safe for concurrent use.
+// extend it in time, and waiting for the end of a lease takes little longer than by the machine's
+// clock. It is safe for concurrent use.
 type Clock struct {
 	mu sync.Mutex
-	// seen is the machine's time of the last reading, skipped the time left out by this clock.
+	// seen is the machine's time at the last read. skipped is the time that this clock has skipped.
 	seen    time.Time
 	skipped time.Duration
 }
 
-// NewClock returns a clock that begins at the machine's time, and runs until the test ends.
+// NewClock returns a clock that starts at the machine's time, and runs until the test ends.
 func NewClock(t testing.TB) *Clock {
 	c := &Clock{seen: time.Now()}
 	over := make(chan struct{})

@@ -1,6 +1,6 @@
-// Package patience limits how long tests wait, in one place. A test waits for an event and
-// never for a duration. The limit only ends a test that would hang. The message names the event
-// that did not happen, and the last state that the test saw.
+// Package patience limits the waits of tests in one place. A test waits for an event and never
+// for a duration. The limit only ends a test that would hang. The message names the event that
+// did not happen, and the last state that the test saw.
 package patience
 
 import (
@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// Max limits one wait. A quiet machine needs a hundredth of it. Do not use it for a
-	// product's timeout that changes the result of a test.
+	// Max limits one wait. A quiet machine needs a hundredth of it. Do not use it for a timeout
+	// of the product that changes the result of a test.
 	Max = 2 * time.Minute
 	// MaxTest limits a test of many steps, and a build.
 	MaxTest = 15 * time.Minute
@@ -20,35 +20,34 @@ const (
 	longestPause = 50 * time.Millisecond
 )
 
-// Until waits until the condition holds. After Max the test fails. The message has the name of
-// the condition and the values that seen returns.
+// Until waits until the condition holds. After Max the test fails with the name of the condition
+// and the values that seen returns.
 func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	t.Helper()
 	pause := time.Millisecond
 	for end := time.Now().Add(Max); !holds(); time.Sleep(pause) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: not within %s%s", what, Max, last(seen))
+			t.Fatalf("%s: did not happen within %s%s", what, Max, last(seen))
 		}
 		pause = min(2*pause, longestPause)
 	}
 }
 
-// Await waits until get returns a value that is ok, and returns it. After Max the test fails
-// with the value that get returned last.
+// Await waits until ok accepts the value that get returns, and returns it. After Max the test
+// fails with the last value.
 func Await[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got T) {
 	t.Helper()
 	Until(t, what, func() bool { got = get(); return ok(got) }, func() any { return got })
 	return got
 }
 
-// Becomes waits until get returns the wanted value. After Max the test fails with the value
-// that get returned last.
+// Becomes waits until get returns the wanted value. After Max the test fails with the last value.
 func Becomes[T comparable](t testing.TB, what string, want T, get func() T) {
 	t.Helper()
 	Await(t, fmt.Sprintf("%s: %v", what, want), get, func(got T) bool { return got == want })
 }
 
-// last returns the end of a message, which shows the last state.
+// last returns the end of a message with the last state.
 func last(seen []func() any) (text string) {
 	for _, see := range seen {
 		text += fmt.Sprintf("; last seen: %+v", see())
@@ -76,15 +75,15 @@ func within(t testing.TB, limit time.Duration) context.Context {
 	return ctx
 }
 
-// Receive returns the next value from the channel. After Max the test fails. The message
-// has the name and the values that seen returns.
+// Receive returns the next value from the channel. After Max the test fails with the name and the
+// values that seen returns.
 func Receive[T any](t testing.TB, what string, from <-chan T, seen ...func() any) T {
 	t.Helper()
 	select {
 	case got := <-from:
 		return got
 	case <-time.After(Max):
-		t.Fatalf("%s: not within %s%s", what, Max, last(seen))
+		t.Fatalf("%s: did not happen within %s%s", what, Max, last(seen))
 		panic("unreachable")
 	}
 }

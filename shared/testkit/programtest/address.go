@@ -7,15 +7,15 @@ import (
 	"net"
 )
 
-// Systems assign ports from 32768 on to connections and listeners without a fixed port; ports below are
-// used only by name.
+// Systems assign ports from 32768 for connections and for listeners without a fixed port. Lower
+// ports are used only on request.
 const (
 	firstPort = 10000
 	endPort   = 32768
 )
 
-// FreeAddress returns an unused address of this machine, by TCP and UDP, for a program that needs its
-// address before it starts.
+// FreeAddress returns an address of this machine that is unused for TCP and UDP, for a program
+// that needs its address before it starts.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {

@@ -5,8 +5,8 @@ import (
 	"os/exec"
 )
 
-// Browser returns the path of Chromium for tests without a screen: its headless shell if installed,
-// which takes half of the processor time, otherwise the whole browser.
+// Browser returns the path of Chromium for tests without a screen. It prefers the headless shell,
+// which takes half of the processor time.
 func Browser() (string, error) {
 	for _, name := range []string{"chromium-headless-shell", "chromium"} {
 		if path, err := exec.LookPath(name); err == nil {

@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// Folder returns the folder for built programs: the variable TEST_PROGRAMS, otherwise own. Go does not
-// link a program again that is up to date there.
+// Folder returns the folder for built programs: the value of TEST_PROGRAMS, or own. Go does not
+// relink a program that is up to date there.
 func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
 
-// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder and
-// returns its path. If TEST_PROGRAMS is set, the program exists already: scripts/test.sh builds the
-// programs of cmd before all tests. It is built without cgo, as for users: threads of the C library
-// would prevent the sandbox around programs.
+// Build builds the program of a package, such as "cutroom/cmd/worker", into the caller's folder
+// and returns its path. If TEST_PROGRAMS is set, the program already exists, because
+// scripts/test.sh builds the programs of cmd before all tests. It is built without cgo, as for
+// users, because threads of the C library would prevent the sandbox around programs.
 func Build(ctx context.Context, folder, pkg string) (string, error) {
 	program := filepath.Join(Folder(folder), path.Base(pkg))
 	if Folder("") != "" {
@@ -38,8 +38,8 @@ func Build(ctx context.Context, folder, pkg string) (string, error) {
 	return program, nil
 }
 
-// Main builds the program of a package by Build, runs the tests, and returns the exit code
-// for os.Exit. It sets program to the path, which is removed after the tests unless it is in
+// Main builds the program of a package with Build, runs the tests, and returns the exit code for
+// os.Exit. It sets program to the path. It removes the program after the tests, unless it is in
 // TEST_PROGRAMS.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
@@ -55,9 +55,9 @@ func Main(m *testing.M, pkg string, program *string) int {
 	return m.Run()
 }
 
-// Output keeps written bytes and may be read at the same time. The zero Output keeps everything.
+// Output keeps written bytes. It is safe for concurrent use. The zero value keeps everything.
 type Output struct {
-	// Limit is how many bytes are kept, the last ones; 0 keeps all.
+	// Limit is the number of last bytes to keep. 0 keeps all.
 	Limit int
 
 	mu      sync.Mutex

@@ -1,8 +1,8 @@
 //go:build race
 
-// Package racetest reports whether the race detector is on. It makes tests several times slower, and
-// finds nothing new in the tenth repetition.
+// Package racetest reports whether the race detector is on. It makes tests several times slower,
+// and finds nothing new in many repetitions.
 package racetest
 
-// Enabled reports whether the race detector watches.
+// Enabled reports whether the race detector is on.
 const Enabled = true

@@ -30,7 +30,7 @@ type Job struct {
 
 // Result describes the result of a completed job.
 type Result struct {
-	// Credentials is nil if it is not signed.
+	// Credentials is nil if the result is not signed.
 	Credentials *struct {
 		SourceType string `json:"source_type"`
 		SignedBy   string `json:"signed_by"`
@@ -38,20 +38,20 @@ type Result struct {
 	} `json:"content_credentials"`
 }
 
-// Failure is why a job failed.
+// Failure is the reason why a job failed.
 type Failure struct{ Code, Message string }
 
 // Ended reports whether the job's state is terminal.
 func (j Job) Ended() bool { return j.Status == "completed" || j.Status == "failed" }
 
-// Answer is a whole response.
+// Answer is a complete response.
 type Answer struct {
 	Status int
 	Header http.Header
 	Body   []byte
 }
 
-// Refusal is an answer with another status than the expected one.
+// Refusal is the error for a response with an unexpected status.
 type Refusal Answer
 
 // Error returns the status and the body.
@@ -66,8 +66,8 @@ func (r *Refusal) Detail() string {
 	return body.Detail
 }
 
-// Call sends a request with the client's key and reads the whole answer,
-// whatever its status, within patience.Max. The headers are pairs of name and value.
+// Call sends a request with the client's key and reads the complete response, whatever its
+// status, within patience.Max. headers has pairs of name and value.
 //
 // Errors: transport errors.
 func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64,
@@ -99,14 +99,14 @@ func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, 
 	return Answer{response.StatusCode, response.Header, content}, nil
 }
 
-// Get sends a GET; see Call.
+// Get sends a GET request (see Call).
 func (c *Client) Get(ctx context.Context, path string, headers ...string) (Answer, error) {
 	return c.Call(ctx, http.MethodGet, path, nil, 0, headers...)
 }
 
 // Submit creates a job of the model.
 //
-// Errors: *Refusal; of the transport.
+// Errors: *Refusal; transport errors.
 func (c *Client) Submit(ctx context.Context, model string, form Form) (Job, error) {
 	body, length, contentType := form.Encode()
 	answer, err := c.Call(ctx, http.MethodPost, "/v1/jobs/"+model, body, length, "Content-Type", contentType)
@@ -115,13 +115,13 @@ func (c *Client) Submit(ctx context.Context, model string, form Form) (Job, erro
 
 // Job returns a job.
 //
-// Errors: *Refusal; of the transport.
+// Errors: *Refusal; transport errors.
 func (c *Client) Job(ctx context.Context, id string) (Job, error) {
 	return jobOf(c.Get(ctx, "/v1/jobs/"+id))
 }
 
-// Await polls the job until it has ended, and calls seen, if it is not nil, with
-// each reading.
+// Await polls the job until it has ended. If seen is not nil, Await calls it with the job after
+// each poll.
 func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	const every = 25 * time.Millisecond
 	ticker := time.NewTicker(every)
@@ -147,7 +147,7 @@ func (c *Client) Await(ctx context.Context, id string, seen func(Job)) (Job, err
 
 // Content returns the result of a job.
 //
-// Errors: *Refusal; of the transport.
+// Errors: *Refusal; transport errors.
 func (c *Client) Content(ctx context.Context, id string) (Answer, error) {
 	answer, err := c.Get(ctx, "/v1/jobs/"+id+"/content")
 	if err != nil {
@@ -165,7 +165,7 @@ func jobOf(answer Answer, err error) (Job, error) {
 	}
 	var job Job
 	if err := json.Unmarshal(answer.Body, &job); err != nil {
-		return Job{}, fmt.Errorf("the answer is not a job: %w: %s", err, answer.Body)
+		return Job{}, fmt.Errorf("the response is not a job: %w: %s", err, answer.Body)
 	}
 	return job, nil
 }

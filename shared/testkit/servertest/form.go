@@ -30,8 +30,8 @@ func File(name, fileName string, content []byte) Part {
 
 // Encode returns the body as a stream, with its length and content type.
 func (f Form) Encode() (body io.Reader, length int64, contentType string) {
-	// The writer produces the text between the contents. They are read separately, so that none is held
-	// in memory.
+	// The writer produces the text between the contents. The contents are read separately, so
+	// that they are not held in memory.
 	var between bytes.Buffer
 	writer := multipart.NewWriter(&between)
 	var pieces []io.Reader

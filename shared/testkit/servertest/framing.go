@@ -13,26 +13,25 @@ import (
 	"time"
 )
 
-// FramingAttack is a request whose end two readers may see in different places.
-// Another request is hidden in it: GET /healthz, which would be answered with 200.
+// FramingAttack is a request whose end two readers may see at different places. It hides another
+// request, GET /healthz, which would get 200.
 type FramingAttack struct {
 	Name string
-	// Request is the sent bytes.
+	// Request holds the bytes to send.
 	Request string
-	// Refused means that the request must get exactly one answer, of 400 or more,
-	// after which the connection is closed. Otherwise it is valid, and requests
-	// after it may be answered too.
+	// Refused means that the request must get exactly one response, with status 400 or above,
+	// after which the connection is closed. Otherwise it is valid, and requests after it may also
+	// get responses.
 	Refused bool
 }
 
-// hidden is the smuggled request, and after a request that is sent deliberately
-// after it.
+// hidden is the smuggled request, and after is a request that is deliberately sent after it.
 const (
 	hidden = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n"
 	after  = "DELETE /healthz HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
 )
 
-// inChunks is the hidden request as the only chunk of a body.
+// inChunks contains the hidden request as the only chunk of a body.
 var inChunks = fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", len(hidden), hidden)
 
 // FramingAttacks returns attacks on a route that takes bodies and needs a key.
@@ -54,18 +53,18 @@ func FramingAttacks(path string) []FramingAttack {
 			" HTTP/1.0\r\nConnection: keep-alive\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n" + inChunks, true},
 		FramingAttack{"GET with both", "GET " + path +
 			" HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"lines that end with LF, with both",
+		FramingAttack{"LF line ends, with both",
 			"POST " + path + " HTTP/1.1\nHost: a\nContent-Length: 3\nTransfer-Encoding: chunked\n\n0\n\n" + hidden, true},
-		FramingAttack{"both after a sound request", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST " + path +
+		FramingAttack{"both after a valid request", "DELETE /healthz HTTP/1.1\r\nHost: a\r\n\r\nPOST " + path +
 			" HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"both after a sound body", "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}POST " +
+		FramingAttack{"both after a valid body", "POST " + path + " HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\n{}POST " +
 			path + " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"both after sound chunks", "POST " + path +
+		FramingAttack{"both after valid chunks", "POST " + path +
 			" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nPOST " + path +
 			" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
 		FramingAttack{"an unknown version", "POST " + path + " HTTP/1.01\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " +
 			hidden, true},
-		FramingAttack{"HTTP/2 by the line", "POST " + path + " HTTP/2.0\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " + hidden,
+		FramingAttack{"HTTP/2 in the request line", "POST " + path + " HTTP/2.0\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " + hidden,
 			true},
 		FramingAttack{"a request line with a bare CR", "POST " + path + " HTTP/1.1\rX: y\r\nHost: a\r\n\r\n" + hidden, true},
 		FramingAttack{"no version", "POST " + path + "\r\nHost: a\r\n\r\n" + hidden, true},
@@ -77,12 +76,12 @@ func FramingAttacks(path string) []FramingAttack {
 	return all
 }
 
-// adding adds an attack by its name, the fields of its header, and the rest.
+// adding adds an attack with its name, its header fields, and its body.
 type adding func(refused bool, name, fields, body string)
 
 func addLengths(add adding) {
 	whole := fmt.Sprint(len(hidden))
-	add(false, "a sound length", "Content-Length: "+whole+"\r\n", hidden+after)
+	add(false, "a valid length", "Content-Length: "+whole+"\r\n", hidden+after)
 	add(false, "the same length twice", "Content-Length: "+whole+"\r\nContent-Length: "+whole+"\r\n", hidden+after)
 	add(false, "zeros before the length", "Content-Length: 000"+whole+"\r\n", hidden+after)
 	add(false, "spaces around the length", "Content-Length: \t "+whole+" \t\r\n", hidden+after)
@@ -90,8 +89,8 @@ func addLengths(add adding) {
 		"a list of lengths": whole + ", " + whole, "a list of two lengths": whole + ",2", "a signed length": "+" + whole,
 		"a negative length":    "-1",
 		"a hexadecimal length": "0x20", "a length with a point": whole + ".0", "a length with an exponent": "1e1",
-		"an empty length":     "",
-		"a length beyond all": "99999999999999999999", "a length that overflows": "18446744073709551617",
+		"an empty length": "",
+		"a huge length":   "99999999999999999999", "a length that overflows": "18446744073709551617",
 		"words as the length":   "two",
 		"a length with a space": "1 2", "a length with an underscore": "1_0", "a length of other digits": "٣",
 		"a quoted length":     `"2"`,
@@ -100,14 +99,14 @@ func addLengths(add adding) {
 		add(true, name, "Content-Length: "+length+"\r\n", hidden)
 	}
 	add(true, "two lengths", "Content-Length: 0\r\nContent-Length: "+whole+"\r\n", hidden)
-	add(true, "two lengths, the other way round", "Content-Length: "+whole+"\r\nContent-Length: 0\r\n", hidden)
+	add(true, "two lengths in the other order", "Content-Length: "+whole+"\r\nContent-Length: 0\r\n", hidden)
 	add(true, "two lengths in other cases", "content-length: 0\r\nCONTENT-LENGTH: "+whole+"\r\n", hidden)
 	add(true, "one length with zeros and one without", "Content-Length: 02\r\nContent-Length: 2\r\nContent-Length: 3\r\n",
 		"{}"+hidden)
 }
 
 func addCodings(add adding) {
-	add(false, "sound chunks", "Transfer-Encoding: chunked\r\n", inChunks+after)
+	add(false, "valid chunks", "Transfer-Encoding: chunked\r\n", inChunks+after)
 	add(false, "chunks in capitals", "TRANSFER-ENCODING: CHUNKED\r\n", inChunks+after)
 	for name, coding := range map[string]string{
 		"an unknown coding": "gzip", "gzip and chunks": "gzip, chunked", "chunks and gzip": "chunked, gzip",
@@ -159,9 +158,9 @@ func addFields(add adding) {
 		"a tab before the coding":                 "X-A: b\r\n\tTransfer-Encoding: chunked\r\n",
 		"a length in the next line":               "Content-Length:\r\n 3\r\n",
 		"a coding in the next line":               "Transfer-Encoding:\r\n chunked\r\n",
-		"a coding that goes on in the next line":  "Transfer-Encoding: chunked,\r\n identity\r\n",
-		"a value that goes on in the next line":   "X-A: b\r\n c\r\n",
-		"a first field that goes on":              " X-A: b\r\n",
+		"a coding continued in the next line":     "Transfer-Encoding: chunked,\r\n identity\r\n",
+		"a value continued in the next line":      "X-A: b\r\n c\r\n",
+		"a first field with a continuation":       " X-A: b\r\n",
 		"a line without a colon":                  "Content-Length 3\r\n",
 		"a line that is a colon":                  ": 3\r\n",
 		"a NUL in a name":                         "Content-Length\x00: 3\r\n",
@@ -198,11 +197,11 @@ func addChunks(add adding) {
 		"a negative chunk":                    "-2\r\n{}\r\n0\r\n\r\n" + hidden,
 		"a space before a chunk's size":       " 2\r\n{}\r\n0\r\n\r\n" + hidden,
 		"an underscore in a chunk's size":     "1_0\r\n{}\r\n0\r\n\r\n" + hidden,
-		"a chunk's size beyond all":           "fffffffffffffffff\r\n{}\r\n0\r\n\r\n" + hidden,
+		"a huge chunk size":                   "fffffffffffffffff\r\n{}\r\n0\r\n\r\n" + hidden,
 		"a chunk's size that overflows":       "10000000000000002\r\n{}\r\n0\r\n\r\n" + hidden,
 		"an empty chunk's size":               "\r\n{}\r\n0\r\n\r\n" + hidden,
 		"an extension without a size":         ";a=b\r\n{}\r\n0\r\n\r\n" + hidden,
-		"a chunk that is longer than it says": "2\r\n{}  \r\n0\r\n\r\n" + hidden,
+		"a chunk longer than its size":        "2\r\n{}  \r\n0\r\n\r\n" + hidden,
 		"a chunk without its end":             "2\r\n{}0\r\n\r\n" + hidden,
 		"a chunk whose end is LF":             "2\r\n{}\n0\r\n\r\n" + hidden,
 		"a chunk whose end is CR":             "2\r\n{}\r0\r\n\r\n" + hidden,
@@ -212,7 +211,7 @@ func addChunks(add adding) {
 		"an extension with a bare CR":         "2;a\rb\r\n{}\r\n0\r\n\r\n" + hidden,
 		"a length in the trailer":             "0\r\nContent-Length: 400\r\n\r\n" + after,
 		"a coding in the trailer":             "0\r\nTransfer-Encoding: chunked\r\n\r\n" + after,
-		"a trailer that goes on":              "0\r\nX-A: b\r\n c\r\n\r\n" + after,
+		"a trailer with a continuation":       "0\r\nX-A: b\r\n c\r\n\r\n" + after,
 		"a trailer without a colon":           "0\r\nGET /healthz HTTP/1.1\r\n\r\n" + hidden,
 		"a host in the trailer":               "0\r\nHost: b\r\n\r\n" + after,
 	} {
@@ -220,8 +219,8 @@ func addChunks(add adding) {
 	}
 }
 
-// Try sends an attack to a server, in pieces of some bytes (0 sends it whole), and returns an error if
-// the answers are wrong.
+// Try sends an attack to a server, in pieces of some bytes (0 sends it at once), and returns an
+// error if the responses are wrong.
 func (a FramingAttack) Try(ctx context.Context, address string, piece int) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -235,7 +234,7 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 			n = min(n, piece)
 		}
 		if _, err := io.WriteString(conn, rest[:n]); err != nil {
-			break // refused before it was sent whole
+			break // rejected before it was sent completely
 		}
 		rest = rest[n:]
 	}
@@ -243,23 +242,23 @@ func (a FramingAttack) Try(ctx context.Context, address string, piece int) error
 	_ = conn.(*net.TCPConn).CloseWrite()
 	statuses, err := answers(bufio.NewReader(conn))
 	if err != nil {
-		return fmt.Errorf("after the answers %v: %w", statuses, err)
+		return fmt.Errorf("after the responses %v: %w", statuses, err)
 	}
 	for i, status := range statuses {
 		if status == http.StatusOK {
-			return fmt.Errorf("the hidden request was answered: %v", statuses)
+			return fmt.Errorf("the hidden request got a response: %v", statuses)
 		}
 		if a.Refused && status >= 400 && i < len(statuses)-1 && !strings.Contains(a.Name, "after") {
-			return fmt.Errorf("%v, want one answer and the connection's end", statuses)
+			return fmt.Errorf("got %v, want one response and a closed connection", statuses)
 		}
 	}
 	if a.Refused && (len(statuses) == 0 || statuses[len(statuses)-1] < 400) || len(statuses) > 2 {
-		return fmt.Errorf("the answers are %v", statuses)
+		return fmt.Errorf("got responses %v", statuses)
 	}
 	return nil
 }
 
-// answers reads answers until the connection is closed.
+// answers reads responses until the connection is closed.
 func answers(from *bufio.Reader) (statuses []int, err error) {
 	for {
 		response, err := http.ReadResponse(from, nil)

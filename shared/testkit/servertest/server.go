@@ -13,18 +13,18 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Server is a running `cutroom dev`. The caller must end it by Stop or Kill; on Linux it is also killed
-// when the process that started it dies.
+// Server is a running `cutroom dev`. The caller must call Stop or Kill. On Linux it is also
+// killed when the process that started it dies.
 type Server struct {
 	cmd *exec.Cmd
-	// printed is its stdout, log its stderr.
+	// printed is its standard output, and log its standard error.
 	printed, log *programtest.Output
-	// ended is closed once the process has ended and all its output was read.
+	// ended is closed after the process has exited and all its output was read.
 	ended chan struct{}
 }
 
-// Start starts a server on the data folder, on a free port, and waits until it serves. Settings add to
-// the package's, or replace them.
+// Start starts a server on the data folder and a free port, and waits until it is ready. settings
+// extend the package's settings, or replace them.
 func (p Program) Start(ctx context.Context, data string, settings ...string) (*Server, error) {
 	server, err := p.Launch(data, settings...)
 	if err != nil {
@@ -37,7 +37,7 @@ func (p Program) Start(ctx context.Context, data string, settings ...string) (*S
 	return server, nil
 }
 
-// Launch starts a server on the data folder and does not wait for it to serve.
+// Launch starts a server on the data folder without waiting until it is ready.
 func (p Program) Launch(data string, settings ...string) (*Server, error) {
 	server := &Server{printed: &programtest.Output{}, log: &programtest.Output{}, ended: make(chan struct{})}
 	server.cmd = exec.Command(string(p), "dev")
@@ -58,7 +58,7 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 		err := server.cmd.Start()
 		started <- err
 		if err == nil {
-			_ = server.cmd.Wait() // how it ended is in ProcessState
+			_ = server.cmd.Wait() // ProcessState has its exit status
 			close(server.ended)
 		}
 	}()
@@ -71,16 +71,16 @@ func (p Program) Launch(data string, settings ...string) (*Server, error) {
 // address matches the server's announcement of its address.
 var address = regexp.MustCompile(`(?m)^\s*Media API\s+(http://\S+)$`)
 
-// Ready waits until the server serves.
+// Ready waits until the server is ready.
 //
-// Errors: the server ended, with its log; the context's.
+// Errors: the server exited, with its log; the context's error.
 func (s *Server) Ready(ctx context.Context) error {
 	for {
 		more := s.printed.More()
 		if s.URL() != "" && s.healthy(ctx) {
 			return nil
 		}
-		// After the address is printed, /healthz shows when everything is up.
+		// After the address is printed, /healthz shows when everything has started.
 		again := time.NewTimer(20 * time.Millisecond)
 		if s.URL() == "" {
 			again.Stop()
@@ -90,7 +90,7 @@ func (s *Server) Ready(ctx context.Context) error {
 			again.Stop()
 		case <-again.C:
 		case <-s.ended:
-			return fmt.Errorf("the server ended with exit code %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Log())
+			return fmt.Errorf("the server exited with code %d:\n%s", s.cmd.ProcessState.ExitCode(), s.Log())
 		case <-ctx.Done():
 			return fmt.Errorf("the server is not ready: %w\n%s", context.Cause(ctx), s.Log())
 		}
@@ -110,7 +110,7 @@ func (s *Server) healthy(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// URL returns the URL of the media API; "" before the server printed it.
+// URL returns the URL of the media API, or "" until the server prints it.
 func (s *Server) URL() string {
 	found := address.FindStringSubmatch(s.printed.String())
 	if found == nil {
@@ -122,7 +122,7 @@ func (s *Server) URL() string {
 // inferenceAddress matches the server's announcement of its gateway's address.
 var inferenceAddress = regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
 
-// InferenceURL returns the URL of the gateway; "" before the server printed it.
+// InferenceURL returns the URL of the gateway, or "" until the server prints it.
 func (s *Server) InferenceURL() string {
 	found := inferenceAddress.FindStringSubmatch(s.printed.String())
 	if found == nil {
@@ -143,26 +143,26 @@ func (s *Server) Printed() string { return s.printed.String() }
 // Log returns the server's stderr so far.
 func (s *Server) Log() string { return s.log.String() }
 
-// Stop asks the server to stop, like a service manager, and returns its exit code. The server is killed
-// if the context ends first.
+// Stop asks the server to stop, like a service manager, and returns its exit code. If the context
+// ends first, it kills the server.
 func (s *Server) Stop(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, s.cmd.Process.Pid, syscall.SIGTERM)
 }
 
-// Interrupt is Stop by a terminal's Ctrl-C: a SIGINT to the process group.
+// Interrupt is like Stop, with Ctrl-C in a terminal: a SIGINT to the process group.
 func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
 }
 
-// Wait waits for the server's own end and returns its exit code. The server is killed if the context
-// ends first.
+// Wait waits until the server exits and returns its exit code. If the context ends first, it
+// kills the server.
 func (s *Server) Wait(ctx context.Context) (exitCode int, err error) {
 	select {
 	case <-s.ended:
 		return s.cmd.ProcessState.ExitCode(), nil
 	case <-ctx.Done():
 		s.Kill()
-		return 0, fmt.Errorf("the server did not end: %w\n%s", context.Cause(ctx), s.Log())
+		return 0, fmt.Errorf("the server did not exit: %w\n%s", context.Cause(ctx), s.Log())
 	}
 }
 
@@ -183,9 +183,9 @@ func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (in
 	}
 }
 
-// Kill sends SIGKILL only to the server's process and waits for its end. It does nothing if the server
-// has ended.
+// Kill sends SIGKILL only to the server's process and waits until it has exited. It does nothing
+// if the server has already exited.
 func (s *Server) Kill() {
-	_ = s.cmd.Process.Kill() // fails when it is gone already
+	_ = s.cmd.Process.Kill() // fails if it has already exited
 	<-s.ended
 }

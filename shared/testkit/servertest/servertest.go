@@ -1,5 +1,5 @@
-// Package servertest runs the built program like a user and calls it over HTTP with a small client of
-// the contract. It sees the same as users: exit codes, output, and answers. Tests and benchmarks share
+// Package servertest runs the built program like a user and calls it over HTTP with a small
+// client. It sees what users see: exit codes, output, and responses. Tests and benchmarks share
 // it.
 package servertest
 
@@ -18,26 +18,26 @@ import (
 	"cutroom/shared/testkit/programtest"
 )
 
-// Key is the development key of every server of Start and Launch.
+// Key is the development key of every server from Start and Launch.
 const Key = "ck_servertest"
 
 // Program is the path of the built command.
 type Program string
 
-// Build builds the command into the folder, or finds it: see programtest.Build.
+// Build builds the command into the folder, or finds it (see programtest.Build).
 func Build(ctx context.Context, folder string) (Program, error) {
 	path, err := programtest.Build(ctx, folder, "cutroom/cmd/cutroom")
 	return Program(path), err
 }
 
-// Ended is the outcome of a run of the program.
+// Ended is the result of a run of the program.
 type Ended struct {
 	Stdout, Stderr string
 	ExitCode       int
 }
 
-// Run runs the program until it ends. The settings are environment variables, such as
-// "CUTROOM_ADDR=127.0.0.1:0"; the caller's own do not reach the program.
+// Run runs the program until it exits. settings are environment variables, such as
+// "CUTROOM_ADDR=127.0.0.1:0". The CUTROOM_ variables of the caller are removed.
 //
 // Errors: the program could not be started, or outlived the context.
 func (p Program) Run(ctx context.Context, settings []string, args ...string) (Ended, error) {
@@ -57,9 +57,8 @@ func (p Program) Run(ctx context.Context, settings []string, args ...string) (En
 	return Ended{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}, nil
 }
 
-// environment returns this process's environment without settings of Cutroom, so
-// that a developer's shell cannot affect a test. If a variable is set twice, the
-// last one counts.
+// environment returns this process's environment without settings of Cutroom, so that a
+// developer's shell cannot affect a test. If a variable is set twice, the last value counts.
 func environment(settings []string) []string {
 	var env []string
 	for _, variable := range os.Environ() {
@@ -67,7 +66,7 @@ func environment(settings []string) []string {
 			env = append(env, variable)
 		}
 	}
-	// Engine servers' results are signed, by the library that the tests have.
+	// Results of engine servers are signed with the library of the tests.
 	if library, err := c2patest.Find(); err == nil {
 		env = append(env, "CUTROOM_C2PA_LIBRARY="+library)
 	}
@@ -77,8 +76,8 @@ func environment(settings []string) []string {
 // sizeForm matches a size in the source of a catalog.
 var sizeForm = regexp.MustCompile(`(\d+p): \d+x\d+`)
 
-// SmallResults returns a catalog's source with results of 64 by 36 pixels, made from another's source.
-// Its jobs cost a twentieth of full-size ones, and still use the engine's programs.
+// SmallResults returns a catalog with results of 64 by 36 pixels, made from another catalog. Its
+// jobs cost a twentieth of full-size jobs, and still use the engine's programs.
 func SmallResults(catalog []byte) []byte {
 	return sizeForm.ReplaceAll(catalog, []byte("${1}: 64x36"))
 }

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/adapter/sqlite"
 )
 
-// blank is the content of a database that was made and closed. To write the schema takes
-// longer than most tests.
+// blank is the content of a database that was created and closed. Writing the schema takes longer
+// than most tests.
 var blank = sync.OnceValues(func() (content []byte, err error) {
 	folder, err := os.MkdirTemp("", "sqlitetest-")
 	if err != nil {
@@ -30,7 +30,7 @@ var blank = sync.OnceValues(func() (content []byte, err error) {
 		return nil, err
 	}
 	if _, err := os.Stat(path + "-wal"); err == nil {
-		return nil, errors.New("sqlitetest: a log is left")
+		return nil, errors.New("sqlitetest: the write-ahead log still exists")
 	}
 	return os.ReadFile(path)
 })
