@@ -115,7 +115,7 @@ func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		`{`:                         "read a policy",
 		`{"Version": "2012-10-17"}`: "statement",
-		`{"Version": "2012-10-17", "Statement": []}`:                               "without statements",
+		`{"Version": "2012-10-17", "Statement": []}`:                               "no statements",
 		`{"Version": "2012-10-17", "Statement": [], "Extra": 1}`:                   "Extra",
 		statement(`, "Else": 1`):                                                   "Else",
 		statement(`, "NotPrincipal": "*"`):                                         "NotPrincipal",
@@ -131,7 +131,7 @@ func TestUnsupportedPoliciesAreRejected(t *testing.T) {
 		statement(`, "Condition": {"stringequals": {"k:a": "b"}}`):                 "stringequals",
 		statement(`, "Condition": {"StringEquals": {"k:a": {"b": "c"}}}`):          "list of values",
 		`{"Statement": {"Effect": "allow", "Action": "a:B", "Resource": "*"}}`:     "allow",
-		`{"Statement": {"Action": "a:B", "Resource": "*"}}`:                        "neither",
+		`{"Statement": {"Action": "a:B", "Resource": "*"}}`:                        "must be Allow or Deny",
 		`{"Statement": {"Effect": "Allow", "Resource": "*"}}`:                      "either Action",
 		`{"Statement": {"Effect": "Allow", "Action": "GetItem", "Resource": "*"}}`: "GetItem",
 	} {
