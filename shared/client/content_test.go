@@ -134,8 +134,8 @@ func TestKeyStaysWithTheService(t *testing.T) {
 	}
 }
 
-// told appends the states of a job.
-func told(states *[]string) func(client.Job) {
+// appendState appends the states of a job.
+func appendState(states *[]string) func(client.Job) {
 	return func(job client.Job) { *states = append(*states, fmt.Sprintf("%s %.1f", job.Status, job.Progress)) }
 }
 
@@ -183,7 +183,7 @@ func TestAwaitJobFollowsOrPolls(t *testing.T) {
 			t.Parallel()
 			c2, s := serve(t, c.answers...)
 			var states []string
-			job, err := c2.AwaitJob(bounded(t), "job_1", told(&states))
+			job, err := c2.AwaitJob(bounded(t), "job_1", appendState(&states))
 			if err != nil || !job.Ended() {
 				t.Fatalf("%+v, %v", job, err)
 			}
@@ -193,7 +193,7 @@ func TestAwaitJobFollowsOrPolls(t *testing.T) {
 		})
 	}
 	c, _ := serve(t, status(404, `{"detail":"Job not found."}`))
-	if _, err := c.AwaitJob(bounded(t), "job_2", told(new([]string))); !client.IsStatus(err, 404) {
+	if _, err := c.AwaitJob(bounded(t), "job_2", appendState(new([]string))); !client.IsStatus(err, 404) {
 		t.Errorf("an unknown job: %v", err)
 	}
 }

@@ -67,9 +67,9 @@ const (
 // and reconnects as needed. If events are not available, it polls.
 func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, error) {
 	for left := followings; left > 0; left-- {
-		told := false
+		received := false
 		job, err := c.follow(ctx, id, func(job Job) {
-			told = true
+			received = true
 			seen(job)
 		})
 		var broken *ConnectionError
@@ -81,7 +81,7 @@ func (c *Client) AwaitJob(ctx context.Context, id string, seen func(Job)) (Job, 
 		case err != nil && !errors.As(err, &broken):
 			// The service has no events, or the job does not exist. Polling shows which.
 			return c.poll(ctx, id, seen)
-		case told:
+		case received:
 			left = followings + 1
 		}
 		if err := sleep(ctx, reconnect); err != nil {

@@ -62,7 +62,7 @@ type Allocations interface {
 	// the allocation. It also records Spent and Flight, as Report does.
 	//
 	// Errors: ErrAllocationEnded.
-	Return(ctx context.Context, l Allocation, amount int64) (share int64, err error)
+	Return(ctx context.Context, l Allocation, amount int64) (left int64, err error)
 	// End ends an allocation. Unused amounts return to the counter, even if the stored amount is
 	// larger than the owner believes. It succeeds if the allocation has already ended.
 	End(ctx context.Context, l Allocation) error

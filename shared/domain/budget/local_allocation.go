@@ -45,9 +45,9 @@ type localAllocation struct {
 	refusedUntil time.Duration
 	// warned is the highest percentage with a recorded warning.
 	warned int
-	// begun means that the store may know the allocation. closed means that calls may not draw from
+	// started means that the store may know the allocation. closed means that calls may not draw from
 	// it any more.
-	begun, closed bool
+	started, closed bool
 }
 
 // available returns the amount that can be drawn. The lock must be held.
@@ -122,7 +122,7 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 }
 
 // begin starts a store call. The lock must be held, and no other call may be running.
-func (s *localAllocation) begin() { s.busy, s.begun = make(chan struct{}), true }
+func (s *localAllocation) begin() { s.busy, s.started = make(chan struct{}), true }
 
 // finish ends a store call. The lock must be held.
 func (s *localAllocation) finish(began time.Duration, err error) {
@@ -153,24 +153,24 @@ func (s *localAllocation) reported() Allocation {
 // remains.
 func (s *localAllocation) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
-	lease, began := s.reported(), s.manager.config.Machine.Now()
+	report, began := s.reported(), s.manager.config.Machine.Now()
 	missing := amount - s.available()
 	most := missing + s.wanted + s.extra(amount)
 	if s.manager.config.MayFreeze {
-		lease.Flight += amount
+		report.Flight += amount
 	}
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
-	taken := Taken{Amount: lease.Amount}
+	taken := Taken{Amount: report.Amount}
 	if missing > 0 {
-		taken, err = s.manager.config.Store.Take(ctx, lease, limit, missing, most)
+		taken, err = s.manager.config.Store.Take(ctx, report, limit, missing, most)
 	} else {
-		err = s.manager.config.Store.Report(ctx, lease)
+		err = s.manager.config.Store.Report(ctx, report)
 	}
 	s.mu.Lock()
-	refused = err == nil && missing > 0 && taken.Amount == lease.Amount
+	refused = err == nil && missing > 0 && taken.Amount == report.Amount
 	renewed := s.renewed
 	s.finish(began, err)
 	switch {
@@ -244,9 +244,9 @@ func (s *localAllocation) report(ctx context.Context) {
 		return
 	}
 	s.begin()
-	lease, began := s.reported(), s.manager.config.Machine.Now()
+	report, began := s.reported(), s.manager.config.Machine.Now()
 	s.mu.Unlock()
-	err := s.manager.config.Store.Report(ctx, lease)
+	err := s.manager.config.Store.Report(ctx, report)
 	s.mu.Lock()
 	s.finish(began, err)
 	s.mu.Unlock()
@@ -281,22 +281,22 @@ func (s *localAllocation) tick(ctx context.Context) {
 		return
 	}
 	s.begin()
-	lease := s.reported()
+	report := s.reported()
 	s.stored.Amount -= spare // even if the store call fails, it cannot be drawn any more
 	s.growth = 0
 	s.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	share, err := lease.Amount, error(nil)
+	amount, err := report.Amount, error(nil)
 	if spare > 0 {
-		share, err = s.manager.config.Store.Return(ctx, lease, spare)
+		amount, err = s.manager.config.Store.Return(ctx, report, spare)
 	} else {
-		err = s.manager.config.Store.Report(ctx, lease)
+		err = s.manager.config.Store.Report(ctx, report)
 	}
 	s.mu.Lock()
 	if err == nil {
-		s.stored.Amount = share
+		s.stored.Amount = amount
 	}
 	s.finish(began, err)
 	s.mu.Unlock()
@@ -317,18 +317,18 @@ func (s *localAllocation) end(ctx context.Context) error {
 		s.mu.Lock()
 	}
 	s.closed = true
-	lease, begun := s.stored, s.begun
-	lease.Flight = s.reserved
+	report, started := s.stored, s.started
+	report.Flight = s.reserved
 	s.mu.Unlock()
-	if !begun {
+	if !started {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, storeTime)
 	defer cancel()
-	err := s.manager.config.Store.End(ctx, lease)
+	err := s.manager.config.Store.End(ctx, report)
 	if err == nil {
 		s.mu.Lock()
-		s.begun = false
+		s.started = false
 		s.mu.Unlock()
 	}
 	return err

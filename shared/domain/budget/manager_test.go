@@ -18,7 +18,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// world is a store and the processes that share it. Its time is that of a synctest bubble, which
+// world is a store and the processes that share it. It uses the time of a synctest bubble, which
 // starts at midnight.
 type world struct {
 	*testing.T
@@ -60,7 +60,7 @@ func (w *world) Now() time.Duration { return time.Since(w.started) }
 func (w *world) start(change func(*budget.ManagerConfig)) *process {
 	c := budget.ManagerConfig{
 		Store: w.memory, Machine: w, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
-		NewID: func() string { return fmt.Sprint("lease-", w.made.Add(1)) },
+		NewID: func() string { return fmt.Sprint("allocation-", w.made.Add(1)) },
 	}
 	if change != nil {
 		change(&c)
@@ -143,8 +143,8 @@ func TestManagerDrawsInMemory(t *testing.T) {
 		w.uses(c, 20_000)
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if len(w.leases) > 0 {
-			t.Errorf("a process without calls has %d allocations", len(w.leases))
+		if len(w.allocations) > 0 {
+			t.Errorf("a process without calls has %d allocations", len(w.allocations))
 		}
 	})
 }
@@ -161,7 +161,7 @@ func TestAccountsWithoutBudgetsCostOnlyLookups(t *testing.T) {
 			settle(none, 5)
 			time.Sleep(time.Second)
 		}
-		if n := w.called("Budgets"); n > 4 || w.called("Take", "Tell", "End", "Return") > 0 {
+		if n := w.called("Budgets"); n > 4 || w.called("Take", "Report", "End", "Return") > 0 {
 			t.Errorf("budgets were read %d times in 100 seconds", n)
 		}
 	})
@@ -204,7 +204,7 @@ func TestProcessesUseUpABudgetTogether(t *testing.T) {
 		if left := limit - spent.Load(); left >= most {
 			t.Errorf("%d remain, but a call was rejected", left)
 		}
-		t.Logf("%d calls, %d store calls", spent.Load()/used, w.called("Take", "Tell", "End", "Return"))
+		t.Logf("%d calls, %d store calls", spent.Load()/used, w.called("Take", "Report", "End", "Return"))
 		for _, p := range processes {
 			p.stop()
 		}
@@ -345,7 +345,7 @@ func TestFunctionReportsEachCall(t *testing.T) {
 			settle(p.must(100), 7)
 			time.Sleep(10 * time.Millisecond)
 		}
-		writes := w.called("Take", "Tell", "End", "Return")
+		writes := w.called("Take", "Report", "End", "Return")
 		if writes > calls*110/100 {
 			t.Errorf("%d calls took %d store calls", calls, writes)
 		}
@@ -499,7 +499,7 @@ func TestFailingStoreKeepsTheLimit(t *testing.T) {
 		later(time.Minute)
 		w.uses(c, spent.Load())
 		t.Logf("spent %d of %d, %d store calls", spent.Load(), limit,
-			w.called("Take", "Tell", "End", "Return"))
+			w.called("Take", "Report", "End", "Return"))
 	})
 }
 

@@ -31,11 +31,11 @@ type memory struct {
 	used    map[budget.Counter]int64
 	warned  map[budget.Counter]int
 	// warnings lists the warnings to deliver.
-	warnings map[string]budget.Warning
-	leases   map[string]*memoryLease
+	warnings    map[string]budget.Warning
+	allocations map[string]*memoryAllocation
 }
 
-type memoryLease struct {
+type memoryAllocation struct {
 	budget.Allocation
 	renewed time.Duration
 }
@@ -44,7 +44,7 @@ func newMemory(now func() time.Duration) *memory {
 	return &memory{
 		now: now, fail: func(bool) error { return nil }, taken: func(int64, int64) {}, calls: map[string]int{},
 		budgets: map[budget.ID]budget.Budget{}, used: map[budget.Counter]int64{}, warned: map[budget.Counter]int{},
-		leases: map[string]*memoryLease{}, warnings: map[string]budget.Warning{},
+		allocations: map[string]*memoryAllocation{}, warnings: map[string]budget.Warning{},
 	}
 }
 
@@ -122,7 +122,7 @@ func (m *memory) Warning(_ context.Context, id string) (budget.Warning, error) {
 }
 
 func (m *memory) endDead(c budget.Counter) {
-	maps.DeleteFunc(m.leases, func(_ string, l *memoryLease) bool {
+	maps.DeleteFunc(m.allocations, func(_ string, l *memoryAllocation) bool {
 		dead := l.Counter == c && m.now()-l.renewed >= budget.EndAfter
 		if dead {
 			m.used[c] -= l.Unused()
@@ -154,26 +154,26 @@ func (m *memory) call(name string, do func() error) error {
 
 func (m *memory) Take(_ context.Context, l budget.Allocation, limit, least, most int64) (t budget.Taken, err error) {
 	err = m.call("Take", func() error {
-		room := max(limit-m.used[l.Counter], 0)
-		if room < least {
+		rest := max(limit-m.used[l.Counter], 0)
+		if rest < least {
 			m.endDead(l.Counter)
-			room = max(limit-m.used[l.Counter], 0)
+			rest = max(limit-m.used[l.Counter], 0)
 		}
-		known := m.leases[l.ID]
+		known := m.allocations[l.ID]
 		if known == nil && l.Amount > 0 {
 			return budget.ErrAllocationEnded
 		}
-		if t = (budget.Taken{Amount: l.Amount, Remaining: room}); room < least {
+		if t = (budget.Taken{Amount: l.Amount, Remaining: rest}); rest < least {
 			return nil
 		}
-		more := min(room, max(least, most))
+		more := min(rest, max(least, most))
 		m.used[l.Counter] += more
 		m.taken(m.used[l.Counter], limit)
 		if known != nil {
 			more += known.Amount
 		}
 		l.Amount = more
-		m.leases[l.ID] = &memoryLease{l, m.now()}
+		m.allocations[l.ID] = &memoryAllocation{l, m.now()}
 		t = budget.Taken{Amount: l.Amount, Remaining: limit - m.used[l.Counter]}
 		return nil
 	})
@@ -181,37 +181,37 @@ func (m *memory) Take(_ context.Context, l budget.Allocation, limit, least, most
 }
 
 func (m *memory) Report(_ context.Context, l budget.Allocation) error {
-	return m.call("Tell", func() error { return m.tell(l, 0) })
+	return m.call("Report", func() error { return m.record(l, 0) })
 }
 
-func (m *memory) tell(l budget.Allocation, back int64) error {
-	known := m.leases[l.ID]
+func (m *memory) record(l budget.Allocation, back int64) error {
+	known := m.allocations[l.ID]
 	if known == nil {
 		return budget.ErrAllocationEnded
 	}
 	m.used[l.Counter] -= back
 	l.Amount = known.Amount - back
-	m.leases[l.ID] = &memoryLease{l, m.now()}
+	m.allocations[l.ID] = &memoryAllocation{l, m.now()}
 	return nil
 }
 
-func (m *memory) Return(_ context.Context, l budget.Allocation, amount int64) (share int64, err error) {
+func (m *memory) Return(_ context.Context, l budget.Allocation, amount int64) (left int64, err error) {
 	err = m.call("Return", func() error {
-		if err := m.tell(l, max(min(amount, l.Amount-l.Spent), 0)); err != nil {
+		if err := m.record(l, max(min(amount, l.Amount-l.Spent), 0)); err != nil {
 			return err
 		}
-		share = m.leases[l.ID].Amount
+		left = m.allocations[l.ID].Amount
 		return nil
 	})
-	return share, err
+	return left, err
 }
 
 func (m *memory) End(_ context.Context, l budget.Allocation) error {
 	return m.call("End", func() error {
-		if known := m.leases[l.ID]; known != nil {
+		if known := m.allocations[l.ID]; known != nil {
 			l.Amount = known.Amount
 			m.used[l.Counter] -= l.Unused()
-			delete(m.leases, l.ID)
+			delete(m.allocations, l.ID)
 		}
 		return nil
 	})

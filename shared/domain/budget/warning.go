@@ -58,7 +58,7 @@ type Noted struct {
 	Percent int
 }
 
-// Warnings records due warnings, and stores those that have a receiver.
+// Warnings records due warnings. It stores the warnings that have a receiver.
 type Warnings interface {
 	// Warn records the warning that is due for a counter according to its budget and current usage
 	// (Warnable), unless one of the same or a higher percentage was recorded. If the budget has a

@@ -358,7 +358,7 @@ func (e fieldEntry) field() (Field, error) {
 	}
 	seedRange := func(n *int64) bool { return n != nil && *n >= 0 && *n <= maxSeed }
 	if e.Name == seedField && (e.Type != Integer || !seedRange(e.Min) || !seedRange(e.Max)) {
-		return field, fmt.Errorf("it must be an integer with a min and a max from 0 to %d", int64(maxSeed))
+		return field, fmt.Errorf("a seed must be an integer with a min and a max from 0 to %d", int64(maxSeed))
 	}
 	return field, nil
 }

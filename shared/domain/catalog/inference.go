@@ -106,7 +106,7 @@ type Inference struct {
 	// or full, or the prompt is too long for this row.
 	Fallbacks []string
 	Queue     Queue
-	// Upstreams lists the model servers. Only a placeholder has none.
+	// Upstreams lists the model servers. Only a placeholder lacks them.
 	Upstreams []Upstream
 }
 

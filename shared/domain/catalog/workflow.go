@@ -22,7 +22,7 @@ type Workflow struct {
 	Width, Height, Frames, FPS []Place
 	// Options maps other form fields to their places.
 	Options map[string][]Place
-	// WithoutReference lists the nodes to omit if there is no reference image.
+	// WithoutReference lists the nodes to omit without a reference image.
 	WithoutReference []string
 	// Result is the node whose output is the result.
 	Result string

@@ -18,7 +18,7 @@ func TestPaceFollowsRejections(t *testing.T) {
 		}
 		p.refused(time.Hour)
 		p.refused(time.Hour)
-		begun := time.Now()
+		started := time.Now()
 		went := make(chan bool)
 		go func() { went <- p.begin(t.Context()) }()
 		synctest.Wait()
@@ -28,13 +28,13 @@ func TestPaceFollowsRejections(t *testing.T) {
 		default:
 		}
 		p.took()
-		if !<-went || time.Now() != begun {
+		if !<-went || time.Now() != started {
 			t.Error("the next call starts after one has ended")
 		}
 		p.took()
 		p.refused(time.Hour) // no call is running now
-		if !p.begin(t.Context()) || time.Since(begun) != mostPause {
-			t.Errorf("waited %s", time.Since(begun))
+		if !p.begin(t.Context()) || time.Since(started) != mostPause {
+			t.Errorf("waited %s", time.Since(started))
 		}
 		for range 20 {
 			p.took()

@@ -157,7 +157,7 @@ func (r *Runner) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := r.poll(ctx); err != nil && ctx.Err() == nil {
-			r.config.Logger.Error("cannot look for batches", "error", err)
+			r.config.Logger.Error("cannot poll batches", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -204,11 +204,11 @@ func TestInputErrorsAreReported(t *testing.T) {
 		{"many errors", strings.Repeat("x\n", 1000), strings.TrimSuffix(manyFlaws(), ", ")},
 	} {
 		b := w.reaches(w.create("acme", c.input), batch.Failed)
-		var told []string
+		var reported []string
 		for _, e := range b.Errors {
-			told = append(told, fmt.Sprintf("%d %s", e.Line, e.Code))
+			reported = append(reported, fmt.Sprintf("%d %s", e.Line, e.Code))
 		}
-		if got := strings.Join(told, ", "); got != c.want || b.Total != 0 || b.EndedAt.IsZero() {
+		if got := strings.Join(reported, ", "); got != c.want || b.Total != 0 || b.EndedAt.IsZero() {
 			t.Errorf("%s: %s, want %s", c.says, got, c.want)
 		}
 	}

@@ -29,7 +29,7 @@ type slots struct {
 
 type slot struct {
 	account string
-	begun   time.Time
+	started time.Time
 	// number is the order in which slots were taken.
 	number  uint64
 	suspect bool
@@ -73,7 +73,7 @@ func suspect(b batch.Batch) bool { return attemptsAt(b).Count >= suspectAfter }
 
 func (s *slots) suspected() bool {
 	for _, one := range s.active {
-		if one.suspect && time.Since(one.begun) < suspectFor {
+		if one.suspect && time.Since(one.started) < suspectFor {
 			return true
 		}
 	}
@@ -92,7 +92,7 @@ func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b ba
 	s.count++
 	s.served[b.Account] = s.count
 	s.active[b.ID] = &slot{
-		account: b.Account, begun: time.Now(), number: s.count, suspect: suspect(b), handOver: handOver,
+		account: b.Account, started: time.Now(), number: s.count, suspect: suspect(b), handOver: handOver,
 	}
 	return b, true
 }
@@ -135,7 +135,7 @@ func (s *slots) richest(held map[string]int, has int) (from *slot) {
 			from = one
 		}
 	}
-	if from == nil || held[from.account] > has+1 || has == 0 && time.Since(from.begun) >= slice {
+	if from == nil || held[from.account] > has+1 || has == 0 && time.Since(from.started) >= slice {
 		return from
 	}
 	return nil

@@ -20,8 +20,8 @@ func open(batches int, accounts ...string) (all []batch.Batch) {
 	return all
 }
 
-// look acts as a runner does: it fills slots and ends batches that were handed over.
-func (s *slots) look(all []batch.Batch) map[string]int {
+// poll acts as a runner does: it fills slots and ends batches that were handed over.
+func (s *slots) poll(all []batch.Batch) map[string]int {
 	for range 3 {
 		for {
 			_, handOver := context.WithCancelCause(context.Background())
@@ -45,17 +45,17 @@ func (s *slots) look(all []batch.Batch) map[string]int {
 func TestSlotsAreSharedEvenly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots()
-		if held := s.look(open(20, "a")); held["a"] != maxActive {
+		if held := s.poll(open(20, "a")); held["a"] != maxActive {
 			t.Errorf("one account: %v", held)
 		}
 		all := open(20, "a", "b", "c", "d")
-		s.look(all)
-		if held := s.look(all); held["a"] != 4 || held["b"] != 4 || held["c"] != 4 || held["d"] != 4 {
+		s.poll(all)
+		if held := s.poll(all); held["a"] != 4 || held["b"] != 4 || held["c"] != 4 || held["d"] != 4 {
 			t.Errorf("four accounts: %v", held)
 		}
 		all = append(open(20, "a", "b", "c", "d"), open(1, "e")...)
-		s.look(all)
-		if held := s.look(all); held["e"] != 1 {
+		s.poll(all)
+		if held := s.poll(all); held["e"] != 1 {
 			t.Errorf("one more: %v", held)
 		}
 		var many []string
@@ -65,7 +65,7 @@ func TestSlotsAreSharedEvenly(t *testing.T) {
 		s, all = newSlots(), open(3, many...)
 		seen := map[string]bool{}
 		for range 3 {
-			for account, n := range s.look(all) {
+			for account, n := range s.poll(all) {
 				if seen[account] = true; n != 1 {
 					t.Errorf("%s has %d slots", account, n)
 				}
@@ -86,11 +86,11 @@ func TestSuspectBatchesRunSeparately(t *testing.T) {
 			all[i].Attempts = batch.Attempts{Status: batch.InProgress, Count: suspectAfter}
 		}
 		s := newSlots()
-		if held := s.look(all); held["a"] != 1 || held["b"] != 0 || held["c"] != 1 {
+		if held := s.poll(all); held["a"] != 1 || held["b"] != 0 || held["c"] != 1 {
 			t.Errorf("at first: %v", held)
 		}
 		time.Sleep(suspectFor)
-		if held := s.look(all); held["b"] != 1 {
+		if held := s.poll(all); held["b"] != 1 {
 			t.Errorf("later: %v", held)
 		}
 	})

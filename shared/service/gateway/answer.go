@@ -31,9 +31,9 @@ const maxEdits = 10_000
 const trustedAnswer = 1 << 20
 
 var (
-	errAnswerTooLong = errors.New("its response is longer than 16 MiB")
-	errManyEdits     = fmt.Errorf("its response needs more than %d edits, which means that it has too many choices", maxEdits)
-	errNoCompletion  = errors.New("its response is not a completion")
+	errAnswerTooLong = errors.New("the response is longer than 16 MiB")
+	errManyEdits     = fmt.Errorf("the response needs more than %d edits, which means that it has too many choices", maxEdits)
+	errNoCompletion  = errors.New("the response is not a completion")
 )
 
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
@@ -95,7 +95,7 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more byte, to see EOF
 	}
-	// Some servers send spaces while they generate, so a silence limit alone is not enough. The
+	// Some servers send spaces while they generate, so a silence limit is not enough. The
 	// response may take as long as the first byte may.
 	end := time.Now().Add(c.firstByte())
 	for {
@@ -200,7 +200,7 @@ func (c *completion) missing(id, object, created, named bool) []string {
 		members = append(members, `"object":"`+answerObject(c.request.Route)+`"`)
 	}
 	if !created {
-		members = append(members, `"created":`+strconv.FormatInt(c.begun.Unix(), 10))
+		members = append(members, `"created":`+strconv.FormatInt(c.started.Unix(), 10))
 	}
 	if !named {
 		members = append(members, `"model":`+string(c.pool.Slug))

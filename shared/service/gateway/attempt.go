@@ -57,7 +57,7 @@ func (c *completion) serve() *apierror.Error {
 			return nil
 		}
 		last = preferredError(last, apiErr)
-		if !elsewhere || c.stream.hasBegun() || c.r.Context().Err() != nil {
+		if !elsewhere || c.stream.hasStarted() || c.r.Context().Err() != nil {
 			break
 		}
 		if !c.fallBack() {
@@ -114,7 +114,7 @@ func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewher
 			return nil, false
 		}
 		last = preferredError(last, f.apiErr)
-		if !f.tryNext || c.stream.hasBegun() {
+		if !f.tryNext || c.stream.hasStarted() {
 			return last, f.outcome == Refused && isTooLong(f.apiErr)
 		}
 		if !f.quick {

@@ -217,7 +217,7 @@ func TestLimitedKeySeesOnlyItsBatches(t *testing.T) {
 	}
 }
 
-// The key reads only the results of its own batches, because other batches may have used any model.
+// The key reads only the results of batches that it created, because others may have used any model.
 func TestLimitedKeyReadsOnlyItsResults(t *testing.T) {
 	w := newWorld(t, setup{batches: true})
 	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })

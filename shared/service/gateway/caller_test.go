@@ -314,7 +314,7 @@ func TestShutdownIsReportedToCallers(t *testing.T) {
 				<-up.left
 			})}})
 			got := make(chan answer, 1)
-			begun := make(chan bool, 1)
+			started := make(chan bool, 1)
 			go func() {
 				response, err := client.Do(w.request(t.Context(), "POST", "/v1/chat/completions", studio,
 					strings.NewReader(c.request)))
@@ -322,14 +322,14 @@ func TestShutdownIsReportedToCallers(t *testing.T) {
 					got <- answer{err: err}
 					return
 				}
-				begun <- true
+				started <- true
 				defer response.Body.Close()
 				body, err := io.ReadAll(response.Body)
 				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
 			}()
 			patience.Receive(t, "entered", entered)
 			if c.status == 200 {
-				patience.Receive(t, "begun", begun)
+				patience.Receive(t, "started", started)
 			}
 			w.stop()
 			if a := patience.Receive(t, "got", got); a.err != nil || a.status != c.status || a.body != c.want ||

@@ -23,7 +23,7 @@ type completion struct {
 	r       *http.Request
 	who     credential.Principal
 	route   catalog.Route
-	begun   time.Time
+	started time.Time
 	// batch is set for a batch call.
 	batch *batchCall
 
@@ -62,7 +62,7 @@ func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *htt
 		c := g.newCompletion(w, r, who, route)
 		apiErr := c.run()
 		c.observe(apiErr)
-		if apiErr == nil || c.stream.hasBegun() {
+		if apiErr == nil || c.stream.hasStarted() {
 			return nil // the stream already contains the error
 		}
 		return apiErr
@@ -73,7 +73,7 @@ func (g *Gateway) newCompletion(
 	w http.ResponseWriter, r *http.Request, who credential.Principal, route catalog.Route,
 ) *completion {
 	return &completion{
-		gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(),
+		gateway: g, w: w, r: r, who: who, route: route, started: g.config.Now(),
 		counter: tokenCounter{generated: estimate{tokenizer: g.config.Tokenizer}},
 	}
 }
@@ -211,13 +211,13 @@ func (c *completion) end(apiErr *apierror.Error) {
 	if gone && c.batch != nil && !givenUp(c.r.Context()) {
 		return
 	}
-	if c.requestSent && gone || c.counter.known || c.stream.hasBegun() && !c.firstToken.IsZero() {
+	if c.requestSent && gone || c.counter.known || c.stream.hasStarted() && !c.firstToken.IsZero() {
 		c.settle()
 	}
-	if c.settled && !c.stream.hasBegun() && apiErr != nil {
+	if c.settled && !c.stream.hasStarted() && apiErr != nil {
 		c.setUsed(c.w.Header())
 	}
-	if apiErr != nil && !gone && c.stream.hasBegun() {
+	if apiErr != nil && !gone && c.stream.hasStarted() {
 		c.stream.out = c.appendFailure(c.stream.out, apiErr)
 		_ = c.finishStream() // it fails only if the caller has disconnected
 	}
@@ -226,17 +226,17 @@ func (c *completion) end(apiErr *apierror.Error) {
 func (c *completion) observe(apiErr *apierror.Error) {
 	o := Completion{
 		Route: string(c.route), Status: http.StatusOK,
-		Duration: c.gateway.config.Now().Sub(c.begun), Counts: c.counts, Waited: c.waited,
+		Duration: c.gateway.config.Now().Sub(c.started), Counts: c.counts, Waited: c.waited,
 	}
 	if c.request != nil {
 		o.Model, o.Stream = c.request.Model.ID, c.request.Stream
 	}
 	if !c.firstToken.IsZero() {
-		o.FirstToken = c.firstToken.Sub(c.begun)
+		o.FirstToken = c.firstToken.Sub(c.started)
 	}
 	if apiErr != nil {
 		o.Code = apiErr.Code
-		if !c.stream.hasBegun() || apiErr.Status == statusCallerGone {
+		if !c.stream.hasStarted() || apiErr.Status == statusCallerGone {
 			o.Status = apiErr.Status
 		}
 	}

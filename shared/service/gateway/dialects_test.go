@@ -161,7 +161,7 @@ func TestNativeStreamsAreForwarded(t *testing.T) {
 			if got := w.recorded(1)[0].Counts; got != (usage.Counts{Requests: 1, PromptTokens: 9, CompletionTokens: 5}) {
 				t.Errorf("recorded %+v", got)
 			}
-			// Without events with the usage, the gateway counts. Without the last event, the stream
+			// If no event has the usage, the gateway counts. If the last event is missing, the stream
 			// is broken.
 			u.now(writing(typed(c.events[:len(c.events)-2]...)))
 			a = w.post(c.path, c.body)

@@ -40,9 +40,9 @@ type eventReader struct {
 	start, line, scanned, end int
 	// afterCR means that the last line ended with CR, so an LF may follow.
 	afterCR bool
-	// begun means that the first line, which may start with a byte order mark, was read.
-	begun bool
-	err   error
+	// started means that the first line, which may start with a byte order mark, was read.
+	started bool
+	err     error
 	// joined holds the data of an event with several data lines.
 	joined []byte
 }
@@ -145,8 +145,8 @@ func (r *eventReader) fill() {
 
 // parse parses the lines of one event. ok is false if the event has no data.
 func (r *eventReader) parse(block []byte) (e event, ok bool) {
-	if !r.begun {
-		r.begun = true
+	if !r.started {
+		r.started = true
 		block = bytes.TrimPrefix(block, []byte("\ufeff"))
 	}
 	several := false

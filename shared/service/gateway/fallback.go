@@ -119,7 +119,7 @@ func (c *completion) fallBack() bool {
 
 func (c *completion) showRow() bool {
 	if !c.choice.shown {
-		return !c.stream.hasBegun()
+		return !c.stream.hasStarted()
 	}
 	if c.stream == nil {
 		c.w.Header().Set(servedHeader, c.serving.Model.ID)
@@ -130,7 +130,7 @@ func (c *completion) showRow() bool {
 
 // hideRow undoes showRow if the row did not serve the call.
 func (c *completion) hideRow() {
-	if c.choice.shown && !c.stream.hasBegun() {
+	if c.choice.shown && !c.stream.hasStarted() {
 		c.stream.stopKeepAlive()
 		c.w.Header().Del(servedHeader)
 	}

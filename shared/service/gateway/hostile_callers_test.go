@@ -252,21 +252,21 @@ func TestShutdownIsReportedInEveryDialect(t *testing.T) {
 				entered <- true
 				<-c.left
 			})}})
-			got, begun := make(chan answer, 1), make(chan bool, 1)
+			got, started := make(chan answer, 1), make(chan bool, 1)
 			go func() {
 				response, err := client.Do(w.request(t.Context(), http.MethodPost, made.path, studio, strings.NewReader(made.body())))
 				if err != nil {
 					got <- answer{err: err}
 					return
 				}
-				begun <- true
+				started <- true
 				defer response.Body.Close()
 				body, err := io.ReadAll(response.Body)
 				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
 			}()
 			patience.Receive(t, "entered", entered)
 			if made.stream {
-				patience.Receive(t, "begun", begun)
+				patience.Receive(t, "started", started)
 			}
 			w.stop()
 			a := patience.Receive(t, "got", got)

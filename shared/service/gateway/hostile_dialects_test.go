@@ -177,8 +177,8 @@ func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 			t.Parallel()
 			u := newUpstream(t, byPath(hostile))
 			w := newWorld(t, setup{rows: dialectRows, upstreams: []*modelServer{u}})
-			told := w.callAll(dialectCalls(), func(c dialectCall, a answer) { checkDialect(t, c, a) })
-			w.checkMetered(t, told)
+			shown := w.callAll(dialectCalls(), func(c dialectCall, a answer) { checkDialect(t, c, a) })
+			w.checkMetered(t, shown)
 			u.now(speaking)
 			// On a busy machine even a good response may be late and open a breaker.
 			w.eventually("good responses", func() bool {
@@ -196,7 +196,7 @@ func TestDialectsSurviveHostileUpstreams(t *testing.T) {
 
 // callAll makes the calls concurrently, checks each response, and returns the sum of the reported
 // tokens.
-func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (told int64) {
+func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (tokens int64) {
 	w.t.Helper()
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -211,15 +211,15 @@ func (w *world) callAll(calls []dialectCall, check func(dialectCall, answer)) (t
 				said = a.trailer.Get("X-Tokens-Used")
 			}
 			n, _ := strconv.ParseInt(said, 10, 64)
-			told += n
+			tokens += n
 		})
 	}
 	all.Wait()
-	return told
+	return tokens
 }
 
 // checkMetered checks that the metered usage is possible and equals the usage reported to callers.
-func (w *world) checkMetered(t *testing.T, told int64) {
+func (w *world) checkMetered(t *testing.T, shown int64) {
 	t.Helper()
 	w.completed(len(dialectCalls()))
 	w.meter.mu.Lock()
@@ -231,8 +231,8 @@ func (w *world) checkMetered(t *testing.T, told int64) {
 			t.Errorf("recorded %+v", r)
 		}
 	}
-	if sum != told || len(w.meter.records) > len(dialectCalls()) {
-		t.Errorf("%d tokens in %d records, and callers received %d", sum, len(w.meter.records), told)
+	if sum != shown || len(w.meter.records) > len(dialectCalls()) {
+		t.Errorf("%d tokens in %d records, and callers received %d", sum, len(w.meter.records), shown)
 	}
 }
 

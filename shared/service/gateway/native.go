@@ -17,7 +17,7 @@ import (
 // This file handles routes outside the contract that upstreams serve natively. Responses are edited
 // in place, as for chat.
 
-var errNoAnswer = errors.New("its response does not have the format of the route")
+var errNoAnswer = errors.New("the response does not have the format of the route")
 
 // content returns the name of the main member of a response.
 func content(route catalog.Route) string {
@@ -183,7 +183,7 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	e.data = jsonedit.ValidUTF8(e.data)
 	object, ok := jsonedit.ParseObject(e.data)
 	if !ok {
-		return false, failed(errors.New("it sent an event that is not a JSON object"))
+		return false, failed(errors.New("the upstream sent an event that is not a JSON object"))
 	}
 	kind := object.Get("type").Str
 	switch {
@@ -195,8 +195,8 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	case !isEventName(kind):
 		return false, failed(errNoStream)
 	}
-	if !r.begun {
-		r.begun, c.firstToken = true, c.gateway.config.Now()
+	if !r.started {
+		r.started, c.firstToken = true, c.gateway.config.Now()
 	}
 	r.passed = true
 	edits := r.edits[:0]

@@ -34,7 +34,7 @@ const (
 // key or model, are configuration errors of this service.
 func refused(r upstream.Reply, secret string) *failure {
 	body := readRefusal(r.Body)
-	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it responded with status %d", r.Status)}
+	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("the upstream responded with status %d", r.Status)}
 	retryAfter := retryDelay(r)
 	switch r.Status {
 	case http.StatusTooManyRequests:
@@ -150,7 +150,7 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	if status := int(code.Int()); code.Type == gjson.Number && isCallerError(status) {
 		return &failure{apiErr: refusalError(status, []byte(object.Raw), secret), outcome: Refused}
 	}
-	return failed(errors.New("it responded with status 200 and an error in the body"))
+	return failed(errors.New("the upstream responded with status 200 and an error in the body"))
 }
 
 // retryDelay parses the upstream's Retry-After, in seconds or as a date. It returns 0 without a

@@ -25,7 +25,7 @@ const (
 	drainReads = 4
 )
 
-var errNoStream = errors.New("its response is not a stream of chunks")
+var errNoStream = errors.New("the response is not a stream of chunks")
 
 var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 
@@ -68,7 +68,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 			if len(c.stream.out) < maxUnsent {
 				continue
 			}
-		case err == io.EOF && relay.begun && (relay.finished || answer.Framed) && !isTyped(c.request.Route):
+		case err == io.EOF && relay.started && (relay.finished || answer.Framed) && !isTyped(c.request.Route):
 			// The upstream omitted the final [DONE].
 			return relay.finish(reader)
 		case err != nil:
@@ -81,7 +81,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 			continue
 		}
 		// The caller does not see dropped events such as comments, so they count as silence.
-		if now := time.Now(); relay.begun {
+		if now := time.Now(); relay.started {
 			if relay.passed {
 				last, relay.passed = now, false
 			}
@@ -115,8 +115,8 @@ type relay struct {
 	completion *completion
 	secret     string
 	body       upstream.Body
-	// begun means that a chunk has arrived, and finished that a choice has a finish reason.
-	begun, finished bool
+	// started means that a chunk has arrived, and finished that a choice has a finish reason.
+	started, finished bool
 	// passed means that a chunk was forwarded since the last wait.
 	passed bool
 	// id and created are from the first chunk. Chunks made by the gateway repeat them.
@@ -137,7 +137,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		return r.passTyped(e)
 	}
 	if string(e.data) == "[DONE]" {
-		if !r.begun {
+		if !r.started {
 			return false, failed(errNoStream)
 		}
 		return true, nil
@@ -145,7 +145,7 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	e.data = jsonedit.ValidUTF8(e.data)
 	chunk, ok := jsonedit.ParseObject(e.data)
 	if !ok {
-		return false, failed(errors.New("it sent a chunk that is not a JSON object"))
+		return false, failed(errors.New("the upstream sent a chunk that is not a JSON object"))
 	}
 	edits, choices, used, broken := r.readChunk(chunk)
 	if broken || e.name == "error" {
@@ -154,8 +154,8 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	if len(edits) > maxEdits {
 		return false, failed(errManyEdits)
 	}
-	if !r.begun {
-		r.begun, r.completion.firstToken = true, r.completion.gateway.config.Now()
+	if !r.started {
+		r.started, r.completion.firstToken = true, r.completion.gateway.config.Now()
 		r.passed = true
 	}
 	none := true
@@ -211,11 +211,11 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, u
 			named = true
 			edits = append(edits, jsonedit.Replace(value, r.completion.pool.Slug))
 		case "id":
-			if !r.begun {
+			if !r.started {
 				r.id = strings.Clone(value.Raw)
 			}
 		case "created":
-			if !r.begun {
+			if !r.started {
 				r.created = strings.Clone(value.Raw)
 			}
 		}
@@ -230,8 +230,8 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, u
 // fail sends the text that was generated before the failure. Another upstream may be tried only
 // before the first chunk.
 func (r *relay) fail(f *failure) *failure {
-	f.tryNext = !r.begun && f.outcome == Failed
-	if r.begun && r.completion.stream.send() != nil {
+	f.tryNext = !r.started && f.outcome == Failed
+	if r.started && r.completion.stream.send() != nil {
 		f.outcome = Abandoned
 	}
 	return f

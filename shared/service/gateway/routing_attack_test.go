@@ -49,14 +49,14 @@ func TestQueueEndsWithoutServers(t *testing.T) {
 
 // Once a keep-alive has started a stream, no other row is tried.
 func TestKeepAlivePreventsFallback(t *testing.T) {
-	begun := make(chan bool)
-	first := newUpstream(t, func(c *call) { <-begun; c.json(503, `{}`) })
+	started := make(chan bool)
+	first := newUpstream(t, func(c *call) { <-started; c.json(503, `{}`) })
 	second := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: chain, upstreams: []*modelServer{first, second, second}, keepAlive: time.Millisecond})
 	response, err := client.Do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(streamed)))
 	must(t, err)
 	defer response.Body.Close()
-	close(begun)
+	close(started)
 	var text strings.Builder
 	for buffer := make([]byte, 512); ; {
 		n, err := response.Body.Read(buffer)

@@ -32,9 +32,9 @@ type streamWriter struct {
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// begun means that the header was sent. keepAliveStopped means that no more keep-alives may be
+	// started means that the header was sent. keepAliveStopped means that no more keep-alives may be
 	// sent.
-	begun, keepAliveStopped bool
+	started, keepAliveStopped bool
 }
 
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
@@ -57,10 +57,10 @@ func (s *streamWriter) startKeepAlive() {
 func (s *streamWriter) setHeader(name, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.begun {
+	if !s.started {
 		s.w.Header().Set(name, value)
 	}
-	return !s.begun
+	return !s.started
 }
 
 // endKeepAlive ends the keep-alives. The lock must be held.
@@ -71,15 +71,15 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasBegun reports whether the caller has received anything. A nil writer means that the response
+// hasStarted reports whether the caller has received anything. A nil writer means that the response
 // is not streamed.
-func (s *streamWriter) hasBegun() bool {
+func (s *streamWriter) hasStarted() bool {
 	if s == nil {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.begun
+	return s.started
 }
 
 // sendKeepAlive sends a comment. If the caller has disconnected, the next send fails.
@@ -97,14 +97,14 @@ func (s *streamWriter) sendKeepAlive() {
 
 // begin sends the header unless it was already sent.
 func (s *streamWriter) begin() {
-	if s.begun {
+	if s.started {
 		return
 	}
-	s.begun = true
+	s.started = true
 	header := s.w.Header()
 	header["Content-Type"] = streamType
 	header["Cache-Control"] = noStore
-	// Tell proxies, such as nginx, not to buffer chunks.
+	// Proxies such as nginx must not buffer chunks.
 	header.Set("X-Accel-Buffering", "no")
 	if s.trailers {
 		header.Set("Trailer", "X-Tokens-Used")

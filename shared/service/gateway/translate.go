@@ -38,7 +38,7 @@ type translation interface {
 func (c *completion) translate(body *[]byte, caller request.Caller, memory *reservation) *apierror.Error {
 	model := c.request.Model
 	call := dialect.Call{
-		ID: httpserver.RequestID(c.r.Context()), Model: c.pool.Slug, Created: c.begun.Unix(),
+		ID: httpserver.RequestID(c.r.Context()), Model: c.pool.Slug, Created: c.started.Unix(),
 	}
 	if c.route == catalog.Responses {
 		c.translation = dialect.NewResponses(call)

@@ -188,7 +188,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 	}
 }
 
-// An upstream's 429 is forwarded with its reason and its wait. It blocks the model for nobody else.
+// An upstream's 429 is forwarded with its reason and its wait. It does not block the model for other accounts.
 func TestUpstreamRateLimitIsForwarded(t *testing.T) {
 	soon := time.Now().Add(90 * time.Second).UTC().Format(http.TimeFormat)
 	for _, c := range []struct{ field, want string }{

@@ -55,8 +55,8 @@ type suite struct {
 	made  int
 }
 
-// begun is the creation time of all batches.
-var begun = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
+// started is the creation time of all batches.
+var started = time.Date(2026, 2, 3, 4, 5, 6, 789e6, time.UTC)
 
 // create creates a batch that is newer than all others.
 func (s *suite) create(account string) batch.Batch {
@@ -66,7 +66,7 @@ func (s *suite) create(account string) batch.Batch {
 	b := batch.Batch{
 		ID: id, Account: account, Key: "key_0123456789ab", Endpoint: "/v1/embeddings", Input: "file_1",
 		InputBlob: "batches/" + id + "/input", Metadata: map[string]string{"été": "\"7\" <b>"},
-		OutputLifetime: time.Hour, Status: batch.Validating, CreatedAt: begun, ExpiresAt: begun.Add(batch.Window),
+		OutputLifetime: time.Hour, Status: batch.Validating, CreatedAt: started, ExpiresAt: started.Add(batch.Window),
 	}
 	if err := s.Create(s.ctx, b, 0, 0); err != nil {
 		s.Fatal(err)

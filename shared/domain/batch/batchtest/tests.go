@@ -15,18 +15,18 @@ import (
 var tests = []test{
 	{"Get returns the created batch", func(s *suite) { s.is(s.create("acme")) }},
 	{"blobs of a batch count towards the account's storage until they are cleared and released", func(s *suite) {
-		b, now := s.create("acme"), begun
+		b, now := s.create("acme"), started
 		storage := batch.Storage{Reservations: s.files, Now: func() time.Time { return now }}
 		_, err := storage.Hold(s.ctx, batch.Reservation(b), 101, 100)
 		s.fails(err, fault.Limited)
 		held, err := storage.Hold(s.ctx, batch.Reservation(b), 60, 100)
 		if err != nil || held.Bytes != 60 {
-			s.Fatalf("it holds %d bytes, %v", held.Bytes, err)
+			s.Fatalf("the reservation holds %d bytes, %v", held.Bytes, err)
 		}
 		hold := func(bytes, want int64) {
 			s.Helper()
 			if got, err := storage.Hold(s.ctx, batch.Reservation(b), bytes, 0); err != nil || got.Bytes != want {
-				s.Fatalf("it holds %d bytes, not %d: %v", got.Bytes, want, err)
+				s.Fatalf("the reservation holds %d bytes, not %d: %v", got.Bytes, want, err)
 			}
 		}
 		other := func(id string, bytes int64) error {
@@ -75,7 +75,7 @@ var tests = []test{
 		second := first
 		second.ID = "batch_b"
 		s.fails(s.Create(s.ctx, second, 1, 0), fault.Limited)
-		s.end(first, begun)
+		s.end(first, started)
 		if err := s.Create(s.ctx, second, 1, 0); err != nil {
 			s.Error(err)
 		}
@@ -84,7 +84,7 @@ var tests = []test{
 		gone, kept, open := s.create("acme"), s.create("acme"), s.create("acme")
 		other, finished := s.create("other"), s.create("acme")
 		for _, b := range []*batch.Batch{&gone, &kept, &other, &finished} {
-			*b = s.end(*b, begun)
+			*b = s.end(*b, started)
 		}
 		for _, b := range []batch.Batch{gone, other, finished} {
 			if err := s.Cleared(s.ctx, b.ID); err != nil {
@@ -110,16 +110,16 @@ var tests = []test{
 	}},
 	{"Open lists the batches of all accounts that have not ended, oldest first", func(s *suite) {
 		one, two, three := s.create("acme"), s.create("other"), s.create("acme")
-		two.Status, two.CancellingAt = batch.Cancelling, begun
+		two.Status, two.CancellingAt = batch.Cancelling, started
 		two = s.change(batch.Validating, two)
-		s.end(one, begun)
+		s.end(one, started)
 		open, err := s.Open(s.ctx)
 		s.are(open, err, two, three)
 	}},
 	{"Change requires the current status and keeps the counts", func(s *suite) {
 		b := s.create("acme")
 		next := b
-		next.Status, next.Total, next.Model, next.InProgressAt = batch.InProgress, 3, "m", begun.Add(time.Second)
+		next.Status, next.Total, next.Model, next.InProgressAt = batch.InProgress, 3, "m", started.Add(time.Second)
 		next.Errors = []batch.Error{{Code: "c", Message: "m", Param: "p", Line: 2}}
 		next = s.change(batch.Validating, next)
 		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
@@ -245,7 +245,7 @@ var tests = []test{
 		b := s.create("acme")
 		kept, late := batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}}, batch.Chunk{Number: 1, Blob: "b", Lines: []int{1}}
 		s.save(b.ID, []usage.Record{line(b, 1)}, kept)
-		b = s.end(b, begun)
+		b = s.end(b, started)
 		b.Answered = 1
 		for range 2 {
 			for _, chunk := range []batch.Chunk{late, {Number: 0, Blob: "b", Lines: []int{1}}} {
@@ -261,12 +261,12 @@ var tests = []test{
 	{"an ended batch is cleared once and its record deleted later", func(s *suite) {
 		b, open := s.create("acme"), s.create("acme")
 		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
-		b = s.end(b, begun)
+		b = s.end(b, started)
 		b.Answered = 1
 		finished, err := s.Finished(s.ctx, 10)
 		s.are(finished, err, b)
 		s.known(b.ID, true)
-		s.forget(begun.Add(time.Hour)) // not cleared yet
+		s.forget(started.Add(time.Hour)) // not cleared yet
 		s.is(b)
 		if err := s.Cleared(s.ctx, b.ID); err != nil {
 			s.Error(err)
@@ -277,9 +277,9 @@ var tests = []test{
 		if chunks, err := s.Chunks(s.ctx, b.ID); err != nil || len(chunks) > 0 {
 			s.Errorf("%+v, %v", chunks, err)
 		}
-		s.forget(begun) // ended later
+		s.forget(started) // ended later
 		s.is(b)
-		s.forget(begun.Add(time.Millisecond))
+		s.forget(started.Add(time.Millisecond))
 		s.page("acme", "", 10, open)
 		s.known(open.ID, true)
 	}},

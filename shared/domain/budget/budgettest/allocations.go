@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-var leaseTests = []test{
+var allocationTests = []test{
 	{"take as much as remains, from the least to the most", func(s *suite) {
-		one, two := s.lease(today), s.lease(today)
+		one, two := s.allocation(today), s.allocation(today)
 		s.took(&one, 100, 5, 60, 60)
 		s.used(today, 60)
 		s.took(&two, 100, 5, 60, 40)
@@ -21,7 +21,7 @@ var leaseTests = []test{
 		s.used(today, 101)
 	}},
 	{"take nothing if less than the least remains, and return the remaining amount", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 90, 90, 90)
 		taken, err := s.Take(s.ctx, l, 100, 11, 50)
 		conformance.OK(s, err)
@@ -29,12 +29,12 @@ var leaseTests = []test{
 		taken, err = s.Take(s.ctx, l, 100, 10, 10)
 		conformance.OK(s, err)
 		conformance.Same(s, "the result of Take", taken, budget.Taken{Amount: 100})
-		fresh := s.lease(budget.Counter{ID: daily, Window: "2026-02-04"})
+		fresh := s.allocation(budget.Counter{ID: daily, Window: "2026-02-04"})
 		s.took(&fresh, 100, 101, 200, 0)
 		s.used(fresh.Counter, 0)
 	}},
 	{"take nothing beyond a lowered limit", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 80, 80, 80)
 		taken, err := s.Take(s.ctx, l, 50, 1, 1)
 		conformance.OK(s, err)
@@ -44,22 +44,22 @@ var leaseTests = []test{
 	}},
 	{"never take more than the limit concurrently", func(s *suite) {
 		const takers, limit = 12, 100
-		leases := make([]budget.Allocation, takers)
-		for i := range leases {
-			leases[i] = s.lease(today)
+		allocations := make([]budget.Allocation, takers)
+		for i := range allocations {
+			allocations[i] = s.allocation(today)
 		}
 		var mu sync.Mutex
 		all := int64(0)
 		for _, err := range conformance.Race(takers, func(i int) error {
 			for {
-				taken, err := s.Take(s.ctx, leases[i], limit, 1, int64(1+i%3))
-				if err != nil || taken.Amount == leases[i].Amount {
+				taken, err := s.Take(s.ctx, allocations[i], limit, 1, int64(1+i%3))
+				if err != nil || taken.Amount == allocations[i].Amount {
 					return err
 				}
 				mu.Lock()
-				all += taken.Amount - leases[i].Amount
+				all += taken.Amount - allocations[i].Amount
 				mu.Unlock()
-				leases[i].Amount = taken.Amount
+				allocations[i].Amount = taken.Amount
 			}
 		}) {
 			conformance.OK(s, err)
@@ -70,7 +70,7 @@ var leaseTests = []test{
 		s.used(today, limit)
 	}},
 	{"return the unused amount once when an allocation ends", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
 		for range 2 {
@@ -78,49 +78,49 @@ var leaseTests = []test{
 			s.used(today, 25)
 		}
 		conformance.Fails(s, s.Report(s.ctx, l), fault.Conflict)
-		conformance.OK(s, s.End(s.ctx, s.lease(today)))
+		conformance.OK(s, s.End(s.ctx, s.allocation(today)))
 		s.used(today, 25)
 	}},
 	{"return a part of an allocation", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
-		share, err := s.Return(s.ctx, l, 30)
+		left, err := s.Return(s.ctx, l, 30)
 		conformance.OK(s, err)
-		conformance.Same(s, "the allocation", share, int64(30))
+		conformance.Same(s, "the allocation", left, int64(30))
 		s.used(today, 30)
-		l.Amount = share
-		share, err = s.Return(s.ctx, l, 1000)
+		l.Amount = left
+		left, err = s.Return(s.ctx, l, 1000)
 		conformance.OK(s, err)
-		conformance.Same(s, "the allocation", share, int64(20))
+		conformance.Same(s, "the allocation", left, int64(20))
 		s.used(today, 20)
 	}},
 	{"keep the amount in flight of an expired allocation used", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		l.Flight = budget.MaxLimit
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent = 20
 		conformance.OK(s, s.Report(s.ctx, l))
-		share, err := s.Return(s.ctx, l, 10)
+		left, err := s.Return(s.ctx, l, 10)
 		conformance.OK(s, err)
-		conformance.Same(s, "the allocation", share, int64(50))
+		conformance.Same(s, "the allocation", left, int64(50))
 		s.Pass(budget.EndAfter + moment)
 		s.used(today, 50)
 	}},
 	{"return the complete allocation if its owner believes that it has less", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 60, 60, 60)
 		less := l
 		less.Amount, less.Spent = 40, 5
 		conformance.OK(s, s.Report(s.ctx, less))
-		share, err := s.Return(s.ctx, less, 10)
+		left, err := s.Return(s.ctx, less, 10)
 		conformance.OK(s, err)
-		conformance.Same(s, "the allocation", share, int64(50))
+		conformance.Same(s, "the allocation", left, int64(50))
 		conformance.OK(s, s.End(s.ctx, less))
 		s.used(today, 5)
 	}},
 	{"keep an allocation that is reported regularly", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 60, 60, 60)
 		for range 10 {
 			s.Pass(budget.RenewEvery)
@@ -131,13 +131,13 @@ var leaseTests = []test{
 		s.Pass(budget.EndAfter - moment)
 		s.took(&l, 100, 10, 10, 10)
 		s.Pass(budget.EndAfter - moment)
-		share, err := s.Return(s.ctx, l, 10)
+		left, err := s.Return(s.ctx, l, 10)
 		conformance.OK(s, err)
 		s.Pass(budget.EndAfter - moment)
-		s.used(today, share)
+		s.used(today, left)
 	}},
 	{"end an allocation that was not reported for EndAfter with its last report", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 100, 60, 60, 60)
 		l.Spent, l.Flight = 20, 5
 		conformance.OK(s, s.Report(s.ctx, l))
@@ -154,7 +154,7 @@ var leaseTests = []test{
 		s.used(today, 25)
 	}},
 	{"take unused amounts of expired allocations", func(s *suite) {
-		dead, live := s.lease(today), s.lease(today)
+		dead, live := s.allocation(today), s.allocation(today)
 		s.took(&dead, 100, 70, 70, 70)
 		s.took(&live, 100, 20, 20, 20)
 		s.Pass(budget.EndAfter - moment)
@@ -165,7 +165,7 @@ var leaseTests = []test{
 	}},
 	{"end expired allocations of one counter only", func(s *suite) {
 		other := budget.Counter{ID: daily, Window: "2026-02-04"}
-		dead, live := s.lease(today), s.lease(other)
+		dead, live := s.allocation(today), s.allocation(other)
 		s.took(&dead, 100, 70, 70, 70)
 		s.took(&live, 100, 70, 70, 70)
 		s.Pass(budget.EndAfter + moment)
@@ -175,7 +175,7 @@ var leaseTests = []test{
 	}},
 	{"end an expired allocation once despite concurrent calls", func(s *suite) {
 		for i := range 4 {
-			l := s.lease(today)
+			l := s.allocation(today)
 			s.took(&l, 100, 20, 20, 20)
 			l.Spent = int64(i)
 			conformance.OK(s, s.Report(s.ctx, l))

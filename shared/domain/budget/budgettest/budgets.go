@@ -36,7 +36,7 @@ var budgetTests = []test{
 	}},
 	{"delete a budget once and keep its counters", func(s *suite) {
 		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 5}))
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.took(&l, 5, 2, 2, 2)
 		conformance.OK(s, s.Delete(s.ctx, audit.Operator(now), daily))
 		conformance.Fails(s, s.Delete(s.ctx, audit.Operator(now), daily), fault.NotFound)
@@ -53,7 +53,7 @@ var budgetTests = []test{
 		}
 		var want []int64
 		for i, c := range counters {
-			l := s.lease(c)
+			l := s.allocation(c)
 			s.took(&l, 100, int64(i+1), int64(i+1), int64(i+1))
 			want = append(want, int64(i+1))
 		}

@@ -23,7 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
 		test.run(&suite{T: t, Store: h.Store, Pass: h.Pass, ctx: conformance.Context(t)})
-	}, conformance.About("Budgets", budgetTests), conformance.About("Allocations", leaseTests),
+	}, conformance.About("Budgets", budgetTests), conformance.About("Allocations", allocationTests),
 		conformance.About("Warnings", warningTests))
 }
 
@@ -52,10 +52,10 @@ var daily = budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}
 // today is the counter that most tests use.
 var today = budget.Counter{ID: daily, Window: "2026-02-03"}
 
-// lease returns a new allocation from a counter, with the amount 0.
-func (s *suite) lease(c budget.Counter) budget.Allocation {
+// allocation returns a new allocation from a counter, with the amount 0.
+func (s *suite) allocation(c budget.Counter) budget.Allocation {
 	s.made++
-	return budget.Allocation{Counter: c, ID: fmt.Sprint("lease-", s.made)}
+	return budget.Allocation{Counter: c, ID: fmt.Sprint("allocation-", s.made)}
 }
 
 // took enlarges an allocation, checks the added amount and updates l.

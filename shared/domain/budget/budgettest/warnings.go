@@ -30,7 +30,7 @@ func (s *suite) warns(missed int64, want int) budget.Warning {
 
 var warningTests = []test{
 	{"record a due warning once per percentage", func(s *suite) {
-		b, l := s.limited(10), s.lease(today)
+		b, l := s.limited(10), s.allocation(today)
 		s.warns(0, 0)
 		s.took(&l, 10, 7, 7, 7)
 		s.warns(4, 0)
@@ -52,7 +52,7 @@ var warningTests = []test{
 		conformance.Same(s, "the result of a repeated Warn", noted, budget.Noted{Percent: 100})
 	}},
 	{"record a warning when a limit is lowered, and no second one when it is raised", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.limited(100)
 		s.took(&l, 100, 50, 50, 50)
 		s.warns(0, 0)
@@ -64,7 +64,7 @@ var warningTests = []test{
 		s.warns(0, 0)
 	}},
 	{"record but do not store a warning without a receiver", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 10}))
 		s.took(&l, 10, 10, 10, 10)
 		w := s.warns(0, 100)
@@ -74,7 +74,7 @@ var warningTests = []test{
 		s.warns(0, 0)
 	}},
 	{"record no warning for a deleted budget or a limit of 0", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.limited(10)
 		s.took(&l, 10, 10, 10, 10)
 		conformance.OK(s, s.Delete(s.ctx, audit.Operator(now), daily))
@@ -83,7 +83,7 @@ var warningTests = []test{
 		s.warns(1, 0)
 	}},
 	{"let only one of several processes record a warning", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.limited(10)
 		s.took(&l, 10, 8, 8, 8)
 		noted := make([]budget.Noted, 8)
@@ -101,7 +101,7 @@ var warningTests = []test{
 		conformance.Same(s, "the number of recorded warnings", n, 1)
 	}},
 	{"record warnings per window and keep the used amount", func(s *suite) {
-		l := s.lease(today)
+		l := s.allocation(today)
 		s.limited(10)
 		s.took(&l, 10, 9, 9, 9)
 		noted, err := s.Warn(s.ctx, budget.Counter{ID: daily, Window: "2026-02-04"}, 0, now)

@@ -33,7 +33,7 @@ func exampleOf(text json.RawMessage) (string, error) {
 // valueOf returns an example with at most the given number of nested levels.
 func valueOf(text json.RawMessage, levels int) (any, error) {
 	if levels < 0 {
-		return nil, errors.New("it is nested too deeply")
+		return nil, errors.New("the schema is nested too deeply")
 	}
 	if len(text) == 0 || string(text) == "true" {
 		return "example", nil

@@ -98,7 +98,7 @@ func (s *Server) decoded(in inputs, field string) ([]string, error) {
 		in.texts = append(in.texts, text)
 	}
 	if len(in.texts) == 0 || len(in.texts) > maxTexts {
-		return nil, reject(field, fmt.Sprintf("expected 1 to %d texts", maxTexts))
+		return nil, reject(field, fmt.Sprintf("Expected 1 to %d texts.", maxTexts))
 	}
 	return in.texts, nil
 }

@@ -99,14 +99,14 @@ type openCall struct {
 // times the bytes of an empty one.
 const maxCalls = 1000
 
-var errManyCalls = fmt.Errorf("it calls more than %d functions", maxCalls)
+var errManyCalls = fmt.Errorf("the response calls more than %d functions", maxCalls)
 
 // errInterleaved is returned if a server continues an earlier call.
 var errInterleaved = interleaved{}
 
 type interleaved struct{}
 
-func (interleaved) Error() string { return "it interleaves the arguments of several calls" }
+func (interleaved) Error() string { return "the response interleaves the arguments of several calls" }
 
 // choice reads one choice of a chunk or of a complete response.
 func (w *walk) choice(choice gjson.Result) error {

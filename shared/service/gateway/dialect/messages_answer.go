@@ -19,11 +19,11 @@ type Messages struct {
 	// out is the output. whole means a complete response instead of events.
 	out   []byte
 	whole bool
-	// begun means that the first event was written. block is the index of the open or the next
+	// started means that the first event was written. block is the index of the open or the next
 	// block.
-	begun bool
-	block int
-	kind  kind
+	started bool
+	block   int
+	kind    kind
 	// arguments holds the arguments of a call in a complete response, as JSON without quotes.
 	arguments []byte
 }
@@ -83,10 +83,10 @@ func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 // begin appends the first event once. It has no usage, because the prompt's tokens are known only
 // at the end.
 func (m *Messages) begin() {
-	if m.begun {
+	if m.started {
 		return
 	}
-	m.begun = true
+	m.started = true
 	m.event("message_start", func() {
 		m.out = m.head(append(m.out, `,"message":`...))
 		m.out = append(m.out, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)

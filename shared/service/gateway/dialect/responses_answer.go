@@ -25,9 +25,9 @@ type Responses struct {
 	customs map[string]bool
 	walk    walk
 
-	out   []byte
-	whole bool
-	begun bool
+	out     []byte
+	whole   bool
+	started bool
 	// sequence numbers the events, and output the items.
 	sequence, output int
 	// items holds the complete items. text is the open item's text as JSON without quotes. logprobs
@@ -162,10 +162,10 @@ func (r *Responses) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 
 // begin appends the first events once.
 func (r *Responses) begin() {
-	if r.begun {
+	if r.started {
 		return
 	}
-	r.begun = true
+	r.started = true
 	for _, name := range []string{"response.created", "response.in_progress"} {
 		r.event(name, func() { r.out = r.response(append(r.out, `,"response":`...), "in_progress", nil, nil) })
 	}

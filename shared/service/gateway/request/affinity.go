@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// maxBeginningText limits the hashed bytes of each text, and maxBeginning those of all texts.
+	// maxBeginningText limits the hashed bytes of each text, and maxBeginning the sum for all texts.
 	// Calls with such a long common prefix share their cache.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10

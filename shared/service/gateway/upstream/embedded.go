@@ -55,16 +55,16 @@ func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := context.WithCancelCause(r.Context())
 	read, write := io.Pipe()
-	answer := &embeddedAnswer{header: http.Header{}, body: write, begun: make(chan struct{})}
+	answer := &embeddedAnswer{header: http.Header{}, body: write, started: make(chan struct{})}
 	context.AfterFunc(ctx, func() { write.CloseWithError(context.Cause(ctx)) })
 	request := r.Clone(ctx)
 	request.Body = io.NopCloser(bytes.NewReader(body))
 	go e.serve(answer, request, cancel)
 	select {
-	case <-answer.begun:
+	case <-answer.started:
 	case <-ctx.Done():
 		select {
-		case <-answer.begun: // the response started and then the call ended
+		case <-answer.started: // the response started and then the call ended
 		default:
 			return nil, context.Cause(ctx)
 		}
@@ -118,10 +118,10 @@ func (e *embedded) close() {
 type embeddedAnswer struct {
 	header http.Header
 	body   *io.PipeWriter
-	// begun is closed when status and sent, a copy of the header, are set.
-	begun  chan struct{}
-	status int
-	sent   http.Header
+	// started is closed when status and sent, a copy of the header, are set.
+	started chan struct{}
+	status  int
+	sent    http.Header
 }
 
 func (a *embeddedAnswer) Header() http.Header { return a.header }
@@ -130,7 +130,7 @@ func (a *embeddedAnswer) Header() http.Header { return a.header }
 func (a *embeddedAnswer) WriteHeader(status int) {
 	if a.sent == nil && status >= http.StatusOK {
 		a.status, a.sent = status, a.header.Clone()
-		close(a.begun)
+		close(a.started)
 	}
 }
 

@@ -90,12 +90,12 @@ func TestEmbeddedPanicEndsOnlyItsCall(t *testing.T) {
 func TestEmbeddedCallsEndWithContext(t *testing.T) {
 	for name, answers := range map[string]bool{"before an answer": false, "within an answer": true} {
 		t.Run(name, func(t *testing.T) {
-			begun, ended := make(chan struct{}), make(chan struct{})
+			started, ended := make(chan struct{}), make(chan struct{})
 			e, call := newEmbeddedCalls(t, func(w http.ResponseWriter, r *http.Request) {
 				if answers {
 					w.(http.Flusher).Flush()
 				}
-				begun <- struct{}{}
+				started <- struct{}{}
 				<-r.Context().Done()
 				ended <- struct{}{}
 			})
@@ -109,7 +109,7 @@ func TestEmbeddedCallsEndWithContext(t *testing.T) {
 					}
 					failed <- err
 				}()
-				<-begun
+				<-started
 				return failed
 			}
 			ctx, leave := context.WithCancel(t.Context())

@@ -32,8 +32,8 @@ const (
 
 var (
 	errHeaderBreaks  = errors.New("a header field of the request contains a line break")
-	errHeaderTooLong = errors.New("the header of its response is longer than 64 KiB")
-	errNoHTTP        = errors.New("its response is not valid HTTP/1")
+	errHeaderTooLong = errors.New("the header of the response is longer than 64 KiB")
+	errNoHTTP        = errors.New("the response is not valid HTTP/1")
 	errNotIdle       = errors.New("the idle connection was closed, or the server sent unexpected data on it")
 )
 

@@ -76,19 +76,19 @@ func (q *queue) take(ctx context.Context, call *Call) (Slot, *Unavailable) {
 	}
 	w := q.enter(*call)
 	q.mu.Unlock()
-	begun := time.Now()
+	started := time.Now()
 	timer := time.NewTimer(left)
 	defer timer.Stop()
 	select {
 	case g := <-w.given:
-		call.Waited += time.Since(begun)
+		call.Waited += time.Since(started)
 		return g.slot, g.why
 	case <-timer.C:
 	case <-q.draining:
 		why = &Unavailable{Stopping: true, Wait: time.Second}
 	case <-ctx.Done():
 	}
-	call.Waited += time.Since(begun)
+	call.Waited += time.Since(started)
 	if q.leave(w) {
 		return Slot{}, why
 	}

@@ -32,7 +32,7 @@ const versionHeader = "anthropic-version"
 var ErrSilent = errors.New("the upstream was silent for too long")
 
 // errSwitched is returned for status 101. The connection that follows would not end with a context.
-var errSwitched = errors.New("its response switches to another protocol, which was not requested")
+var errSwitched = errors.New("the response switches to another protocol, which was not requested")
 
 type Request struct {
 	Route catalog.Route
