@@ -1,4 +1,4 @@
-// Package access tests who may do what (docs/contract/auth.md#who-may-do-what): it has an example
+// Package access tests who may do what (docs/contract/auth.md#permissions): it has an example
 // call for every route that requires a credential, with the status for each kind of credential. The
 // tests of the services and the check of a deployment share it.
 package access
