@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// open opens a store over a new root.
 func open(t *testing.T) (*diskblob.Store, string) {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "data", "blobs")

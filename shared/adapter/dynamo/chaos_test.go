@@ -155,7 +155,6 @@ func (c *courier) repeats(n int) {
 	c.again += n
 }
 
-// wait waits until a test delivers the request.
 func (c *courier) wait(what string) fate {
 	c.mu.Lock()
 	if c.quiet {

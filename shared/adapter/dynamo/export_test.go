@@ -21,7 +21,6 @@ func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bo
 	return nil, err
 }
 
-// Settle settles holds in a separate transaction.
 func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
 	return transact(ctx, b.client, b.settleWrites(settled))
 }

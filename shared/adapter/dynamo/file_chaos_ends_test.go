@@ -82,7 +82,6 @@ func (c *storageChaos) expire() {
 	}
 }
 
-// free frees a file until it succeeds, like the stream.
 func (c *storageChaos) free(f file.File) {
 	c.do(&storageCall{what: "free " + f.ID}, func(ctx context.Context, s *dynamo.Files) (err error) {
 		for range 20 {

@@ -50,7 +50,7 @@ type storageCall struct {
 	ended map[string]bool
 	// promise means that the call adds a pending file. At most mostPromises are allowed.
 	promise bool
-	// may means that a refusal is right: at some time of the call too little remained.
+	// may means that a rejection is correct, because too little remained at some time during the call.
 	may bool
 }
 
@@ -98,7 +98,7 @@ func (c *storageChaos) state() (bytes, promises int64) {
 	return bytes, promises
 }
 
-// allow notes which refusals are right.
+// allow marks the calls whose rejection is correct.
 func (c *storageChaos) allow(bytes, promises int64) {
 	for _, call := range c.calls {
 		ended, broken := c.counted(call.ended)

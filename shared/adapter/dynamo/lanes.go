@@ -21,7 +21,7 @@ const (
 	// a read keeps roughly the latest, at most runsOfAccount of an account, and a retry changes nothing.
 	runTimePrefix             = "run_"
 	recentRuns, runsOfAccount = 20, 5
-	// runTimeFor is how long a run time counts, because accounts that send no more jobs do not replace theirs.
+	// runTimeFor limits the age of run times, because accounts that stop sending jobs do not replace theirs.
 	runTimeFor = 24 * time.Hour
 	// runModelPrefix, runAccountPrefix and runEndPrefix begin the attributes with models,
 	// accounts and ends. Version 0.1.0 wrote neither accounts nor ends.

@@ -128,7 +128,6 @@ func (c *sessionChaos) read() (a chaosItem) {
 	return a
 }
 
-// check checks a change of the item.
 func (c *sessionChaos) check(before, after chaosItem) {
 	if after.open != int64(len(after.slots)) {
 		c.fail("the account's number of open slots is %d, but it has %d slots", after.open, len(after.slots))
@@ -164,7 +163,6 @@ func (c *sessionChaos) fail(format string, args ...any) {
 	}
 }
 
-// start starts an instance, which ends with the context.
 func (c *sessionChaos) start(ctx context.Context, running *sync.WaitGroup, end <-chan struct{}) *chaosInstance {
 	i := &chaosInstance{courier: courier{random: rand.New(rand.NewPCG(c.random.Uint64(), 7)), around: c.around}}
 	begun := time.Now()

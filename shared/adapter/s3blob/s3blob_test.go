@@ -177,7 +177,6 @@ func TestFailedUploadLeavesNothing(t *testing.T) {
 	}
 }
 
-// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// Audit implements audit.Log.
 type Audit struct{ db *DB }
 
 var _ audit.Log = (*Audit)(nil)

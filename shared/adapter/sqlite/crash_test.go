@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// start starts a run of a leased job.
 func start(t *testing.T, db *sqlite.DB, id, nonce string) job.Job {
 	t.Helper()
 	j, err := db.Jobs().Start(t.Context(), id, nonce, time.Now())

@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// IdempotencyKeys implements idempotency.Store.
 type IdempotencyKeys struct{ db *DB }
 
 var _ idempotency.Store = (*IdempotencyKeys)(nil)

@@ -26,7 +26,7 @@ const (
 	// highestJob sorts above every id.
 	highestJob = "job_~"
 
-	// searchWalk is how many requests one List reads for a search, because no index helps.
+	// searchWalk limits the requests that one List reads for a search, because no index helps.
 	searchWalk = 500
 
 	// pageBytes and searchBytes limit the bytes of requests that one List reads, because reads of

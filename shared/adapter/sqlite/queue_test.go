@@ -23,7 +23,6 @@ func newJob(id, account string) job.Job {
 	}
 }
 
-// accept accepts jobs of one account.
 func accept(t *testing.T, db *sqlite.DB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
@@ -33,7 +32,6 @@ func accept(t *testing.T, db *sqlite.DB, ids ...string) {
 	}
 }
 
-// receive receives a video job, and checks its id.
 func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker.Delivery {
 	t.Helper()
 	ctx := patience.Context(t)

@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/service/worker/workertest"
 )
 
-// open opens a new database for the test.
 func open(t *testing.T) *sqlite.DB {
 	t.Helper()
 	return openAt(t, filepath.Join(t.TempDir(), "cutroom.db"))

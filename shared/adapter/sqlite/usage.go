@@ -7,7 +7,6 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Usage implements usage.Store.
 type Usage struct{ db *DB }
 
 var _ usage.Store = (*Usage)(nil)

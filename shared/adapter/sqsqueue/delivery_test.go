@@ -21,7 +21,6 @@ import (
 
 var result = job.Result{Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 1, SHA256: "00"}
 
-// accept accepts a video job.
 func (h home) accept(t *testing.T, id string) job.Job {
 	t.Helper()
 	now := time.Now().UTC().Truncate(time.Millisecond)
@@ -35,7 +34,6 @@ func (h home) accept(t *testing.T, id string) job.Job {
 	return j
 }
 
-// receive receives the next video job.
 func (h home) receive(t *testing.T, lease time.Duration) worker.Delivery {
 	t.Helper()
 	ctx := patience.Context(t)
@@ -46,7 +44,6 @@ func (h home) receive(t *testing.T, lease time.Duration) worker.Delivery {
 	return d
 }
 
-// start starts a run of the job.
 func (h home) start(t *testing.T, id, nonce string) {
 	t.Helper()
 	if _, err := h.runs.Start(t.Context(), id, nonce, time.Now()); err != nil {

@@ -180,7 +180,6 @@ func TestLateReportsAreConflicts(t *testing.T) {
 	}
 }
 
-// receive receives the one message of a queue.
 func receive(t *testing.T, cloud *awstest.Cloud, queue awstest.Queue) types.Message {
 	t.Helper()
 	received, err := sqs.NewFromConfig(cloud.Config()).ReceiveMessage(t.Context(), &sqs.ReceiveMessageInput{

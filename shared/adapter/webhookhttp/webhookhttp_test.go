@@ -304,8 +304,8 @@ func record(name dnsmessage.Name, body dnsmessage.ResourceBody) dnsmessage.Resou
 	return dnsmessage.Resource{Header: dnsmessage.ResourceHeader{Name: name, Class: dnsmessage.ClassINET}, Body: body}
 }
 
-// resolverOf returns a resolver whose name server answers over a pipe. Without records, there is no
-// such name.
+// resolverOf returns a resolver whose name server responds over a pipe. Without records, the name
+// does not exist.
 func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Resolver {
 	serve := func(conn net.Conn) {
 		defer conn.Close()
@@ -336,9 +336,9 @@ func resolverOf(answers func(dnsmessage.Question) []dnsmessage.Resource) *net.Re
 	}}
 }
 
-// An answer of a name server of up to 64 KiB takes limited memory, and no address in it is reached that
-// is not allowed.
-func TestHostileNames(t *testing.T) {
+// A response of a name server of up to 64 KiB takes limited memory, and no forbidden address in
+// it is reached.
+func TestHostileNamesReachNothing(t *testing.T) {
 	const refused, unknown = "The host's address is not allowed.", "The host's name was not found."
 	inside := [16]byte{10: 0xff, 11: 0xff, 12: 169, 13: 254, 14: 169, 15: 254}
 	fill := func(n int, each func(i int) dnsmessage.Resource) (all []dnsmessage.Resource) {

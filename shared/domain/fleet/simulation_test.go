@@ -158,7 +158,6 @@ func (c *cloud) work() {
 	}
 }
 
-// pass lets time pass.
 func (c *cloud) pass(d time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(time.Second) {
 		if !c.now.Before(c.nextCheck) {

@@ -14,12 +14,12 @@ const (
 	// slow receivers do not delay other accounts.
 	atOnce          = 32
 	atOnceOfAccount = 4
-	// A slow account had an attempt within slowFor that took longer than slowAfter. All slow accounts
-	// together have atOnceOfSlow attempts at once.
+	// A slow account had an attempt within slowFor that took longer than slowAfter. All slow
+	// accounts together may have atOnceOfSlow concurrent attempts.
 	atOnceOfSlow = atOnce / 2
 	slowAfter    = time.Second
 	slowFor      = 10 * time.Minute
-	// seenAtOnce is how many due attempts are read at once: some accounts may be behind slow ones.
+	// seenAtOnce limits the due attempts in one read, which may list slow accounts first.
 	seenAtOnce = 1024
 )
 

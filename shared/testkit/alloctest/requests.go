@@ -156,11 +156,11 @@ func Queries() map[string]string {
 // per received byte.
 const anonymousSlack = 128 << 10
 
-// CheckAnonymous sends hostile requests without a valid credential, with each line, such
-// as "GET /v1/jobs". It fails the test if one takes more than 20 bytes of memory for each
-// byte received and 128 KiB, or has the status 5xx. Lines that are refused must have the
-// status 4xx. More than 12 of them check the credential in the same way, so each is sent with
-// a third of the header fields. It returns how many requests it sent.
+// CheckAnonymous sends hostile requests without a valid credential for each line, such as "GET
+// /v1/jobs". It fails the test if one takes more than 20 bytes of memory per received byte plus
+// 128 KiB, or gets a 5xx status. If refused is true, all requests must get a 4xx status. More
+// than 12 such lines check the credential in the same way, so each is sent with a third of the
+// header fields. It returns the number of requests.
 func CheckAnonymous(t testing.TB, address, credential string, refused bool, lines ...string) (sent int) {
 	t.Helper()
 	check := func(name string, request []byte) {

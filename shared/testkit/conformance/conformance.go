@@ -29,7 +29,6 @@ type Statement interface {
 	Says() string
 }
 
-// Run runs every test of the groups as a subtest.
 func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T), groups ...Group[T]) {
 	for _, group := range groups {
 		t.Run(group.name, func(t *testing.T) {

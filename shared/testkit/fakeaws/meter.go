@@ -60,7 +60,6 @@ type meter struct {
 	limited bool
 }
 
-// second is the load of one second.
 type second struct {
 	loads  map[partition]*load
 	items  map[partition]int

@@ -93,7 +93,6 @@ func (s *StepFunctions) start(in *sfn.StartExecutionInput) (*sfn.StartExecutionO
 	return &sfn.StartExecutionOutput{ExecutionArn: in.Name, StartDate: aws.Time(s.cloud.clock.Now())}, nil
 }
 
-// end ends an execution.
 func (s *StepFunctions) end(token string) (*execution, error) {
 	e := s.open[token]
 	if e == nil {

@@ -149,7 +149,6 @@ func (t *table) projected(index dynamo.Index, i item) item {
 	return held
 }
 
-// same reports whether two items are equal.
 func same(a, b item) bool {
 	return maps.EqualFunc(a, b, func(x, y types.AttributeValue) bool { return x == y || reflect.DeepEqual(x, y) })
 }

@@ -9,7 +9,6 @@ import (
 // change is a part of a parsed update expression. It reads the old item and writes to the new item.
 type change func(before scope, after item)
 
-// update is a parsed update expression.
 type update []change
 
 func parseUpdate(text string) update {

@@ -70,7 +70,6 @@ func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
 	return deploying{place, template.Resources}.resolve, nil
 }
 
-// add adds the rights of a resource of the template.
 func (d deploying) add(rights *Rights, id string) error {
 	r := d.resources[id]
 	switch r.Type {

@@ -79,13 +79,11 @@ func Start(ctx context.Context, program Program, settings ...string) (*Function,
 // StartTime returns the time from the start of the process to its first poll.
 func (f *Function) StartTime() time.Duration { return f.started }
 
-// PID returns the id of the function's process.
 func (f *Function) PID() int { return f.cmd.Process.Pid }
 
 // Log returns the function's stdout and stderr so far.
 func (f *Function) Log() string { return f.log.String() }
 
-// Kill kills the process and waits until it has exited.
 func (f *Function) Kill() {
 	_ = f.cmd.Process.Kill() // fails if it has already exited
 	<-f.ended

@@ -32,7 +32,6 @@ func NewConn(socket net.PacketConn, seed uint64) *Conn {
 	return c
 }
 
-// Set sets the faults of later packets.
 func (c *Conn) Set(out, in Faults) {
 	c.out.set(out)
 	c.in.set(in)
@@ -41,7 +40,6 @@ func (c *Conn) Set(out, in Faults) {
 // Counts returns the counts of packets so far.
 func (c *Conn) Counts() (out, in Count) { return c.out.counted(), c.in.counted() }
 
-// receive receives until the socket is closed.
 func (c *Conn) receive() {
 	buffer := make([]byte, maxPacket)
 	for {

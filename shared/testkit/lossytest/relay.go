@@ -70,7 +70,6 @@ func listen(address string) (net.Listener, *net.UDPConn, error) {
 	return listener, socket, nil
 }
 
-// Addr returns the address that clients call.
 func (r *Relay) Addr() string { return r.listener.Addr().String() }
 
 // Set sets the faults of later UDP packets: up to the server, and down to its clients. Packets in
@@ -187,7 +186,6 @@ func (r *Relay) pipe(from, to net.Conn) {
 	delete(r.streams, to)
 }
 
-// Close closes the relay and its connections.
 func (r *Relay) Close() error {
 	r.up.close()
 	r.down.close()

@@ -7,7 +7,6 @@ import (
 	"strings"
 )
 
-// Form is a multipart/form-data body.
 type Form []Part
 
 // Part is one part of a form: a text, or a file if it has a file name.

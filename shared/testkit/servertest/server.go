@@ -134,10 +134,8 @@ func (s *Server) InferenceURL() string {
 // Client returns a client with the development key.
 func (s *Server) Client() *Client { return &Client{URL: s.URL(), Key: Key} }
 
-// PID returns the id of the server's process.
 func (s *Server) PID() int { return s.cmd.Process.Pid }
 
-// Printed returns the server's stdout so far.
 func (s *Server) Printed() string { return s.printed.String() }
 
 // Log returns the server's stderr so far.

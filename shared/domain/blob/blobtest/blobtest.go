@@ -46,7 +46,6 @@ type test struct {
 
 func (t test) Says() string { return t.name }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Harness
@@ -63,7 +62,6 @@ func data(seed uint64, size int) []byte {
 	return b
 }
 
-// put stores bytes.
 func (s *suite) put(name string, content []byte) {
 	s.Helper()
 	n, err := s.Store.Put(s.ctx, name, bytes.NewReader(content))
@@ -73,7 +71,6 @@ func (s *suite) put(name string, content []byte) {
 	}
 }
 
-// read reads a range of a blob.
 func (s *suite) read(name string, offset, length int64) []byte {
 	s.Helper()
 	r, err := s.Store.Open(s.ctx, name, offset, length)

@@ -182,7 +182,6 @@ func (s *suite) link(name, path string) {
 	}
 }
 
-// file checks the bytes of a file.
 func (s *suite) file(path string, want []byte) {
 	s.Helper()
 	got, err := os.ReadFile(path)

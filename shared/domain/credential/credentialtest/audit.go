@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// entries returns the newest entries of an account.
 func (s *suite) entries(account string, query audit.Query) []audit.Entry {
 	s.Helper()
 	if query.Limit == 0 {

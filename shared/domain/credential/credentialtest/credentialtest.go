@@ -54,7 +54,6 @@ type test struct {
 
 func (t test) Says() string { return t.name }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Store
@@ -93,7 +92,6 @@ func (s *suite) found(want credential.Key) {
 	conformance.Same(s, "the key", got, want)
 }
 
-// listed checks the keys of an account.
 func (s *suite) listed(account string, want ...credential.Key) {
 	s.Helper()
 	got, err := s.ListKeys(s.ctx, account)

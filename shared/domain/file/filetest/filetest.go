@@ -47,7 +47,6 @@ type test struct {
 
 func (t test) Says() string { return t.name }
 
-// suite is a test's environment.
 type suite struct {
 	*testing.T
 	Harness
@@ -87,7 +86,6 @@ func (s *suite) newPending(account string) file.File {
 	return f
 }
 
-// create creates a file for the account.
 func (s *suite) create(account string) file.File {
 	s.Helper()
 	return s.keep(s.new(account))

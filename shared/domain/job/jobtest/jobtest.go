@@ -61,7 +61,6 @@ type test struct {
 
 func (t test) Says() string { return t.name }
 
-// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
@@ -93,7 +92,6 @@ func (s *suite) new(lane job.Lane, account string) job.Job {
 	}
 }
 
-// accept accepts a new video job of the account "acme".
 func (s *suite) accept() job.Job {
 	s.Helper()
 	return s.acceptFor(job.VideoLane, "acme")
@@ -106,7 +104,6 @@ func (s *suite) acceptFor(lane job.Lane, account string) job.Job {
 	return j
 }
 
-// start starts a run of the job.
 func (s *suite) start(id, nonce string, now time.Time) job.Job {
 	s.Helper()
 	j, err := s.Runs.Start(s.ctx, id, nonce, now)

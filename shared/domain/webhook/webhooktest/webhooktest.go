@@ -44,7 +44,6 @@ type test struct {
 
 func (t test) Says() string { return t.name }
 
-// suite is the fixture of one test.
 type suite struct {
 	*testing.T
 	Harness
@@ -56,7 +55,6 @@ var start = time.Now().UTC().Truncate(time.Millisecond)
 
 func after(d time.Duration) time.Time { return start.Add(d) }
 
-// accept accepts a job of an account.
 func (s *suite) accept(account, number, url string) job.Job {
 	s.Helper()
 	j := job.Job{
@@ -95,13 +93,11 @@ func (s *suite) warned(account string, at time.Time) webhook.Event {
 	return webhook.Event{ID: noted.Warning.EventID(), Account: account, URL: b.WarnURL, FirstBy: at}
 }
 
-// attempted checks the attempts of a job.
 func (s *suite) attempted(j job.Job, want ...webhook.Attempt) {
 	s.Helper()
 	s.attemptedOf(j.ID, want...)
 }
 
-// attemptedOf checks the attempts of an event.
 func (s *suite) attemptedOf(id string, want ...webhook.Attempt) {
 	s.Helper()
 	got, err := s.Store.Attempts(s.ctx, id)
