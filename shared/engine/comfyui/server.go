@@ -71,7 +71,6 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("the server returned status %d", e.status)
 }
 
-// header returns the header of every request.
 func (s *server) header() http.Header {
 	header := http.Header{}
 	if s.key != "" {

@@ -69,7 +69,6 @@ type Line struct {
 
 // Result ends a run that wrote its output.
 type Result struct {
-	// Bytes is the size of the output.
 	Bytes int64 `json:"bytes"`
 	// Stages maps stages to seconds.
 	Stages map[string]float64 `json:"stages,omitempty"`
@@ -90,7 +89,6 @@ const (
 	maxUnderstood = 16
 )
 
-// outcome returns the server's report, shortened.
 func (r Result) outcome() engine.Outcome {
 	told := engine.Outcome{Engine: oneLine(r.Engine, maxName), Notice: oneLine(r.Notice, maxMessage)}
 	if told.Engine == "" {
@@ -112,7 +110,6 @@ const maxValues = 10_000
 
 const maxStages = 16
 
-// stages returns the valid times.
 func (r Result) stages() map[string]time.Duration {
 	if len(r.Stages) > maxStages {
 		return nil

@@ -63,7 +63,6 @@ type Tools struct {
 	trusting bool
 }
 
-// Sandbox returns the sandbox of the programs on this machine.
 func (t *Tools) Sandbox() *sandbox.Sandbox { return t.box }
 
 type bounds struct {

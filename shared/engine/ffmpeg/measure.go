@@ -95,7 +95,6 @@ func readPacketTimes(r io.Reader, limit time.Duration) packetTimes {
 	return times
 }
 
-// firstNumber returns the first field that is a number.
 func firstNumber(fields []string) (float64, bool) {
 	for _, field := range fields {
 		if n, err := strconv.ParseFloat(field, 64); err == nil {

@@ -78,7 +78,6 @@ func (g *graph) stir(motion look.Motion) {
 	}
 }
 
-// label returns a name for a new link.
 func (g *graph) label() string {
 	g.labels++
 	return fmt.Sprintf("[v%d]", g.labels)
@@ -97,10 +96,8 @@ func (g *graph) split(link string) (string, string) {
 	return a, b
 }
 
-// String returns the graph in ffmpeg's syntax.
 func (g *graph) String() string { return strings.Join(g.chains, ";") }
 
-// input adds a file and returns the link of its picture.
 func (g *graph) input(source ffmpeg.Source) string {
 	number := len(g.inputs)
 	if g.frames != nil {

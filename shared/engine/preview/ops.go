@@ -183,7 +183,6 @@ func (g *graph) shape(link, filters string) string {
 	return g.filter(filters, link)
 }
 
-// even reports whether both sides of pictures are even.
 func (g *graph) even() bool { return g.size.Width%2 == 0 && g.size.Height%2 == 0 }
 
 // colors converts a picture to red, green and blue if it has luma and chroma, or one plane.
@@ -378,7 +377,6 @@ func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
 	return g.filter("blend=all_mode="+mode+":shortest="+g.shortest(op.Motion), link, drawn), nil
 }
 
-// length converts units to pixels.
 func (g *graph) length(units float64) float64 {
 	return units * float64(min(g.size.Width, g.size.Height))
 }

@@ -37,7 +37,6 @@ func (e *edit) pose(link, file string) (next string) {
 	return next
 }
 
-// write writes a picture to a file in the result's folder.
 func (e *edit) write(link, file, codec string, options ...string) {
 	e.poses = append(append(e.poses, "-map", link, "-frames:v", "1", "-c:v", codec), options...)
 	e.poses = append(e.poses, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))

@@ -185,7 +185,6 @@ func (f *framing) field(line []byte) (fault bool) {
 	return f.isChunked && (f.hasLength || f.isOld)
 }
 
-// isField reports whether a name is a field's name, ignoring case.
 func isField(name []byte, field string) bool {
 	return len(name) == len(field) && strings.EqualFold(string(name), field)
 }

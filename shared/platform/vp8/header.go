@@ -7,7 +7,6 @@ type Header struct {
 	Width, Height int
 }
 
-// startCode is in every key frame.
 const startCode = "\x9d\x01\x2a"
 
 // Inspect reads the header of a frame. It returns false for an invalid frame.

@@ -170,7 +170,6 @@ func longest(kind Kind) int64 {
 	return -1
 }
 
-// begin appends the head of a message with a payload of the given length.
 func begin(to []byte, kind Kind, length int) []byte {
 	return binary.BigEndian.AppendUint32(append(to, byte(kind), 0, 0, 0), uint32(length))
 }

@@ -214,14 +214,12 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	return &e.edited, nil
 }
 
-// say sets the notice about the last frame.
 func (e *editor) say(notice string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.notice = notice
 }
 
-// Notice returns the notice about the last frame.
 func (e *editor) Notice() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -243,7 +241,6 @@ func (p *plan) run(w *workspace, at time.Duration) {
 	}
 }
 
-// Close releases the editor's memory.
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
 // load sets the picture from a decoded one, scaled to a size. If it has luma and chroma, by defines

@@ -186,7 +186,6 @@ func clip8(v int32) uint8 {
 	return uint8(v)
 }
 
-// gray sets a plane to the picture's luma.
 func (r raster) gray(to []uint8) {
 	red, green, blue := r.planes[0], r.planes[1], r.planes[2]
 	red, green, blue = red[:len(to)], green[:len(to)], blue[:len(to)]

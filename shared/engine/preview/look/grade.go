@@ -49,7 +49,6 @@ func fade(low, high float64) Adjust {
 	}
 }
 
-// saturate multiplies chroma.
 func saturate(by float64) Adjust {
 	return func(c oklab.Color) oklab.Color {
 		c.A, c.B = c.A*by, c.B*by
@@ -118,10 +117,8 @@ func shift(hue, width, degrees, chroma float64) Adjust {
 	}
 }
 
-// mono removes the colour.
 func mono(c oklab.Color) oklab.Color { return oklab.Color{L: c.L} }
 
-// invert swaps dark and light.
 func invert(c oklab.Color) oklab.Color { return oklab.Color{L: 1 - c.L, A: c.A, B: c.B} }
 
 // colorStop is a colour at a lightness of a gradient map.
@@ -130,7 +127,6 @@ type colorStop struct {
 	color oklab.Color
 }
 
-// hex returns the colour of a number such as 0xff8800.
 func hex(v uint32) oklab.Color {
 	return oklab.FromSRGB(float64(v>>16&0xff)/255, float64(v>>8&0xff)/255, float64(v&0xff)/255)
 }

@@ -2,7 +2,6 @@ package look
 
 import "cutroom/shared/engine/preview/look/oklab"
 
-// mediums are the looks that are mediums, such as paint.
 func mediums() []entry {
 	return []entry{
 		{"watercolor", []string{"watercolor", "watercolour", "water color", "aquarelle", "gouache"}, nil, true, watercolor},

@@ -1,6 +1,5 @@
 package look
 
-// moods are the looks of light, weather, film and time, in the order of application.
 func moods() []entry {
 	return []entry{
 		{"autumn", []string{"autumn", "fall", "autumnal", "fall foliage", "october"}, nil, false, autumn},

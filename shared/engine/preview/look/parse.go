@@ -108,7 +108,6 @@ func begin(start *LUT, ops []Op) []Op {
 	return slices.Insert(slices.Clone(ops), first, Op(Grade{start}))
 }
 
-// Names returns the name of every look of the lexicon.
 func Names() []string {
 	var names []string
 	for _, e := range lexicon() {

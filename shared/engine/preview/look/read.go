@@ -42,8 +42,7 @@ const (
 
 // part is a word of a prompt, or a phrase of the lexicon in it.
 type part struct {
-	class class
-	// first and last are the tokens.
+	class       class
 	first, last token
 	// means is the meaning of a named phrase; zero for words that the caller knows.
 	means meaning

@@ -43,7 +43,7 @@ func canvas(depth float64) Texture {
 	}
 }
 
-// pigment is how watercolour settles: soft blooms with darker rims.
+// pigment draws the way watercolour settles: soft blooms with darker rims.
 func pigment(depth float64) Texture {
 	return func(s *Sheet) {
 		wash, grains := s.fractal(s.field(3), 3.2, 4), s.field(4)

@@ -52,7 +52,6 @@ func tokenize(text string) []token {
 	return found
 }
 
-// isUnspaced reports whether a character is of a script without spaces.
 func isUnspaced(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
 }

@@ -63,7 +63,6 @@ func aurora(seed uint32) Scene {
 	}}
 }
 
-// fromHue returns a colour by lightness, chroma and hue of Oklab.
 func fromHue(lightness, chroma, hue float64) rgb {
 	r, g, b := oklab.FromHue(lightness, chroma, hue).SRGB()
 	return rgb{clamp(r), clamp(g), clamp(b)}

@@ -127,7 +127,7 @@ func (o *bayView) water(x, y float64) rgb {
 	return c.mix(mirrored.mix(o.sea, 0.3), 0.62*a*smooth(shore+0.04, shore+0.08, y))
 }
 
-// sailingBoat is a boat at a place of the picture.
+// sailingBoat is a boat at a position in the picture.
 type sailingBoat struct{ x, y, tilt float64 }
 
 // color returns the boat's colour and how much of the point it covers.

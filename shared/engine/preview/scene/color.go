@@ -3,7 +3,6 @@ package scene
 // rgb is a colour as a screen shows it, each channel 0 to 1.
 type rgb struct{ r, g, b float64 }
 
-// hex returns the colour of a number such as 0xff8800.
 func hex(v uint32) rgb {
 	return rgb{float64(v>>16&0xff) / 255, float64(v>>8&0xff) / 255, float64(v&0xff) / 255}
 }

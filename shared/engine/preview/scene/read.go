@@ -19,7 +19,6 @@ type Reading struct {
 var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic camel camels astronaut spaceship rocket " +
 	"alien lighthouse ship harbor harbour egypt mars tokyo york iceland fire smoke")
 
-// Names returns the places that a text can ask for.
 func Names() []string { return slices.Sorted(maps.Keys(places)) }
 
 // Read returns [Choose]'s reading of a text.

@@ -89,7 +89,6 @@ func Load(path string) (*Library, error) {
 	return l, nil
 }
 
-// Version returns the library's version text, such as "c2pa-c-ffi/0.91.3".
 func (l *Library) Version() string { return l.version }
 
 // problem returns the library's last error, with the failed operation.

@@ -106,7 +106,6 @@ func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, erro
 	return policy.Assemble()
 }
 
-// policyOf returns the policy of an architecture.
 func policyOf(known *arch.Info) seccomp.Policy {
 	there := func(names []string) []string {
 		var found []string

@@ -153,7 +153,6 @@ func (c *Collector) Trace(ctx context.Context, t *testing.T, traceID string, nam
 	}
 }
 
-// Received returns everything received, unchanged.
 func (c *Collector) Received() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -187,7 +187,6 @@ func (e *Encoder) open(size image.Point, bitrate int) error {
 	return nil
 }
 
-// Close frees the encoder's memory.
 func (e *Encoder) Close() {
 	if e.context != nil {
 		e.library.destroy(e.context.at(0))

@@ -211,10 +211,8 @@ func (l *Library) tryPicture() error {
 	return nil
 }
 
-// Path returns the path from which the library was loaded.
 func (l *Library) Path() string { return l.path }
 
-// Version returns the library's version, such as v1.12.0.
 func (l *Library) Version() string { return l.version }
 
 // memory is a structure of the library. It is aligned to 8 bytes, like Go's larger allocations.

@@ -28,7 +28,6 @@ func NewSource(seed ...uint64) *Source {
 	return s
 }
 
-// Uint64 draws a number.
 func (s *Source) Uint64() uint64 {
 	s.state += 0x9e3779b97f4a7c15
 	return Mix(s.state)
@@ -37,10 +36,8 @@ func (s *Source) Uint64() uint64 {
 // Float draws a number from 0 to below 1.
 func (s *Source) Float() float64 { return float64(s.Uint64()>>11) / (1 << 53) }
 
-// Between draws a number from low to below high.
 func (s *Source) Between(low, high float64) float64 { return low + (high-low)*s.Float() }
 
-// Intn draws a whole number from 0 to below n.
 func (s *Source) Intn(n int) int { return int(s.Uint64() % uint64(n)) }
 
 // Normal draws from a bell curve around 0 of standard deviation 1 (the sum of twelve even draws: cheap, and

@@ -44,7 +44,7 @@ func (c Color) Linear() (r, g, b float64) {
 		-0.0041960863*l - 0.7034186147*m + 1.7076147010*s
 }
 
-// Chroma is how far a colour is from grey.
+// Chroma returns the distance of a colour from gray.
 func (c Color) Chroma() float64 { return math.Hypot(c.A, c.B) }
 
 // FromHue makes a colour from its lightness, chroma and hue in degrees (about 30 red, 70 orange, 110
