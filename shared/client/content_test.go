@@ -35,8 +35,7 @@ func TestDownloadResumes(t *testing.T) {
 	for name, c := range map[string]struct {
 		answers []http.HandlerFunc
 		// kept is the incomplete file of an earlier call.
-		kept []byte
-		// ranges lists the requested ranges.
+		kept   []byte
 		ranges []string
 	}{
 		"without interruption":      {[]http.HandlerFunc{whole}, nil, []string{""}},
@@ -134,7 +133,6 @@ func TestKeyStaysWithTheService(t *testing.T) {
 	}
 }
 
-// appendState appends the states of a job.
 func appendState(states *[]string) func(client.Job) {
 	return func(job client.Job) { *states = append(*states, fmt.Sprintf("%s %.1f", job.Status, job.Progress)) }
 }

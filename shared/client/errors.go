@@ -19,8 +19,7 @@ type Error struct {
 	// Code is the gateway's error code, such as "model_not_found". Type is its error type. Both are
 	// "" for the media service.
 	Code, Type string
-	// Message is a message for people.
-	Message string
+	Message    string
 	// Fields lists the invalid fields of the request (status 422).
 	Fields []FieldError
 	// RequestID identifies the call in the log of the service.

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// at parses a time.
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
 	parsed, err := time.Parse(time.RFC3339, text)

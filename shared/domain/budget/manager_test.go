@@ -104,7 +104,6 @@ func (p *process) must(most int64) *budget.Reservation {
 	return r
 }
 
-// settle ends a call.
 func settle(r *budget.Reservation, used int64) {
 	r.Settle(context.Background(), budget.Amounts{Cost: used})
 }

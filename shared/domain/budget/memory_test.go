@@ -25,12 +25,11 @@ type memory struct {
 	// taken is called with the used amount and the limit after each successful Take.
 	taken func(used, limit int64)
 
-	mu      sync.Mutex
-	calls   map[string]int
-	budgets map[budget.ID]budget.Budget
-	used    map[budget.Counter]int64
-	warned  map[budget.Counter]int
-	// warnings lists the warnings to deliver.
+	mu          sync.Mutex
+	calls       map[string]int
+	budgets     map[budget.ID]budget.Budget
+	used        map[budget.Counter]int64
+	warned      map[budget.Counter]int
 	warnings    map[string]budget.Warning
 	allocations map[string]*memoryAllocation
 }
@@ -141,7 +140,6 @@ func (m *memory) called(names ...string) (n int) {
 	return n
 }
 
-// call makes a call of Allocations.
 func (m *memory) call(name string, do func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

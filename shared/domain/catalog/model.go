@@ -159,7 +159,6 @@ func nearestEven(a, b int) int {
 	return max(2, (a+b)/(2*b)*2)
 }
 
-// FieldType is the type of a form field.
 type FieldType string
 
 const (

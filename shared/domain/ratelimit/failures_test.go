@@ -11,7 +11,6 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// cost returns the duration of a failure of the name.
 func cost(t *testing.T, f *ratelimit.Failures, name string) time.Duration {
 	t.Helper()
 	began := time.Now()

@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/domain/batch"
 )
 
-// open returns this many open batches for each account.
 func open(batches int, accounts ...string) (all []batch.Batch) {
 	for _, account := range accounts {
 		for n := range batches {

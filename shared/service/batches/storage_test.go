@@ -232,7 +232,6 @@ func TestStorageCountEqualsDiskUsage(t *testing.T) {
 	}
 }
 
-// request returns a request for a batch of a file.
 func (w *world) request(f file.File, limit int64) batch.Request {
 	return batch.Request{Account: f.Account, Key: "key_" + f.Account, Endpoint: endpoint, Input: f.ID, StoredBytes: limit}
 }

@@ -157,7 +157,6 @@ func (h holder) Holder(_ context.Context, account, keyID string) (credential.Pri
 	return credential.Principal{Key: credential.Key{ID: keyID, Account: account}, Tier: h.tier}, nil
 }
 
-// caller makes calls.
 type caller struct{ *world }
 
 func (c caller) BatchCall(
@@ -178,7 +177,6 @@ func (c caller) BatchCall(
 	return answered(who.Account(), who.Key.ID, string(body))
 }
 
-// answered is the response to a call.
 func answered(account, key, body string) gateway.BatchResponse {
 	return gateway.BatchResponse{Status: 200, Body: []byte(body), Used: []usage.Record{{
 		Account: account, Key: key, Model: "m", Day: "2026-02-03", Counts: usage.Counts{Requests: 1, Cost: 3},
@@ -192,7 +190,6 @@ func (w *world) set(answer func(ctx context.Context, body string) gateway.BatchR
 	w.answer = answer
 }
 
-// calls returns the number of calls and of different calls.
 func (w *world) calls() (all, different int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -202,15 +199,12 @@ func (w *world) calls() (all, different int) {
 	return all, len(w.made)
 }
 
-// bodyOf returns the body of call n.
 func bodyOf(n int) string { return fmt.Sprintf(`{"model":"m","n":%d}`, n) }
 
-// lineOf returns the line of call n.
 func lineOf(n int) string {
 	return fmt.Sprintf(`{"custom_id": "call-%d", "method": "POST", "url": %q, "body": %s}`, n, endpoint, bodyOf(n))
 }
 
-// lines returns the lines of n calls.
 func lines(n int) string {
 	var text strings.Builder
 	for i := range n {
@@ -219,7 +213,6 @@ func lines(n int) string {
 	return text.String()
 }
 
-// upload stores an input of the account.
 func (w *world) upload(account string, content io.Reader) file.File {
 	w.Helper()
 	f, err := w.uploadWithin(account, content, 0)
@@ -244,7 +237,6 @@ func (w *world) uploadWithin(account string, content io.Reader, limit int64) (fi
 	return f, err
 }
 
-// create creates a batch of an account from an input.
 func (w *world) create(account, input string) batch.Batch {
 	w.Helper()
 	f := w.upload(account, strings.NewReader(input))
@@ -283,7 +275,6 @@ func (w *world) reaches(b batch.Batch, want batch.Status) batch.Batch {
 	return now
 }
 
-// resultLine is a line of a results file.
 type resultLine struct {
 	CustomID string `json:"custom_id"`
 	Response *struct {
@@ -323,7 +314,6 @@ func (w *world) results(account, id string) map[string]resultLine {
 	return all
 }
 
-// billed returns the number of billed calls of an account.
 func (w *world) billed(account string) (calls int64) {
 	w.Helper()
 	totals, err := w.db.Usage().Totals(w.Context(), account, "2026-02-03", "2026-02-03")

@@ -20,7 +20,6 @@ func (w words) Count(text string) int {
 	return len(strings.Fields(text))
 }
 
-// meter stores the records.
 type meter struct {
 	mu      sync.Mutex
 	records []usage.Record
@@ -46,7 +45,6 @@ func (m *meter) Totals(_ context.Context, account string, first, last usage.Day)
 	return totals, nil
 }
 
-// recorded waits for n records.
 func (w *world) recorded(n int) []usage.Record {
 	w.t.Helper()
 	var got []usage.Record
@@ -62,7 +60,6 @@ func (w *world) recorded(n int) []usage.Record {
 	return got
 }
 
-// observer stores its observations.
 type observer struct {
 	mu          sync.Mutex
 	completions []gateway.Completion
@@ -81,7 +78,6 @@ func (o *observer) Attempted(a gateway.Attempt) {
 	o.attempts = append(o.attempts, a)
 }
 
-// completed waits for n completions.
 func (w *world) completed(n int) []gateway.Completion {
 	w.t.Helper()
 	var got []gateway.Completion

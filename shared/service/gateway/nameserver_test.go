@@ -114,7 +114,6 @@ func (n *nameServer) serveTCP(life context.Context, listener net.Listener) {
 	}
 }
 
-// answer returns the answer to a query, or nil.
 func (n *nameServer) answer(life context.Context, query []byte, tcp bool) []byte {
 	var parser dnsmessage.Parser
 	header, err := parser.Start(query)

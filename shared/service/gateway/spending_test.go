@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/platform/boottime"
 )
 
-// daily is the account's daily budget.
 var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
 
 // openBudgets returns the budgets of a single machine, with a daily limit in billionths.

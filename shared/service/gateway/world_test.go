@@ -395,7 +395,6 @@ func (u *modelServer) now(answer func(c *call)) {
 	u.answer = answer
 }
 
-// json sends a response with a status and a JSON body.
 func (c *call) json(status int, body string, fields ...string) {
 	fmt.Fprintf(c, "HTTP/1.1 %d x\r\nContent-Type: application/json\r\nContent-Length: %d\r\nConnection: close\r\n",
 		status, len(body))

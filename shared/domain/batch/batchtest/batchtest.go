@@ -114,7 +114,6 @@ func (s *suite) are(got []batch.Batch, err error, want ...batch.Batch) {
 	}
 }
 
-// save stores chunks with their usage.
 func (s *suite) save(id string, used []usage.Record, chunks ...batch.Chunk) {
 	s.Helper()
 	if err := s.Save(s.ctx, id, chunks, used); err != nil {
@@ -122,7 +121,6 @@ func (s *suite) save(id string, used []usage.Record, chunks ...batch.Chunk) {
 	}
 }
 
-// line returns the usage of one line.
 func line(b batch.Batch, number int) usage.Record {
 	return usage.Record{
 		ID: fmt.Sprintf("%s/%d", b.ID, number), Account: b.Account, Key: b.Key, Model: "m", Day: "2026-02-03",
@@ -150,7 +148,6 @@ func (s *suite) fails(err error, want fault.Code) {
 	}
 }
 
-// page checks a page of the list.
 func (s *suite) page(account, after string, limit int, want ...batch.Batch) {
 	s.Helper()
 	got, err := s.List(s.ctx, account, after, limit)

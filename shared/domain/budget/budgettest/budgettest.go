@@ -69,7 +69,6 @@ func (s *suite) took(l *budget.Allocation, limit, least, most, want int64) {
 	l.Amount = taken.Amount
 }
 
-// used checks the used amount of a counter.
 func (s *suite) used(c budget.Counter, want int64) {
 	s.Helper()
 	used, err := s.Store.Used(s.ctx, []budget.Counter{c})
@@ -77,7 +76,6 @@ func (s *suite) used(c budget.Counter, want int64) {
 	conformance.Same(s, "the used amounts", used, []int64{want})
 }
 
-// budgets checks the budgets of an account.
 func (s *suite) budgets(account string, want ...budget.Budget) {
 	s.Helper()
 	got, err := s.Budgets(s.ctx, account)

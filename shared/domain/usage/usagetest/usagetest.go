@@ -40,11 +40,9 @@ const (
 	wednesday usage.Day = "2026-02-04"
 )
 
-// call is the usage of one completion.
 var call = usage.Counts{Requests: 1, PromptTokens: 100, CachedTokens: 40, CompletionTokens: 20, ReasoningTokens: 7,
 	Estimated: 1}
 
-// times returns the usage of n completions.
 func times(n int64) usage.Counts {
 	return usage.Counts{
 		Requests: n, PromptTokens: 100 * n, CachedTokens: 40 * n, CompletionTokens: 20 * n, ReasoningTokens: 7 * n,
@@ -64,7 +62,6 @@ func (s *suite) add(records ...usage.Record) {
 	conformance.OK(s, s.Add(s.ctx, records))
 }
 
-// totals checks an account's totals for the given days.
 func (s *suite) totals(account string, first, last usage.Day, want ...usage.Total) {
 	s.Helper()
 	got, err := s.Totals(s.ctx, account, first, last)

@@ -56,7 +56,6 @@ func (m *Messages) head(out []byte) []byte {
 	return append(out, m.call.Model...)
 }
 
-// reason appends the stop reason.
 func (m *Messages) reason(out []byte) []byte {
 	reason, sequence := "end_turn", "null"
 	switch finish := m.walk.finish; {

@@ -119,7 +119,6 @@ func (w *responsesWriter) reasoning(value gjson.Result) {
 	})
 }
 
-// format writes the response format.
 func (w *responsesWriter) format(value gjson.Result) {
 	w.members(value, "text", func(name string, value gjson.Result) {
 		switch name {

@@ -18,7 +18,6 @@ const unreachableTime = 5 * time.Second
 
 // identity is an upstream as the catalog defines it.
 type identity struct {
-	// queue is its model's queue.
 	queue    *queue
 	row      catalog.Upstream
 	model    string
