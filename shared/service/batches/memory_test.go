@@ -25,7 +25,7 @@ func TestMemoryIsSharedByAccounts(t *testing.T) {
 				given <- account + " left"
 			}
 		}()
-		for now := before; now == before; { // it waits or was granted
+		for now := before; now == before; { // until take waits or succeeds
 			m.mu.Lock()
 			now = len(m.waiting) + int(m.held)
 			m.mu.Unlock()

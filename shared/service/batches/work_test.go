@@ -27,7 +27,7 @@ func TestConcurrentProcessesMakeEachCallOnce(t *testing.T) {
 	var first atomic.Int32
 	both := make(chan struct{})
 	w.set(func(_ context.Context, body string) gateway.BatchResponse {
-		if first.Add(1) == 6 { // an account has three quarters of four
+		if first.Add(1) == 6 { // three quarters of the four calls per account
 			close(both)
 		}
 		<-both

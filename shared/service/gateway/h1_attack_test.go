@@ -62,7 +62,7 @@ func take(requests *bufio.Reader) (ok bool) {
 
 // Unsolicited bytes from a server, after a response and before the next call, are not a response,
 // because they might belong to another caller.
-func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
+func TestUnsolicitedBytesAreNotAResponse(t *testing.T) {
 	foreign := strings.Replace(whole, "hello there", "for somebody else", 1)
 	for name, unasked := range map[string]string{
 		"a complete response":   inLength(foreign),

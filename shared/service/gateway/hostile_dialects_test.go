@@ -94,7 +94,7 @@ func oddEvents(s speech) map[string]func(*call) {
 	}
 }
 
-// dialectCall is a call in a dialect. Its row's upstream supports the dialect or only chat.
+// dialectCall is a call in a dialect to an upstream that supports it natively or only chat.
 type dialectCall struct {
 	path, row string
 	stream    bool

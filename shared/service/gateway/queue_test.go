@@ -111,8 +111,8 @@ func TestQueuedAccountsTakeTurns(t *testing.T) {
 	}
 }
 
-// The calls of one account leave a slot to accounts without any, with and without a queue, and wait
-// for each other while it is free.
+// One account's calls leave the last slot to other accounts, with and without a queue. Further calls
+// of the account wait although that slot is free.
 func TestAccountLeavesSlotToOthers(t *testing.T) {
 	for _, queue := range []string{"queue: {calls: 3, wait: 1m}, ", ""} {
 		g := newGate(t)

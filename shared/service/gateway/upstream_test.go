@@ -499,7 +499,7 @@ func TestConnectTimeoutTriesAnotherUpstream(t *testing.T) {
 // A stream may take longer than the limit for silence within it.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
-	const pieces, pauses = 22, 20 // this many pauses take as long as the limit
+	const pieces, pauses = 22, 20 // the pauses add up to the limit
 	const rows = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: TIME, idle: TIME}, upstreams: [{name: first, url: URL0}]}
 `
@@ -564,7 +564,7 @@ func TestKeyHeaderIsSent(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `", ` + setting + `}]}
 `})
-		// The long one is still being written while its response is read.
+		// The long request is still being written while its response is read.
 		for _, body := range []string{plain, strings.Replace(plain, "one", strings.Repeat("x", 40<<10), 1)} {
 			w.chat(body)
 			got := u.seen()[len(u.seen())-1].header
