@@ -15,8 +15,7 @@ func measured(name string, err error) section {
 	}}
 }
 
-// TestFailedSectionKeepsEarlierResults checks that the table has the rows of all sections if one
-// of them fails, and that the error names it.
+// If a section fails, the table has the rows of all sections, and the error names the failed one.
 func TestFailedSectionKeepsEarlierResults(t *testing.T) {
 	broken := errors.New("the server does not answer")
 	var out, progress strings.Builder
@@ -36,8 +35,7 @@ func TestFailedSectionKeepsEarlierResults(t *testing.T) {
 	}
 }
 
-// TestInterruptKeepsTheTable checks that no section starts after an interrupt, and that earlier
-// measurements are printed.
+// After an interrupt no section starts, and earlier measurements are printed.
 func TestInterruptKeepsTheTable(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	first := section{name: "first", run: func(b *bench, ctx context.Context) error {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestNginxServes checks that nginx serves at the address that was chosen for it. `make bench`
-// runs it, as nothing else needs nginx: its package starts a server on the machine.
+// nginx serves at its configured address. Only `make bench` runs this test, because nothing else
+// needs nginx, whose package starts a server on the machine.
 func TestNginxServes(t *testing.T) {
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.WriteString(w, "from the upstream") // fails if nginx has gone

@@ -8,8 +8,7 @@ import (
 	"testing"
 )
 
-// `make destroy` refuses prod before it builds or asks anything, whatever the
-// spelling of the context.
+// `make destroy` rejects prod, in any spelling of the context, before it builds or asks anything.
 func TestMakeRefusesToDestroyProd(t *testing.T) {
 	for context, refused := range map[string]bool{
 		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true,
@@ -18,8 +17,7 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 		`-c stage=prod -c protect=false`: true,
 		``:                               false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
 	} {
-		// not-prod is the first step of destroy. If destroy is not to be refused,
-		// only this step is run.
+		// not-prod is the first step of destroy. For other stages the test runs only this step.
 		target := "not-prod"
 		if refused {
 			target = "destroy"
@@ -48,9 +46,9 @@ func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 	}
 }
 
-// CloudFormation deletes no bucket with objects in it: buckets are emptied first, once the
-// stage has been confirmed, and CDK does not ask again. Where the service's stack stays,
-// nothing is emptied, and CDK asks.
+// CloudFormation deletes only empty buckets. So the buckets are emptied first, after the stage has
+// been confirmed, and CDK does not ask again. If the service's stack stays, nothing is emptied, and
+// CDK asks.
 func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	for stacks, empties := range map[string]bool{
 		"--all": true, "Cutroom-dev": true, "Cutroom-dev Cutroom-dev-gpu": true, "Cutroom-dev-gpu": false,
@@ -66,7 +64,7 @@ func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	}
 }
 
-// Nothing is destroyed unless the stage has been confirmed: make ends before it runs CDK.
+// Without a confirmation of the stage nothing is destroyed: make ends before it runs CDK.
 func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
 	folder := t.TempDir()
 	ran := filepath.Join(folder, "ran")

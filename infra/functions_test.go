@@ -18,8 +18,8 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 func TestFunctionTimeouts(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
-	// Functions that stream have API Gateway's limit for streams, synchronous ones
-	// the time of their wait, all others API Gateway's limit for buffered answers.
+	// Streaming functions have API Gateway's timeout for streams, synchronous functions the time of
+	// their wait, and all others API Gateway's timeout for buffered responses.
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "c2pa": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"batches": 900, "steps": 900,
@@ -169,7 +169,7 @@ func (m template) nameOf(value any) string {
 	return fmt.Sprint(value)
 }
 
-// copied returns the name of a copy of a file in this folder, where a deploy may read it.
+// copied returns the name of a copy of a file in this folder, where a deployment may read it.
 func copied(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -188,7 +188,7 @@ func copied(t *testing.T, path string) string {
 	return filepath.Base(file.Name())
 }
 
-// A file that no function could read stops the deploy.
+// A file that no function could read stops the deployment.
 func TestInvalidDeployerFilesAreNamed(t *testing.T) {
 	for _, o := range []options{{Catalog: "permissions.go", Family: "gen"}, {Tiers: "permissions.go"}} {
 		if _, err := (&stack{options: o}).newSettings(); err == nil || !strings.Contains(err.Error(), "permissions.go") {

@@ -28,7 +28,7 @@ func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	return gpus
 }
 
-// describeBoth describes it with the place of the service's stack.
+// describeBoth returns the stack of the GPUs and a stand-in for the service's stack.
 func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack) {
 	t.Helper()
 	values := map[string]any{"gpu": "true", "functions": fakeFunctions(t),
@@ -109,8 +109,8 @@ func TestGPUsReplacePreviewWorkers(t *testing.T) {
 	}
 }
 
-// The preview workers stay while the GPUs are prepared: nothing else in the service's stack changes.
-// They go only in a later deploy, after the GPUs have started.
+// The preview workers stay while the GPUs are prepared: nothing else in the service's stack
+// changes. They are removed only in a later deployment, after the GPUs have started.
 func TestGPUsStartBeforePreviewWorkersStop(t *testing.T) {
 	without := synthesize(t, map[string]any{"workerImage": "worker"})
 	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
@@ -153,8 +153,8 @@ func withoutCode(made template) map[string]resource {
 	return resources
 }
 
-// The cluster has the instances before the service asks for them, and for as long as it
-// does.
+// The cluster has the instances before the service needs them, and for as long as the service
+// exists.
 func TestServiceDependsOnItsCapacity(t *testing.T) {
 	made := synthesizeGPU(t, nil)
 	for id := range made.of(t, "AWS::ECS::ClusterCapacityProviderAssociations") {
@@ -369,8 +369,8 @@ func TestInstancesAcceptNoConnections(t *testing.T) {
 	}
 }
 
-// There are no tasks or instances at first. Only the function scale changes their number, so that no
-// task with a job is ended.
+// At first no tasks or instances exist. Only the function scale changes their number, so that no
+// task with a job is stopped.
 func TestGPUsScaleFromZero(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.max": "5"})
 	made.ResourceCountIs(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), jsii.Number(0))
@@ -435,7 +435,7 @@ func TestInstanceTypesAreChecked(t *testing.T) {
 			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
 				t.Errorf("instances are prepared without %s: %s", c.script, script)
 			}
-			// It gives tasks notice of a spot instance's end.
+			// The permission lets ECS stop tasks in time when a spot instance is reclaimed.
 			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
 				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
@@ -487,7 +487,7 @@ func TestEnginesMayReadTheirWeights(t *testing.T) {
 				}
 			}
 			if c.want == nil {
-				// The worker needs it to learn that a blob of a job does not exist.
+				// With this permission the worker learns that a blob of a job does not exist.
 				c.want = []string{"s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}
 			} else if name != "in the stage's bucket" {
 				c.want = append(c.want, "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region")

@@ -22,8 +22,8 @@ func TestDataAloneHasOnlyData(t *testing.T) {
 	}
 }
 
-// Resources that remain of a protected stage can be imported: a stack of only these refers to nothing
-// else, and docs/runbook.md has the mapping for the import.
+// The retained resources of a protected stage can be imported: a stack of only these refers to
+// nothing else, and docs/runbook.md has the mapping for the import.
 func TestRetainedDataCanBeImported(t *testing.T) {
 	whole := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
 	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})

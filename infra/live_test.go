@@ -10,7 +10,7 @@ import (
 
 const turnSecretOfTests = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:turn-AbCdEf"
 
-// liveContext is a stack with realtime sessions and more.
+// liveContext returns the context of a stack with realtime sessions and additional options.
 func liveContext(more map[string]any) map[string]any {
 	context := map[string]any{
 		"watch": "off", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime",
@@ -99,7 +99,8 @@ func TestLiveVideoIsOptional(t *testing.T) {
 	}
 }
 
-// The internet reaches only the port of media; signalling is open to the load balancer and among tasks.
+// The internet reaches only the media port. Signalling is open to the load balancer and among
+// tasks.
 func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{"webrtc": "true"}))
 	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",
@@ -124,7 +125,7 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 		if at(network, "AssignPublicIp") != "ENABLED" {
 			t.Errorf("%v has no public address", service.Properties["ServiceName"])
 		}
-		// It may look for its address for a minute.
+		// The task may need a minute to find its address.
 		grace := service.Properties["HealthCheckGracePeriodSeconds"]
 		if service.Properties["ServiceName"] == "cutroom-dev-realtime" && grace != 90.0 {
 			t.Errorf("a task has %v s to start", grace)
@@ -132,8 +133,8 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	}
 }
 
-// In a VPC of the deployer's everything is as in its own, in the subnets that are named, and
-// no network is made.
+// In the deployer's VPC everything is the same as in the stack's own network, in the named subnets,
+// and no network is created.
 func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "networkVpc": "vpc-0a1b2c3d", "networkSubnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
@@ -163,7 +164,7 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 	}
 }
 
-// A STUN server in place of EC2 needs no permission; relays come with a secret that the task may read.
+// A STUN server instead of EC2 needs no permission. Relays have a secret that the task may read.
 func TestLiveVideoUsesDeployerServers(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "webrtcStun": "stun.example.com:3478",

@@ -7,8 +7,8 @@ import (
 	"cutroom/functions"
 )
 
-// local returns the context of a deploy for the runners of local functions, with
-// additions.
+// local returns the context of a deployment for the runners of local functions, with additional
+// options.
 func local(context map[string]any) map[string]any {
 	all := map[string]any{
 		"watch": "off", "worker": "none", "streaming": "off",
@@ -20,9 +20,9 @@ func local(context map[string]any) map[string]any {
 	return all
 }
 
-// SAM decides by the methods' integrations which bodies are bytes, and ignores the
-// API's binary media types: without this every binary upload is a 502. APIs in AWS
-// need only the media types.
+// SAM uses the methods' integrations to decide which bodies are binary, and ignores the API's
+// binary media types. Without the integrations every binary upload would get 502. APIs in AWS need
+// only the media types.
 func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	for _, c := range []struct {
 		name              string
@@ -45,7 +45,7 @@ func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	}
 }
 
-// SAM serves both APIs at one address: a path that both have would be served by either.
+// SAM serves both APIs at one address, so no path may be in both.
 func TestLocalFilesBelongToTheMediaService(t *testing.T) {
 	made := synthesize(t, local(nil))
 	paths := map[any]int{}
@@ -59,8 +59,7 @@ func TestLocalFilesBelongToTheMediaService(t *testing.T) {
 	}
 }
 
-// Runners of local functions do not resolve references: all settings are literal, in
-// every stage.
+// Runners of local functions do not resolve references, so all settings are literal in every stage.
 func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {
 		name, _ := f.Properties["FunctionName"].(string)
@@ -79,7 +78,7 @@ func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 	}
 }
 
-// Functions that sign URLs know the address at which callers reach the bucket.
+// Functions that sign URLs know the address at which clients reach the bucket.
 func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
@@ -93,8 +92,8 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	}
 }
 
-// Every function can be invoked locally, even wake, although no workers are deployed. smoke cannot,
-// because it tries deployed containers.
+// Every function can be invoked locally, even wake, although no workers are deployed. The exception
+// is smoke, which tests deployed containers.
 func TestEveryFunctionRunsLocally(t *testing.T) {
 	found := map[string]map[string]any{}
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
@@ -110,7 +109,7 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
 		t.Errorf("wake receives %v", wake)
 	}
-	// There are no workers to wake.
+	// No workers exist that could be woken.
 	if images := found["images"]; images["CUTROOM_WAKE_FUNCTION"] != nil {
 		t.Errorf("images wakes %v", images["CUTROOM_WAKE_FUNCTION"])
 	}

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// Names with a maximum length stay within it for the longest stage, and stay
-// different from each other.
+// Names with a maximum length keep it for the longest stage, and stay different from each other.
 func TestNamesKeepTheirMaximumLength(t *testing.T) {
 	const stage = "a234567890123456"
 	made := synthesize(t, map[string]any{
@@ -52,8 +51,8 @@ func TestGlobalNamesContainTheRegion(t *testing.T) {
 	}
 }
 
-// Lambda stops a function that has invoked itself sixteen times in a row; later
-// attempts of a webhook take 24 invocations and more, and a long batch any number.
+// Lambda stops a function that has invoked itself sixteen times in a row. Later attempts of a
+// webhook take 24 or more invocations, and a long batch any number.
 func TestLoopingFunctionsMayInvokeThemselves(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {

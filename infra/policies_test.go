@@ -14,7 +14,8 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// rights returns the rights in the template's policies in the form that the functions' tests evaluate.
+// rights returns the permissions of the template's policies in the form that the functions' tests
+// evaluate.
 func (m template) rights(t *testing.T) iamtest.Rights {
 	t.Helper()
 	text, err := json.Marshal(m.ToJSON())
@@ -55,20 +56,20 @@ func holdPolicies(t *testing.T, service, gpu template) {
 	}
 }
 
-// tracedContext is a form with traces, and with containers.
+// tracedContext is a form of the stack with traces and containers.
 var tracedContext = map[string]any{
 	"watch": "off", "workerImage": "worker", "ingest": "fargate", "ingestImage": "media",
 	"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/b",
 	"tracing": "on",
 }
 
-// The roles of every form of the stack may do what testdata/policies.json says, except for rights that
-// depend on the form. So the results of the functions' tests apply to every form.
+// In every form of the stack the roles have the permissions of testdata/policies.json, except for
+// permissions that depend on the form. So the results of the functions' tests apply to every form.
 func TestPoliciesMatchInEveryForm(t *testing.T) {
 	golden := awstest.DeployedRights(t)
 	for _, c := range []struct {
 		context map[string]any
-		// Parts of allowed differences.
+		// Substrings of allowed differences.
 		besides []string
 	}{
 		{map[string]any{"workerImage": "worker"}, nil},
@@ -108,12 +109,12 @@ func stageOf(context map[string]any) string {
 	return "dev"
 }
 
-// missing returns the lines that are only in one list.
+// missing returns the lines that are only in the first list.
 func missing(from, other []string) []string {
 	return slices.DeleteFunc(slices.Clone(from), func(line string) bool { return slices.Contains(other, line) })
 }
 
-// compact returns JSON without the space in it.
+// compact returns JSON without white space.
 func compact(t *testing.T, text string) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -123,8 +124,7 @@ func compact(t *testing.T, text string) string {
 	return b.String()
 }
 
-// grants returns a line for each action that a role may do with a resource, of the stage
-// "dev".
+// grants returns a line for each action that a role of the stage "dev" may perform on a resource.
 func grants(t *testing.T, rights iamtest.Rights) []string {
 	t.Helper()
 	var lines []string

@@ -81,7 +81,7 @@ func TestBlobsArePrivate(t *testing.T) {
 			"Event": "s3:ObjectCreated:*", "Filter": map[string]any{"S3Key": map[string]any{"Rules": []any{map[string]any{"Name": "prefix", "Value": "files/"}, map[string]any{"Name": "suffix", "Value": ".signed"}}}},
 		})}},
 	})
-	// Blobs can be reached only over a recent version of TLS.
+	// Blobs are accessible only over a recent version of TLS.
 	made.HasResourceProperties(jsii.String("AWS::S3::BucketPolicy"),
 		map[string]any{"PolicyDocument": map[string]any{"Statement": assertions.Match_ArrayWith(&[]any{
 			assertions.Match_ObjectLike(
@@ -90,8 +90,8 @@ func TestBlobsArePrivate(t *testing.T) {
 		})}})
 }
 
-// If content redirects to the bucket, pages of every origin may follow: after a
-// redirect a browser sends no origin.
+// If content redirects to the bucket, pages of every origin may follow, because after a redirect a
+// browser sends no origin.
 func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
 	made := synthesize(t,
 		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The stack follows the AwsSolutions rules of cdk-nag with all that options add, in a network
-// of the deployer and in its own, except where a suppression in the code gives a reason.
+// The stack with all its options follows the AwsSolutions rules of cdk-nag, in the deployer's
+// network and in its own, unless a suppression in the code gives a reason.
 func TestStackFollowsAwsSolutions(t *testing.T) {
 	folder := t.TempDir()
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
@@ -62,9 +62,8 @@ func write(t *testing.T, described awscdk.Stack, path string) {
 	}
 }
 
-// lint checks the templates in a folder with cfn-lint, which knows what
-// CloudFormation accepts. It checks all at once, because a start takes as long as
-// checking a template.
+// lint checks the templates in a folder with cfn-lint, which knows the syntax that CloudFormation
+// accepts. It checks all templates in one run, because a start takes as long as a template.
 func lint(t *testing.T, folder string) {
 	t.Helper()
 	// W3005 is about CDK's second dependency of a function on its role.

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Only the function scale sets the number of workers, every minute. Alarms do not:
-// queue metrics lag, and an alarm repeats its action for as long as it lasts.
+// Only the function scale sets the number of workers, every minute. Alarms do not: queue metrics
+// lag, and an alarm repeats its action while it lasts.
 func TestWorkersAreScaledEveryMinute(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any
@@ -59,8 +59,8 @@ func TestWorkersAreScaledEveryMinute(t *testing.T) {
 	}
 }
 
-// Every program that accepts jobs may wake the workers: the event of an execution's
-// start is delivered on a best-effort basis.
+// Every program that accepts jobs may wake the workers, because the delivery of an execution's
+// start event is best effort.
 func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
@@ -81,8 +81,7 @@ func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
 	}
 }
 
-// Neither scaling nor the balancing of zones ends a preview worker in the middle of a
-// job.
+// Neither scaling nor zone rebalancing stops a preview worker in the middle of a job.
 func TestBusyWorkerIsNotStopped(t *testing.T) {
 	made := synthesize(t, nil)
 	service := made.only(t, "AWS::ECS::Service")

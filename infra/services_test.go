@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// services evaluates a template's rights for AWS services.
+// services evaluates the permissions that a template gives to AWS services.
 type services struct {
 	*testing.T
 	made    template
@@ -37,7 +37,7 @@ func (m template) services(t *testing.T) services {
 	return services{t, m, account, resolve, map[string]int{}}
 }
 
-// text returns a value of the template after its deploy.
+// text returns a value of the template as it is after a deployment.
 func (s services) text(value any) string {
 	s.Helper()
 	resolved, err := s.resolve(value)
@@ -47,7 +47,7 @@ func (s services) text(value any) string {
 	return fmt.Sprint(resolved)
 }
 
-// by calls a function with each resource of a type.
+// by calls a function for each resource of a type.
 func (s services) by(kind string, do func(id string, properties map[string]any)) {
 	for id, r := range s.made.resources {
 		if r.Type == kind {
@@ -74,7 +74,7 @@ func (s services) policy(document any) iamtest.Policy {
 	return policy
 }
 
-// may fails unless a request is allowed.
+// may fails the test unless a request is allowed.
 func (s services) may(kind string, decided iamtest.Decision, err error) {
 	s.Helper()
 	s.asked[kind]++
@@ -83,7 +83,7 @@ func (s services) may(kind string, decided iamtest.Decision, err error) {
 	}
 }
 
-// roleMay fails unless a role may do something.
+// roleMay fails the test unless a role may perform the action.
 func (s services) roleMay(kind, role, action, resource string) {
 	s.Helper()
 	decided, err := s.account.Decide(role, iamtest.Request{Action: action, Resource: resource,
@@ -91,7 +91,7 @@ func (s services) roleMay(kind, role, action, resource string) {
 	s.may(kind, decided, err)
 }
 
-// assumed checks that each role is one for the service that assumes it, and that one does.
+// assumed checks that each role can be assumed by its service, and that a service assumes it.
 func (s services) assumed() {
 	s.Helper()
 	used := map[string]bool{}
@@ -133,7 +133,7 @@ func (s services) assumed() {
 	})
 }
 
-// polled checks that Lambda may take the events of each source with the role of the function.
+// polled checks that Lambda may receive the events of each source with the function's role.
 func (s services) polled() {
 	s.Helper()
 	s.by("AWS::Lambda::EventSourceMapping", func(_ string, properties map[string]any) {
@@ -158,7 +158,7 @@ func (s services) invoked(service string, function any, source string) {
 		if s.text(properties["FunctionName"]) != arn {
 			return
 		}
-		// As Lambda writes it into the policy of the function.
+		// Lambda writes this condition into the policy of the function.
 		when := map[string]any{"ArnLike": map[string]any{"AWS:SourceArn": properties["SourceArn"]}}
 		if account := properties["SourceAccount"]; account != nil {
 			when["StringEquals"] = map[string]any{"AWS:SourceAccount": account}
@@ -203,7 +203,7 @@ func (s services) started() {
 	})
 }
 
-// executed checks that the state machine's role has the rights of its states.
+// executed checks that the state machine's role has the permissions of its states.
 func (s services) executed() {
 	s.Helper()
 	s.by("AWS::StepFunctions::StateMachine", func(_ string, properties map[string]any) {
@@ -260,8 +260,8 @@ func (s services) published() {
 	})
 }
 
-// Each service of AWS has the rights that the stack needs: assume a role, take events, start a
-// function, run a state, publish an alarm.
+// Each AWS service has the permissions that the stack needs: to assume a role, receive events,
+// start a function, run a state, or publish an alarm.
 func TestServicesHaveTheirPermissions(t *testing.T) {
 	for name, c := range map[string]struct {
 		made  template

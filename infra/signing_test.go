@@ -13,10 +13,10 @@ func TestWorkersSignResults(t *testing.T) {
 	previews := map[string]any{"workerImage": "worker"}
 	for name, c := range map[string]struct {
 		made template
-		// family is the task's, role its workers' role.
+		// family is the task's family, role its workers' role.
 		family, role string
 		signs        bool
-		// mode is CUTROOM_C2PA, stays is the secret's deletion policy.
+		// mode is CUTROOM_C2PA; stays is the secret's deletion policy.
 		mode  any
 		stays string
 	}{
@@ -58,7 +58,7 @@ func TestWorkersSignResults(t *testing.T) {
 					continue
 				}
 				made++
-				// A fixed name would block the next deploy if the secret stayed behind.
+				// A fixed name would block the next deployment if the secret stayed behind.
 				if fmt.Sprint(at(secret, "Ref")) != id || r.Properties["SecretString"] != "unset" || r.Properties["Name"] != nil ||
 					r.Properties["GenerateSecretString"] != nil || r.DeletionPolicy != c.stays {
 					t.Errorf("%s is %+v, the worker's is %v", id, r, secret)

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// smokeOf returns the custom resource of a template with its id, and the service that is
-// given the task.
+// smokeOf returns the custom resource of a template with its id, and the service that gets the
+// task.
 func smokeOf(t *testing.T, made template) (id string, smoke, service resource) {
 	t.Helper()
 	for id, smoke = range made.of(t, "Custom::Smoke") {
@@ -21,8 +21,8 @@ func smokeOf(t *testing.T, made template) (id string, smoke, service resource) {
 	return id, smoke, service
 }
 
-// A task of the workers is tried before their service gets it, with all that it needs, and
-// again whenever it changes.
+// A task of the workers is tested with all its requirements before their service gets it, and again
+// whenever it changes.
 func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	id, smoke, service := smokeOf(t, made)
@@ -52,7 +52,7 @@ func TestWorkerTaskIsTestedFirst(t *testing.T) {
 	}
 }
 
-// The images of the GPUs' tasks are tried without a GPU, and without weights.
+// The images of the GPUs' tasks are tested without a GPU and without weights.
 func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	id, smoke, service := smokeOf(t, made)
@@ -98,7 +98,7 @@ func TestGPUImagesAreTestedWithoutGPU(t *testing.T) {
 	}
 }
 
-// It is absent if it is turned off, or if nothing can be tried.
+// The test is absent if it is turned off, or if there is nothing to test.
 func TestSmokeTestIsOptional(t *testing.T) {
 	for _, made := range []template{
 		synthesize(t, map[string]any{"workerImage": "worker", "smoke": "off"}),

@@ -14,8 +14,8 @@ import (
 	"cutroom/functions"
 )
 
-// TestMain puts the files that CDK's runtime leaves behind into a folder that is
-// removed. The runtime's own Close would be a data race.
+// TestMain puts the files that CDK's runtime leaves behind into a temporary folder. The runtime's
+// own Close would be a data race.
 func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
@@ -27,8 +27,8 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	// CDK's own validation of templates takes longer than making them, and only warns:
-	// lint checks them.
+	// CDK's own validation of templates takes longer than making them, and only warns. lint checks
+	// them instead.
 	for name, value := range map[string]string{"TMPDIR": folder, "CDK_VALIDATION": "false"} {
 		if err := os.Setenv(name, value); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -38,8 +38,7 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// fakeFunctions returns a folder with a file for each function, which is all that a
-// template needs.
+// fakeFunctions returns a folder with a file for each function, which is sufficient for a template.
 func fakeFunctions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -54,7 +53,7 @@ func fakeFunctions(t *testing.T) string {
 	return folder
 }
 
-// describe describes the stack with a context, as `cdk synth -c` does.
+// describe describes the stack with a context, like `cdk synth -c`.
 func describe(t *testing.T, context map[string]any) *stack {
 	t.Helper()
 	values := map[string]any{"functions": fakeFunctions(t)}
@@ -90,8 +89,8 @@ type template struct {
 	resources map[string]resource
 }
 
-// templates caches the synthesized templates by stack and context: each takes about a
-// second of processor time, and several tests read the same one.
+// templates caches the synthesized templates by stack and context: each takes about a second of
+// processor time, and several tests read the same template.
 var templates = map[string]template{}
 
 // synthesize returns the template of the stack with a context. Tests share it: they
@@ -105,7 +104,7 @@ func synthesize(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprintf("service %+v", o), func() awscdk.Stack { return describe(t, context).Stack })
 }
 
-// once returns the template with a key. It describes the stack at the first call.
+// once returns the template with a key. It describes the stack on the first call.
 func once(t *testing.T, key string, describe func() awscdk.Stack) template {
 	t.Helper()
 	if _, ok := templates[key]; !ok {

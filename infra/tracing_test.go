@@ -10,8 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Traces cost money, so they are off by default. With them on, every program and
-// service that a job passes through takes part.
+// Traces cost money, so they are off by default. When they are on, every program and service that
+// handles a job sends them.
 func TestTracesAreOptional(t *testing.T) {
 	for tracing, want := range map[string]bool{"off": false, "on": true} {
 		made := synthesize(t, map[string]any{
@@ -57,8 +57,8 @@ func TestTracesAreOptional(t *testing.T) {
 	}
 }
 
-// checkSenders checks that, with tracing on, containers may only send spans by OTLP,
-// and functions and the state machine may send segments.
+// checkSenders checks that, with tracing on, containers may only send spans over OTLP, and
+// functions and the state machine may send segments.
 func checkSenders(t *testing.T, made template, tracing string, want bool) {
 	t.Helper()
 	may := map[string][]string{}

@@ -5,14 +5,14 @@ import (
 	"testing"
 )
 
-// queued is a message as it goes through a queue, in minutes.
+// queued is a message in a queue, with its times in minutes.
 type queued struct{ sent, taken, done int }
 
 // point is SQS's report of a minute.
 type point struct{ visible, age float64 }
 
-// series is SQS's report of messages, minute by minute: nothing while the queue is empty, and the age
-// includes messages in work.
+// series returns SQS's report of messages for each minute: nothing while the queue is empty. The
+// age includes messages in progress.
 func series(messages []queued, minutes int) []*point {
 	points := make([]*point, minutes)
 	for minute := range points {
@@ -33,8 +33,8 @@ func series(messages []queued, minutes int) []*point {
 	return points
 }
 
-// rises returns the first minute at which an alarm on IF(visible > 0, age, 0) is in
-// ALARM, -1 if it never is. CloudWatch evaluates each minute the window that ends then.
+// rises returns the first minute at which an alarm on IF(visible > 0, age, 0) is in ALARM, or -1.
+// Every minute CloudWatch evaluates the window that ends then.
 func rises(points []*point, window int, above float64) int {
 	for minute := range points {
 		visible, age, found := 0.0, 0.0, false
@@ -54,18 +54,18 @@ func rises(points []*point, window int, above float64) int {
 	return -1
 }
 
-// A queue is behind if a job waits, not if a job takes long.
+// A queue is late if a job waits, but not if a job takes long.
 func TestLongEditRaisesNoAlarm(t *testing.T) {
 	drip := []queued{}
 	for i := range 30 {
-		// In work for 4 minutes each on two workers, with a job that waits at every other
-		// point for less than a minute.
+		// Two workers process messages for 4 minutes each, and at every other point a job has
+		// waited for less than a minute.
 		drip = append(drip, queued{2 * i, 2*i + 1, 2*i + 5})
 	}
 	tests := []struct {
 		name     string
 		messages []queued
-		// earliest and latest are when video's and image's alarms rise; -1 is never.
+		// video and image are the minutes at which the alarms go off; -1 means never.
 		video, image int
 	}{
 		{"nothing", nil, -1, -1},

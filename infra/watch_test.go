@@ -10,8 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Alarms are billed by metric, and a dashboard with more than 50 metrics by month:
-// monitoring must not cost more than the service.
+// Alarms are billed per metric, and a dashboard with more than 50 metrics per month. Monitoring
+// must not cost more than the service.
 func TestWatchingCostsLittle(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	metrics := 0
@@ -68,7 +68,7 @@ func containersOf(t *testing.T) template {
 	})
 }
 
-// If containers serve, the alarms watch their balancers, and no longer API Gateway and its unused
+// If containers serve, the alarms watch their balancers instead of API Gateway and its unused
 // functions.
 func TestBalancersAreWatched(t *testing.T) {
 	made := containersOf(t)
@@ -107,8 +107,8 @@ func TestBalancersAreWatched(t *testing.T) {
 	}
 }
 
-// Refusing an image edit while a worker starts is normal for a service at rest. It is counted
-// separately, wherever it is logged.
+// Rejecting an image edit while a worker starts is normal for an idle service. It is counted
+// separately in every log.
 func TestColdRejectionsAreNotErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		made template
@@ -129,7 +129,7 @@ func TestColdRejectionsAreNotErrors(t *testing.T) {
 			for id, filter := range c.made.of(t, "AWS::Logs::MetricFilter") {
 				got[id[:len(id)-8]], _ = filter.Properties["FilterPattern"].(string)
 				made, _ := list(filter.Properties["MetricTransformations"])[0].(map[string]any)
-				// A value for when there is nothing would cost the metric's price for every hour.
+				// A default value would cost the metric's price for every hour.
 				if made["MetricNamespace"] != "Cutroom/dev" || made["DefaultValue"] != nil {
 					t.Errorf("%s makes %v", id, made)
 				}

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// zonesOf returns the zones of a template's subnets as written there: "eu-west-1a", or "0" for the
-// first zone that CloudFormation lists.
+// zonesOf returns the zones of a template's subnets as written in the template: "eu-west-1a", or
+// "0" for the first zone that CloudFormation lists.
 func zonesOf(t *testing.T, made template) []string {
 	t.Helper()
 	var found []string
@@ -23,8 +23,8 @@ func zonesOf(t *testing.T, made template) []string {
 	return slices.Compact(found)
 }
 
-// How many zones a network has is chosen, and no accident of a template that knows no
-// region.
+// The number of zones of a network is configured, and does not depend on the region that a template
+// knows.
 func TestZonesAreConfigurable(t *testing.T) {
 	service := func(context map[string]any) template { return synthesize(t, context) }
 	gpus := func(context map[string]any) template { return synthesizeGPU(t, context) }
@@ -53,7 +53,7 @@ func TestZonesAreConfigurable(t *testing.T) {
 	})
 }
 
-// Where the first type of instances is not to be had, EC2 takes the next one.
+// If the first instance type is unavailable, EC2 uses the next one.
 func TestInstancesFallBackInOrder(t *testing.T) {
 	group := synthesizeGPU(t, map[string]any{"gpu.instances": "g6e.8xlarge,g6e.2xlarge,g5.4xlarge"}).
 		only(t, "AWS::AutoScaling::AutoScalingGroup")

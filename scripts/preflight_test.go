@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// system is a machine as preflight.sh sees it: the programs in PATH, each by its script.
+// system is a machine as preflight.sh sees it: a script for each program in PATH.
 type system map[string]string
 
 const (
@@ -28,7 +28,7 @@ esac`
 	ffmpegOld   = `echo "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright"`
 	ffmpegSmall = `case "$*" in -version) echo "ffmpeg version 7.1 Copyright" ;; *) echo " V....D libopenh264" ;; esac`
 
-	// installs notes its arguments, and installs a capable fake ffmpeg.
+	// installs records its arguments, and installs a capable fake ffmpeg.
 	installs = `echo "$(basename "$0") $*" >>"$NOTES"
 case "$*" in *ffmpeg*) for name in ffmpeg ffprobe heif-convert; do cp "$ABLE" "$FOLDER/$name"; done ;; esac`
 	asks    = `exit 1`
@@ -37,7 +37,7 @@ exec "$@"`
 	root, user = `echo 0`, `echo 1000`
 )
 
-// everywhere are the programs that every system has.
+// everywhere lists the programs that every system has.
 var everywhere = []string{
 	"sh", "awk", "basename", "cat", "chmod", "cp", "dirname", "env", "grep", "mktemp", "rm", "sed", "tail", "tr", "true",
 }
@@ -65,8 +65,8 @@ func (s system) preflight(t *testing.T, target string, settings ...string) (code
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), "preflight.sh", target)
-	// Unset HOME: otherwise this machine's own Go, which the script also finds, would still write its
-	// telemetry there after its end.
+	// Unset HOME. Otherwise this machine's own Go, which the script also finds, would still write
+	// telemetry there after the test.
 	command.Env = append([]string{
 		"PATH=" + folder, "FOLDER=" + folder, "NOTES=" + notes, "ABLE=" + tool(t, beside, "ffmpeg", ffmpegNew),
 		"SSL_CERT_FILE=" + certificates,
@@ -170,7 +170,7 @@ func TestMissingToolsAreReportedFirst(t *testing.T) {
 	}
 }
 
-// Every target of the Makefile names its needs, and the script knows them.
+// Every target of the Makefile declares its needs, and the script supports them.
 func TestEveryTargetListsItsNeeds(t *testing.T) {
 	makefile := read(t, "Makefile")
 	targets := regexp.MustCompile(`(?m)^([a-z-]+):(.*?)##`).FindAllStringSubmatch(makefile, -1)
@@ -195,7 +195,7 @@ func TestEveryTargetListsItsNeeds(t *testing.T) {
 	}
 }
 
-// tool writes a program that prints a text and ends with a status.
+// tool writes a program that prints a text and exits with a status.
 func tool(t *testing.T, folder, name, script string) string {
 	t.Helper()
 	path := filepath.Join(folder, name)

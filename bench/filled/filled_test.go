@@ -12,7 +12,7 @@ import (
 )
 
 // The service can read the written records: files, and jobs with all their parts.
-func TestReportsAreWritten(t *testing.T) {
+func TestWrittenRecordsAreReadable(t *testing.T) {
 	path, now := filepath.Join(t.TempDir(), "cutroom.db"), time.Now()
 	for _, part := range [][2]int{{0, 2000}, {2000, 3000}} {
 		if err := filled.Write(t.Context(), path, filled.Service{From: part[0], Count: part[1], Now: now},

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The report of a whole day with failures follows from the seed, byte for byte.
+// The report of an entire day with failures depends only on the seed, byte for byte.
 func TestSameSeedPrintsTheSameReport(t *testing.T) {
 	t.Parallel()
 	report := func(seed uint64) string {

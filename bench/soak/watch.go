@@ -15,12 +15,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// sample is the state of the server's process at a moment.
+// sample is the state of the server's process at one time.
 type sample struct {
 	// memory is the resident memory, in MiB.
 	memory                       int
 	goroutines, files, processes int
-	// database is the size of the database's pages in use, in MiB. Its file also keeps free pages.
+	// database is the size of the used pages of the database, in MiB. Its file also has free pages.
 	database int
 }
 
@@ -47,14 +47,14 @@ func (w *watch) run(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		if now, err := w.look(ctx); err == nil {
+		if now, err := w.take(ctx); err == nil {
 			w.samples = append(w.samples, now)
 		}
 	}
 }
 
-// look takes a sample.
-func (w *watch) look(ctx context.Context) (s sample, err error) {
+// take takes a sample.
+func (w *watch) take(ctx context.Context) (s sample, err error) {
 	folder := fmt.Sprintf("/proc/%d", w.server.PID())
 	text, err := os.ReadFile(folder + "/statm")
 	if err != nil {
@@ -91,7 +91,7 @@ func (w *watch) look(ctx context.Context) (s sample, err error) {
 	return s, err
 }
 
-// inUse returns the size of the database's pages that hold something, in MiB.
+// inUse returns the size of the used database pages, in MiB.
 func (w *watch) inUse(ctx context.Context) (size int, err error) {
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.data, database)+"?mode=ro&_busy_timeout=10000")
 	if err != nil {
@@ -119,18 +119,18 @@ func children(pid int) (n int, err error) {
 	return n, nil
 }
 
-// slack is the allowed growth in goroutines and files: idle connections to the database and in this
-// program are kept, up to a limit.
+// slack is the allowed growth in goroutines and files, because a limited number of idle connections
+// to the database and in this program are kept.
 const slack = 16
 
-// calm waits until the server is idle: it has no more goroutines and files than before,
-// or, without an earlier sample, than 5 s ago.
+// calm waits until the server is idle: it has no more goroutines and files than before, or, without
+// an earlier sample, than 5 s ago.
 func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error) {
 	ctx, cancel := context.WithTimeout(ctx, quietTime)
 	defer cancel()
 	var last sample
 	for {
-		if now, err = w.look(ctx); err != nil {
+		if now, err = w.take(ctx); err != nil {
 			return now, err
 		}
 		than := last
@@ -149,16 +149,16 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 	}
 }
 
-// database is the file of the records in the data folder.
+// database is the name of the database file in the data folder.
 const database = "cutroom.db"
 
 const (
-	// recordSize is the most that one job, file or other record adds to the database, in KiB, and
-	// pageSlack the free space in pages, in MiB.
+	// recordSize is the maximum that one job, file or other record adds to the database, in KiB;
+	// pageSlack is the allowed free space in pages, in MiB.
 	recordSize, pageSlack = 8, 8
 )
 
-// sized fails if the database grew by more than the records of the finished work.
+// sized returns an error if the database grew by more than the records of the finished work.
 func (w *watch) sized(before, after sample, done *ledger) error {
 	things := 0
 	for _, count := range done.counts {
@@ -170,8 +170,8 @@ func (w *watch) sized(before, after sample, done *ledger) error {
 	return nil
 }
 
-// flat fails if memory grew with time: it compares the mean of the last quarter with the second
-// quarter's. The first fills caches.
+// flat returns an error if memory grew with time: it compares the mean of the last quarter with the
+// second quarter's. The first quarter fills caches.
 func (w *watch) flat() error {
 	quarter := len(w.samples) / 4
 	if quarter == 0 {
@@ -193,7 +193,7 @@ func mean(samples []sample) int {
 	return sum / len(samples)
 }
 
-// String returns the highest values that were seen.
+// String returns the highest values.
 func (w *watch) String() string {
 	var most sample
 	for _, s := range w.samples {

@@ -21,7 +21,7 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// endless is a chat that runs until the client disconnects. With max_tokens it would take minutes.
+// endless is a chat that runs until the client disconnects. Reaching max_tokens would take minutes.
 const endless = `{"model":%q,"messages":[{"role":"user","content":"go on"}],"stream":true,"max_tokens":32000,"ignore_eos":true,` +
 	`"temperature":0}`
 

@@ -9,17 +9,17 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// ownFiles are the context of a deploy with a catalog and tiers of the deployer's. The catalog
-// has a model of the built-in one.
+// ownFiles is the context of a deployment with the deployer's own catalog and tiers. The catalog
+// has a built-in model.
 var ownFiles = []string{"catalog=infra/deployment/testdata/catalog.yaml", "tiers=infra/deployment/testdata/tiers.yaml"}
 
-// ownCatalog is the setting of a worker of such a deploy.
+// ownCatalog returns the catalog setting of a worker of such a deployment.
 func (d *deployed) ownCatalog() string {
 	return "CUTROOM_CATALOG=" + filepath.Join(d.root, "infra", "deployment", "testdata", "catalog.yaml")
 }
 
 // testOwnFiles checks that both services have exactly the models of a deployer's catalog, and the
-// limits of a deployer's tier. The deploy has ownFiles, and a worker runs.
+// limits of a deployer's tier. The deployment has ownFiles, and a worker runs.
 func testOwnFiles(t *testing.T, d *deployed) {
 	client := &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, "own-files", "--tier", "trial",
 		"--tiers", filepath.Join(d.root, "infra", "deployment", "testdata", "tiers.yaml"))}
@@ -27,7 +27,7 @@ func testOwnFiles(t *testing.T, d *deployed) {
 	testOwnChat(t, &servertest.Client{URL: d.url(t, "InferenceUrl"), Key: client.Key})
 }
 
-// testOwnModel edits a clip by an alias of the deployer's.
+// testOwnModel edits a clip with an alias from the deployer's catalog.
 func testOwnModel(t *testing.T, client *servertest.Client) {
 	t.Helper()
 	submit := func(model string) (servertest.Job, error) {
@@ -51,7 +51,7 @@ func testOwnModel(t *testing.T, client *servertest.Client) {
 	}
 }
 
-// testOwnChat completes a chat by the gateway's model of the deployer's.
+// testOwnChat completes a chat with a gateway model from the deployer's catalog.
 func testOwnChat(t *testing.T, client *servertest.Client) {
 	t.Helper()
 	bearer := []string{"Authorization", "Bearer " + client.Key, "Content-Type", "application/json", "Accept", anything}

@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/testkit/iamtest"
 )
 
-// workerRole is the role of the worker's tasks. The local AWS runs no containers, so the deploy of
-// these tests has no workers.
+// workerRole is the role of the worker's tasks. The local AWS runs no containers, so the deployment
+// of these tests has no workers.
 const workerRole = "WorkerTaskRole"
 
-// guard holds the calls of the functions and of the workers to the policies of the
-// template that was deployed.
+// guard checks the calls of the functions and of the workers against the policies of the deployed
+// template.
 func (d *deployed) guard(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(d.template)
@@ -37,7 +37,7 @@ func (d *deployed) guard(t *testing.T) {
 	d.calls.Guard(t, awstest.Guard{
 		Account: account, Names: map[string]string{
 			"state machine of a token": "cutroom-" + stage + "-jobs",
-			// The local AWS adds nothing to the names of secrets.
+			// The local AWS adds no suffix to the names of secrets.
 			"cutroom-" + stage + "-secret": "cutroom-" + stage + "-secret-AbCdEf",
 		},
 		Role: func(accessKey string) string {

@@ -17,10 +17,9 @@ import (
 // from is a checkout of the version that TestUpdate updates: see CONTRIBUTING.md.
 var from = flag.String("from", "", "a checkout of the version that is updated")
 
-// TestUpdate updates a deploy of an earlier version to this one while its clients submit
-// jobs and its worker runs them. Every job that either version accepted ends once and is
-// counted once, whichever functions and workers have had it; results, files and keys of
-// before are there.
+// TestUpdate updates a deployment of an earlier version to this one while its clients submit jobs
+// and its worker runs them. Every job that either version accepted ends once and is counted once,
+// whichever functions and workers handled it. Earlier results, files and keys still exist.
 func TestUpdate(t *testing.T) {
 	if *from == "" {
 		t.Skip("no checkout of an earlier version is named by -from")
@@ -54,7 +53,7 @@ func TestUpdate(t *testing.T) {
 		t.Fatalf("its result: %d, %v", result.Status, err)
 	}
 
-	// Clients submit before, in and after the update.
+	// Clients submit before, during and after the update.
 	clip := short(t)
 	accepted, stopClients := make(chan string, 1000), make(chan struct{})
 	var clients sync.WaitGroup
@@ -76,7 +75,7 @@ func TestUpdate(t *testing.T) {
 	})
 	after.cloud, after.calls, d = before.cloud, before.calls, &after
 	d.redeploy(t)
-	// Two versions of workers take jobs side by side; then the old one is stopped.
+	// Two versions of workers take jobs concurrently; then the old one is stopped.
 	d.startWorker(t)
 	sideBySide := submit(t, client, clip)
 	oldWorker.stop(t)
@@ -126,7 +125,7 @@ func TestUpdate(t *testing.T) {
 	})
 }
 
-// wantKept fails unless a client finds its files and the result of its job.
+// wantKept fails the test unless a client finds its files and the result of its job.
 func wantKept(t *testing.T, client *servertest.Client, files []string, done string, result []byte) {
 	t.Helper()
 	var listed struct{ Files []struct{ ID string } }

@@ -22,8 +22,8 @@ type workerProcess struct {
 	gone    chan struct{}
 }
 
-// startWorker starts a worker as its container does, with the names of the deploy's
-// resources. It is stopped when the test ends.
+// startWorker starts a worker like its container, with the names of the deployment's resources. It
+// is stopped when the test ends.
 func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess {
 	t.Helper()
 	w := &workerProcess{command: exec.Command(d.worker), log: &programtest.Output{}, gone: make(chan struct{})}
@@ -63,7 +63,7 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 	return w
 }
 
-// stop stops the worker as ECS does.
+// stop stops the worker like ECS.
 func (w *workerProcess) stop(t *testing.T) {
 	t.Helper()
 	_ = w.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
@@ -75,14 +75,14 @@ func (w *workerProcess) stop(t *testing.T) {
 	}
 }
 
-// kill ends the worker as the loss of its machine does.
+// kill ends the worker as if its machine were lost.
 func (w *workerProcess) kill() {
 	_ = w.command.Process.Kill() // fails when it has ended
 	<-w.gone
 }
 
-// brokenEngine returns a PATH setting whose ffmpeg reports its capabilities and then
-// finds every disk full.
+// brokenEngine returns a PATH setting whose ffmpeg reports its capabilities and then finds every
+// disk full.
 func brokenEngine(t *testing.T) string {
 	t.Helper()
 	real, err := exec.LookPath("ffmpeg")

@@ -68,7 +68,7 @@ func TestBucketsAreEmptied(t *testing.T) {
 		}
 		return n
 	}
-	// More than a page, and more than a call deletes.
+	// This is more than one page, and more than one call deletes.
 	make(name("test", ""), 1005)
 	make(name("test", s3blob.ConsoleBucket), 2)
 	make(name("other", ""), 3)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// exact runs a simulation and checks that it lost, doubled and missed nothing.
+// exact runs a simulation and checks that it lost, repeated and missed no job.
 func exact(t *testing.T, w *World, err error) *Result {
 	t.Helper()
 	if err != nil {
@@ -19,7 +19,7 @@ func exact(t *testing.T, w *World, err error) *Result {
 	return r
 }
 
-// ran returns how many jobs had a run.
+// ran returns the number of jobs that had a run.
 func ran(r *Result) (jobs int) {
 	for _, waits := range r.Waits {
 		jobs += len(waits)
@@ -27,8 +27,8 @@ func ran(r *Result) (jobs int) {
 	return jobs
 }
 
-// A whole day has scarce workers, a lost zone, a deploy, and messages that come late or twice. Every accepted
-// job ends, and none is completed or billed twice.
+// The day has scarce workers, a lost zone, a deployment, and late or repeated messages. Every
+// accepted job ends, and none is completed or billed twice.
 func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 600, Failures: true, Strays: 0.2})
@@ -41,7 +41,7 @@ func TestBadDayNeitherLosesNorRepeatsJobs(t *testing.T) {
 	}
 }
 
-// All failures come in the middle of the busiest minutes. Every accepted job ends once.
+// All failures happen in the middle of the busiest minutes. Every accepted job ends once.
 func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{
@@ -54,9 +54,9 @@ func TestBadWindowNeitherLosesNorRepeatsJobs(t *testing.T) {
 	}
 }
 
-// One worker runs where five are needed, for an hour and a half. Accepted jobs end in time nevertheless:
-// admission does not count workers that do not come, no account has more jobs waiting than its turns with
-// other accounts serve, and no image is accepted whose turn comes too late for its caller.
+// For an hour and a half only one of five needed workers runs. Accepted jobs still end in time:
+// admission does not count workers that do not start, no account has more waiting jobs than its
+// turns with other accounts allow, and no image is accepted whose turn would come too late.
 func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
@@ -76,8 +76,9 @@ func TestScarceWorkersKeepAcceptedJobs(t *testing.T) {
 	}
 }
 
-// In the busiest seconds of a day with a million jobs, nothing is refused or throttled. No partition uses more
-// than a third of its capacity. If one account has all the jobs, its budget's partition may use more.
+// In the busiest seconds of a day with a million jobs, nothing is rejected or throttled. No
+// partition uses more than a third of its capacity, except the budget's partition if one account
+// has all the jobs.
 func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 	t.Parallel()
 	for what, most := range map[string]float64{"many accounts": 1.0 / 3, "one account": 1} {

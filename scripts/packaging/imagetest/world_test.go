@@ -27,11 +27,11 @@ type world struct {
 	cloud  *awstest.Cloud
 	tables map[string]string
 	bucket string
-	// settings are the environment of every container.
+	// settings is the environment of every container.
 	settings []string
 }
 
-// newWorld starts one, with settings of MiniStack, and makes a key of an account.
+// newWorld starts a local AWS with settings of MiniStack, and creates a key of an account.
 func newWorld(t *testing.T, settings ...string) *world {
 	t.Helper()
 	cloud := awstest.Start(t, settings...)
@@ -94,7 +94,7 @@ func clip(t *testing.T) []byte {
 	return content
 }
 
-// submit has a job accepted that edits the sample clip.
+// submit submits a job that edits the sample clip.
 func submit(t *testing.T, client *servertest.Client, prompt string) string {
 	t.Helper()
 	submitted, err := client.Submit(t.Context(), "gen-2.1", servertest.Form{
@@ -107,7 +107,7 @@ func submit(t *testing.T, client *servertest.Client, prompt string) string {
 	return submitted.ID
 }
 
-// processing waits until a job is in work.
+// processing waits until a job is in progress.
 func processing(t *testing.T, client *servertest.Client, id string) {
 	t.Helper()
 	eventually(t, "the job is in work", func() bool {
@@ -122,7 +122,7 @@ func processing(t *testing.T, client *servertest.Client, id string) {
 	})
 }
 
-// completed waits for a job's end and checks that its result is a video.
+// completed waits for a job to end and checks that its result is a video.
 func completed(t *testing.T, client *servertest.Client, id string) {
 	t.Helper()
 	got, err := client.Await(t.Context(), id, nil)
