@@ -16,7 +16,7 @@ type row struct {
 	verdict                           verdict
 }
 
-// verdict tells whether a figure meets its bar.
+// verdict states whether a figure meets its bar.
 type verdict string
 
 const (

@@ -1,7 +1,7 @@
 #!/bin/sh
-# docker-engine.sh start   makes sure that a Docker engine answers. If not, on
+# docker-engine.sh start   makes sure that a Docker engine responds. If not, on
 #                          Linux as root, it installs and starts one, and prints
-#                          "started" once it answers; else it prints nothing.
+#                          "started" when it responds, otherwise nothing.
 # docker-engine.sh stop    stops only the engine that start has started.
 #
 # The engine's process id and log are in ENGINE_FOLDER (/run/cutroom-docker).

@@ -169,7 +169,7 @@ func TestDevelopmentKeyIsGeneratedAndReplaced(t *testing.T) {
 		// A printed key would stay in logs.
 		if printed := server.Printed(); strings.Contains(printed, key) || strings.Contains(server.Log(), key) ||
 			!strings.Contains(printed, `-H "x-api-key: $(cat '`+filepath.Join(data, "dev-key")+`')"`) {
-			t.Errorf("it prints\n%s", printed)
+			t.Errorf("the welcome is\n%s", printed)
 		}
 		client := &servertest.Client{URL: server.URL(), Key: key}
 		if _, err := client.Job(ctx, "job_unknown"); !isRefusal(err, 404) {

@@ -114,7 +114,7 @@ func (c *budgetsDelete) Run(ctx context.Context, out *command.Invocation) error 
 	return c.withRecords(ctx, func(r managed) error {
 		err := r.budgets.Delete(ctx, audit.Operator(time.Now()), c.id())
 		if fault.Is(err, fault.NotFound) {
-			return fmt.Errorf("there is no such budget of %s", cmp.Or(c.Key, c.Account))
+			return fmt.Errorf("%s has no such budget; cutroom budgets list shows the budgets", cmp.Or(c.Key, c.Account))
 		}
 		if err == nil && !out.JSON {
 			fmt.Fprintln(out.Out, "The budget is deleted. Servers stop applying it within a minute.")

@@ -37,7 +37,7 @@ func TestEditFollowsThePrompt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sketch.Status != "pending" || !strings.HasPrefix(sketch.ID, "job_") {
-		t.Fatalf("the submission was answered by %+v", sketch)
+		t.Fatalf("the submission returned %+v", sketch)
 	}
 	early, err := client.Get(ctx, "/v1/jobs/"+sketch.ID+"/content")
 	if err != nil || early.Status != 409 || early.Header.Get("Retry-After") != "2" ||

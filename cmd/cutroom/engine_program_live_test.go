@@ -61,7 +61,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	before := next("")
 	say(websocket.MessageText, []byte(`{"type":"prompt","prompt":"a quiet winter evening"}`))
 	if ack := next("prompt_ack"); !bytes.Contains(ack, []byte(`"success":true,"engine":"StableDiffusionImg2ImgPipeline"`)) {
-		t.Errorf("the prompt was answered with %s", ack)
+		t.Errorf("the response to the prompt is %s", ack)
 	}
 	for range 3 {
 		say(websocket.MessageBinary, frame)
@@ -77,7 +77,7 @@ func TestEngineProgramEditsLiveVideo(t *testing.T) {
 	// Tiny models have no adapter for images.
 	say(websocket.MessageText, []byte(`{"type":"set_image","image_data":"`+redPixel+`"}`))
 	if ack := next("set_image_ack"); !bytes.Contains(ack, []byte("The engine does not support an image for this model.")) {
-		t.Errorf("the image was answered with %s", ack)
+		t.Errorf("the response to the image is %s", ack)
 	}
 }
 

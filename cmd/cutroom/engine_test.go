@@ -80,7 +80,7 @@ func TestEngineServerEdits(t *testing.T) {
 	body, length, contentType := form.Encode()
 	image, err := client.Call(ctx, "POST", "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
 	if err != nil || image.Status != 200 || image.Header.Get("Content-Type") != "image/png" {
-		t.Errorf("the image was answered by %d %v, %v", image.Status, image.Header, err)
+		t.Errorf("the image edit returned %d %v, %v", image.Status, image.Header, err)
 	}
 
 	// The service serves even without its engine server.

@@ -165,7 +165,7 @@ func TestMountBelowBlobsIsRejected(t *testing.T) {
 			t.Errorf("got %v, want an error about the mount %s", err, path)
 		}
 		if _, err := os.Stat(kept); err != nil {
-			t.Errorf("a file of the mount is gone: %v", err)
+			t.Errorf("a file of the mount is missing: %v", err)
 		}
 		if err := open(t, data); err != nil {
 			t.Errorf("without the mount: %v", err)

@@ -96,12 +96,12 @@ func TestStartKeepsOtherFilesInScratch(t *testing.T) {
 	}
 	for _, name := range mine {
 		if _, err := os.Lstat(filepath.Join(outside, name)); err == nil {
-			t.Errorf("%s is left", name)
+			t.Errorf("%s still exists", name)
 		}
 	}
 	for _, path := range append(others, filepath.Join("..", filepath.Base(elsewhere), "kept")) {
 		if _, err := os.Stat(filepath.Join(outside, path)); err != nil {
-			t.Errorf("%s is gone: %v", path, err)
+			t.Errorf("%s is missing: %v", path, err)
 		}
 	}
 }

@@ -120,7 +120,7 @@ func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Proces
 	eventually(t, "the server of "+gguf, func() bool {
 		select {
 		case <-ended:
-			t.Fatalf("it ended: %s", &said)
+			t.Fatalf("the model server exited: %s", &said)
 		default:
 		}
 		response, err := http.Get(url + "/health")
@@ -189,7 +189,7 @@ func startLanguageModel(t *testing.T, root, folder string) languageModel {
 		select {
 		case <-ended:
 			ended <- nil
-			t.Fatalf("it ended: %s", text)
+			t.Fatalf("make run-llm exited: %s", text)
 		default:
 		}
 		if found := said.FindSubmatch(text); err == nil && found != nil {

@@ -139,7 +139,7 @@ func TestServerReportsItsReach(t *testing.T) {
 			server := start(t, t.TempDir(), c.settings...)
 			if open := strings.Contains(server.Printed(), "other machines can reach it"); open != c.open ||
 				open == strings.Contains(server.Printed(), "only this machine") {
-				t.Errorf("it says\n%s", server.Printed())
+				t.Errorf("the welcome is\n%s", server.Printed())
 			}
 			if warned := strings.Contains(server.Log(), "CUTROOM_DEV_KEY can be guessed"); warned != c.warn {
 				t.Errorf("warned = %t, want %t\n%s", warned, c.warn, server.Log())

@@ -162,7 +162,7 @@ func (v *vault) refused(reason string) {
 		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", code,
 	} {
 		if !strings.Contains(err.Error(), words) {
-			v.t.Errorf("it ended with\n%v\nwhich does not contain %q", err, words)
+			v.t.Errorf("the start failed with\n%v\nwhich does not contain %q", err, words)
 		}
 	}
 	if after := v.bytes(); len(after) != len(before) {

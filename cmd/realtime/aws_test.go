@@ -84,7 +84,7 @@ func TestInstancesInAWSShareRecords(t *testing.T) {
 		[]byte(`{"type":"set_image","image_ref":"`+gone.ID+`"}`)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the image that is gone is refused", func() bool {
+	eventually(t, "the missing image is rejected", func() bool {
 		return strings.Contains(second.texts(), "image_ref must be the id of a stored file.")
 	})
 	second.edit(t)

@@ -58,7 +58,7 @@ func enter(t *testing.T, arguments ...string) *python {
 	return p
 }
 
-// tells waits for a report of the client.
+// awaitReport waits for a report of the client.
 func (p *python) awaitReport(t *testing.T, what string) {
 	t.Helper()
 	for line := range p.lines {

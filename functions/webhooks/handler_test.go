@@ -10,7 +10,7 @@ import (
 	"github.com/aws/aws-lambda-go/lambda"
 )
 
-// Events that AWS does not send are refused with an error, or their records are returned as failed.
+// Events that AWS does not send are rejected with an error, or their records are returned as failed.
 func TestBrokenEvents(t *testing.T) {
 	h := &handler{now: time.Now, logger: slog.New(slog.DiscardHandler)}
 	invoke := lambda.NewHandler(h.handle).Invoke

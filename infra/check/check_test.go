@@ -249,7 +249,7 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
 		}
 		for _, key := range keys {
 			if key.RevokedAt.IsZero() || !slices.Contains(cloud.forgotten, key.ID) {
-				t.Errorf("the key %s of %s is left", key.ID, account)
+				t.Errorf("the key %s of %s still exists", key.ID, account)
 			}
 		}
 	}
@@ -420,7 +420,7 @@ func testBroken(t *testing.T, d deployment) {
 			line := f.lines[c.check]
 			if !strings.HasPrefix(line, failed) || !strings.Contains(line, c.says) ||
 				!strings.Contains(line, "see: "+runbookPage+"#") {
-				t.Errorf("it prints %q, want failed, %q and where to look (%v)", line, c.says, f.err)
+				t.Errorf("the line is %q, want failed, %q and a runbook section (%v)", line, c.says, f.err)
 			}
 		})
 	}

@@ -53,7 +53,7 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 		t.Fatal(err)
 	}
 	if local.Said != said || local.Key != key {
-		t.Errorf("it says %s\nand said before %s", local.Said, said)
+		t.Errorf("the output is %s\nand was %s", local.Said, said)
 	}
 	if local.Did != "" {
 		t.Errorf("it has done something again: %s", local.Did)

@@ -55,7 +55,7 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 	until(t, "a worker takes jobs", func(context.Context) (bool, error) {
 		select {
 		case <-w.gone:
-			return false, fmt.Errorf("it ended:\n%s", w.log)
+			return false, fmt.Errorf("the worker exited:\n%s", w.log)
 		default:
 			return strings.Contains(w.log.String(), `"the worker takes jobs"`), nil
 		}

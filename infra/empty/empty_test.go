@@ -86,7 +86,7 @@ func TestBucketsAreEmptied(t *testing.T) {
 		"no answer": {"", ""}, "a no": {"", "no\n"}, "another stage": {"other", "other\n"}, "a yes": {"", "y\n"},
 	} {
 		if _, err := empty(c[0], c[1], "-c", "stage=test"); err == nil || left(name("test", "")) != 1005 {
-			t.Errorf("%s: %v, %d objects are left", what, err, left(name("test", "")))
+			t.Errorf("%s: %v, %d objects remain", what, err, left(name("test", "")))
 		}
 	}
 	if _, err := empty("prod", "prod\n", "-c", "stage=prod"); err == nil {
@@ -108,6 +108,6 @@ func TestBucketsAreEmptied(t *testing.T) {
 		}
 	}
 	if _, err := empty("test", "", "-c", "stage=test"); err != nil {
-		t.Errorf("buckets that are gone: %v", err)
+		t.Errorf("missing buckets: %v", err)
 	}
 }

@@ -133,7 +133,7 @@ func TestProgramsReadOneLineFromDev(t *testing.T) {
 	}
 	rest, err := io.ReadAll(lines)
 	if waitErr := server.Wait(); err != nil || waitErr != nil || len(rest) > 0 {
-		t.Errorf("it ended with %q, %v, %v", rest, err, waitErr)
+		t.Errorf("dev exited with %q, %v, %v", rest, err, waitErr)
 	}
 	if strings.Contains(line, key) {
 		t.Error("dev printed the key")

@@ -82,7 +82,7 @@ func images(t *testing.T, s shell) {
 		t.Errorf("stdout has %d bytes, and the file %d", len(out), len(first))
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.folder, "*.part")); left != nil {
-		t.Errorf("%v is left", left)
+		t.Errorf("the leftovers are %v", left)
 	}
 }
 

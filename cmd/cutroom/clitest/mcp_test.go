@@ -151,7 +151,7 @@ func agents(t *testing.T, s shell) {
 		t.Error("two fetches differ")
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.folder, ".cutroom-*")); left != nil {
-		t.Errorf("%v is left", left)
+		t.Errorf("the leftovers are %v", left)
 	}
 	agentOnJobs(t, a, fmt.Sprint(job["job_id"]))
 	agentOnOutcomes(t, a, fmt.Sprint(job["job_id"]), result)
@@ -282,7 +282,7 @@ func agentsFolder(t *testing.T, s shell) {
 		t.Error("the file was not replaced despite overwrite")
 	}
 	if left, _ := filepath.Glob(filepath.Join(inside, ".cutroom-*")); left != nil {
-		t.Errorf("%v is left", left)
+		t.Errorf("the leftovers are %v", left)
 	}
 }
 
