@@ -113,7 +113,7 @@ func writePartitions(out io.Writer, r *sim.Result) {
 		if i := slices.IndexFunc(r.Hottest, func(h fakeaws.Heat) bool { return h.Table == name }); i >= 0 {
 			h = r.Hottest[i] // the busiest is first
 		}
-		fmt.Fprintf(out, "%-26s %-34.34s %6.0f %6.0f %5.0f%% %9d %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Share(),
+		fmt.Fprintf(out, "%-26s %-34.34s %6.0f %6.0f %5.0f%% %9d %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Utilization(),
 			r.Tables[name].Throttled, r.Tables[name].Conflicts)
 	}
 }

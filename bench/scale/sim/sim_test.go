@@ -88,8 +88,8 @@ func TestMillionJobsAvoidHotPartitions(t *testing.T) {
 			c.OneAccount = what == "one account"
 			w, err := newWorld(c)
 			r := exact(t, w, err)
-			if h := r.Hottest[0]; h.Share() > most || h.Share() < 0.02 {
-				t.Errorf("the hottest partition is at %.0f %%: %+v", 100*h.Share(), h)
+			if h := r.Hottest[0]; h.Utilization() > most || h.Utilization() < 0.02 {
+				t.Errorf("the hottest partition is at %.0f %%: %+v", 100*h.Utilization(), h)
 			}
 			for name, table := range r.Tables {
 				if table.Throttled > 0 {

@@ -211,15 +211,15 @@ func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWrit
 // takeUsed returns the write that takes an amount from a counter if enough remains under the
 // limit. A missing counter starts at 0.
 func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
-	condition := "attribute_not_exists(used) OR used <= :room"
+	condition := "attribute_not_exists(used) OR used <= :rest"
 	if amount > limit {
-		condition = "used <= :room" // a negative number
+		condition = "used <= :rest" // a negative number
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("SET #ttl = :ttl ADD used :amount"),
 		ConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
 		ExpressionAttributeValues: item{
-			":amount": number(amount), ":room": number(limit - amount), ":ttl": counterEnd(c),
+			":amount": number(amount), ":rest": number(limit - amount), ":ttl": counterEnd(c),
 		},
 	}}
 }

@@ -42,8 +42,8 @@ func (s *Files) count(account string, c countChange) types.TransactWriteItem {
 	}
 	var conditions []string
 	if c.limit > 0 && c.bytes > 0 {
-		conditions = append(conditions, "(attribute_not_exists(stored_bytes) OR stored_bytes <= :room)")
-		update.ExpressionAttributeValues[":room"] = number(c.limit - c.spare - c.bytes)
+		conditions = append(conditions, "(attribute_not_exists(stored_bytes) OR stored_bytes <= :rest)")
+		update.ExpressionAttributeValues[":rest"] = number(c.limit - c.spare - c.bytes)
 	}
 	if c.most > 0 && c.promises > 0 {
 		conditions = append(conditions, "(attribute_not_exists(promises) OR promises < :most)")

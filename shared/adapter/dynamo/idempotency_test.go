@@ -47,7 +47,7 @@ func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 	nothing := func(context.Context, string) ([]byte, bool, error) { return nil, false, nil }
 	for key := range keys {
 		var first atomic.Value
-		told := make([]string, requests)
+		claimed := make([]string, requests)
 		for _, err := range conformance.Race(requests, func(request int) error {
 			claim := idempotency.Claim{Account: "acme", Key: fmt.Sprint(key), Fingerprint: "f",
 				Resource: fmt.Sprint("r", request)}
@@ -57,19 +57,19 @@ func testClaimsThroughTrouble(t *testing.T, cloud *awstest.Cloud) {
 				case err != nil:
 					return err
 				case earlier != nil:
-					told[request] = earlier.Resource
+					claimed[request] = earlier.Resource
 					return nil
 				}
 				if before := first.Swap(claim.Resource); before != nil && before != claim.Resource {
 					t.Errorf("both %v and %s are the first of key %d", before, claim.Resource, key)
 				}
-				told[request] = claim.Resource
+				claimed[request] = claim.Resource
 				return until(t.Context(), func() error { return service.Settle(t.Context(), claim, nil) })
 			})
 		}) {
 			conformance.OK(t, err)
 		}
-		for _, resource := range told {
+		for _, resource := range claimed {
 			if resource != first.Load() {
 				t.Errorf("a request with key %d received %q, but the first is %v", key, resource, first.Load())
 			}

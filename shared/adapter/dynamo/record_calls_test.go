@@ -92,7 +92,7 @@ func TestFileCallsMatchDocumentation(t *testing.T) {
 	f, promise, late := s.new(1, 60), s.new(2, 10), s.new(3, 60)
 	promise.Pending, promise.UploadUntil = true, s.now.Add(time.Hour)
 	late.CreatedAt, late.ExpiresAt = s.now.Add(time.Hour), s.now.Add(2*time.Hour)
-	room := file.Reservation{Account: account, ID: "a", Until: s.now.Add(time.Hour)}
+	held := file.Reservation{Account: account, ID: "a", Until: s.now.Add(time.Hour)}
 	published := promise
 	published.Pending, published.ExpiresAt = false, s.now.Add(2*time.Hour)
 	asDocumented(t, proxy, "Files", calls{
@@ -106,11 +106,11 @@ func TestFileCallsMatchDocumentation(t *testing.T) {
 		{"Create, full", func() error { return limited(store.Create(ctx, s.new(4, 60), 100)) }},
 		{"Create, freeing an expired file", func() error { return store.Create(ctx, late, 100) }},
 		{"Delete", func() error { _, err := store.Delete(ctx, account, late.ID, late.CreatedAt); return err }},
-		{"Reserve", func() (err error) { room, err = store.Reserve(ctx, room, 10, 10, 100, s.now); return err }},
-		{"Reserve, growing", func() (err error) { room, err = store.Reserve(ctx, room, 30, 30, 100, s.now); return err }},
-		{"Reserve, nearly full", func() (err error) { room, err = store.Reserve(ctx, room, 50, 51, 185, s.now); return err }},
-		{"Reserve, full", func() error { _, err := store.Reserve(ctx, room, 101, 200, 100, s.now); return limited(err) }},
-		{"Release", func() error { return store.Release(ctx, room) }},
+		{"Reserve", func() (err error) { held, err = store.Reserve(ctx, held, 10, 10, 100, s.now); return err }},
+		{"Reserve, growing", func() (err error) { held, err = store.Reserve(ctx, held, 30, 30, 100, s.now); return err }},
+		{"Reserve, nearly full", func() (err error) { held, err = store.Reserve(ctx, held, 50, 51, 185, s.now); return err }},
+		{"Reserve, full", func() error { _, err := store.Reserve(ctx, held, 101, 200, 100, s.now); return limited(err) }},
+		{"Release", func() error { return store.Release(ctx, held) }},
 		{"Create in the place of a reservation", func() (err error) {
 			reserved := s.new(5, 20)
 			if reserved.Reserved, err = store.Reserve(ctx, file.Reservation{Account: account, ID: "b", Until: s.now.Add(time.Hour)},

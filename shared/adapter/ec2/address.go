@@ -74,7 +74,7 @@ func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	defer cancel()
 	var last error
 	for {
-		found, err := a.look(ctx)
+		found, err := a.find(ctx)
 		var refused *refusedError
 		if err == nil || errors.As(err, &refused) {
 			return found, err
@@ -97,7 +97,7 @@ type network struct {
 	MACAddress                   string
 }
 
-func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) {
+func (a *TaskAddress) find(ctx context.Context) (found []netip.Addr, err error) {
 	own, err := a.network(ctx)
 	if err != nil {
 		return nil, err

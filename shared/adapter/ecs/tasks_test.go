@@ -59,7 +59,7 @@ func TestTaskIsRunOnce(t *testing.T) {
 
 func TestFailedStartIsReported(t *testing.T) {
 	for answer, want := range map[string]string{
-		`{"tasks":[],"failures":[{"reason":"RESOURCE:FARGATE","detail":"no room"}]}`: "RESOURCE:FARGATE: no room",
+		`{"tasks":[],"failures":[{"reason":"RESOURCE:FARGATE","detail":"no capacity"}]}`: "RESOURCE:FARGATE: no capacity",
 		`{"tasks":[],"failures":[]}`: "ECS started no task",
 	} {
 		tasks, _ := answering(t, map[string]string{"RunTask": answer})

@@ -35,7 +35,7 @@ func (m *Metrics) Worker() *Worker {
 		stages: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "cutroom_worker_stage_duration_seconds",
 			Help: "Times of the stages of runs: fetch, probe, enhance, engine, store, and engine.* for those that the engine " +
-				"tells.", Buckets: stageBuckets,
+				"reports.", Buckets: stageBuckets,
 		}, []string{"model", "stage"}),
 	}
 	m.registry.MustRegister(w.runs, w.waited, w.stages)

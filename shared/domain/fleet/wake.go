@@ -85,7 +85,9 @@ const (
 
 // Follow repeats checks every RiseEvery until one does not raise the number, at most MostRises
 // times. wait returns false if the context has ended. It returns the combined change.
-func (f *Fleet) Follow(ctx context.Context, change Change, wait func(context.Context, time.Duration) bool) (Change, error) {
+func (f *Fleet) Follow(
+	ctx context.Context, change Change, wait func(context.Context, time.Duration) bool,
+) (Change, error) {
 	last := change
 	for range MostRises {
 		if !last.Rose() || !wait(ctx, RiseEvery) {

@@ -39,11 +39,11 @@ func outlook(t *testing.T, l *fixedQueue, j job.Job, workers int) job.Outlook {
 	service := job.NewService(job.Config{
 		Queues: l, Now: func() time.Time { return noon }, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: workers},
 	})
-	told, known := service.Outlook(t.Context(), j)
+	forecast, known := service.Outlook(t.Context(), j)
 	if !known {
 		t.Fatal("the outlook is unknown")
 	}
-	return told
+	return forecast
 }
 
 // seconds returns a span as seconds from noon on.
@@ -114,10 +114,10 @@ func TestOutlookFollowsQueue(t *testing.T) {
 func TestOutlookUsesEngineEstimateUpToDeadline(t *testing.T) {
 	j := pendingJob()
 	j.Estimate = 100 * time.Second
-	told := outlook(t, &fixedQueue{queue: job.Queue{
+	forecast := outlook(t, &fixedQueue{queue: job.Queue{
 		Waiting: 50, Running: 1, ByAccount: map[string]int{"acme": 50}, Runs: []job.RunTime{{Model: "gen-2.5", Took: 20 * time.Second}},
 	}, own: job.Own{Before: 26}}, j, 1)
-	if got := seconds(told.Completion); got != [2]float64{468 + 75, 600} {
+	if got := seconds(forecast.Completion); got != [2]float64{468 + 75, 600} {
 		t.Errorf("completion %v", got)
 	}
 }

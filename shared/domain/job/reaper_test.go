@@ -22,12 +22,12 @@ func TestReaperEndsJobs(t *testing.T) {
 	}
 	givenUp := func(r *job.Reaper) error { return r.GivenUp(t.Context(), "job_1") }
 	for _, c := range []struct {
-		name  string
-		state string
-		after time.Duration
-		tell  func(r *job.Reaper) error
-		want  job.Status
-		code  job.Code
+		name   string
+		state  string
+		after  time.Duration
+		report func(r *job.Reaper) error
+		want   job.Status
+		code   job.Code
 	}{
 		{
 			"orchestration broke before a worker had the job", pending, time.Minute, stopped(job.Broken), job.Failed,
@@ -69,7 +69,7 @@ func TestReaperEndsJobs(t *testing.T) {
 			accept(t, jobs, c.state, created)
 			reaper := &job.Reaper{Store: jobs, Now: func() time.Time { return created.Add(c.after) }}
 			for range 2 { // events arrive at least once
-				if err := c.tell(reaper); err != nil {
+				if err := c.report(reaper); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -92,8 +92,8 @@ func TestReaperEndsJobs(t *testing.T) {
 		}
 		defer db.Close()
 		reaper := &job.Reaper{Store: db.Jobs(), Now: time.Now}
-		for _, tell := range []func(r *job.Reaper) error{givenUp, stopped(job.Broken)} {
-			if err := tell(reaper); err != nil {
+		for _, report := range []func(r *job.Reaper) error{givenUp, stopped(job.Broken)} {
+			if err := report(reaper); err != nil {
 				t.Error(err)
 			}
 		}

@@ -57,7 +57,7 @@ func FuzzInspect(f *testing.F) {
 		if kind, ok := sniff.Media(content); ok && kind.MIME == "" {
 			t.Error("Sniff returned a type without a name")
 		}
-		if name, told := sniff.Any(content); told && name == "" {
+		if name, known := sniff.Any(content); known && name == "" {
 			t.Error("Detect returned a type without a name")
 		}
 	})

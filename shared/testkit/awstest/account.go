@@ -139,7 +139,7 @@ func (g *guarding) refuses(r *http.Request, body []byte) string {
 
 // hides returns why the caller must not learn that an object is missing, or "".
 func (g *guarding) hides(r *http.Request, status int) string {
-	list, ok := g.names.ToTellMissing(r, status)
+	list, ok := g.names.ToReportMissing(r, status)
 	if !ok {
 		return ""
 	}

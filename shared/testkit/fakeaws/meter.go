@@ -34,8 +34,8 @@ type Heat struct {
 	Transactions int
 }
 
-// Share returns the fraction of a partition's capacity that was used in the busiest second.
-func (h Heat) Share() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
+// Utilization returns the fraction of a partition's capacity that was used in the busiest second.
+func (h Heat) Utilization() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
 
 // Total is a table's use.
 type Total struct {
@@ -110,7 +110,7 @@ func (m *meter) closeOne(at int64) {
 		h := entry(m.heat, kind)
 		h.Table, h.Kind = p.table, kind.key
 		busier := max(l.reads/PartitionReads, l.writes/PartitionWrites)
-		if s := h.Share(); busier > s || busier == s && (h.Key == "" || p.key < h.Key) {
+		if s := h.Utilization(); busier > s || busier == s && (h.Key == "" || p.key < h.Key) {
 			h.Key = p.key
 		}
 		h.Reads, h.Writes = max(h.Reads, l.reads), max(h.Writes, l.writes)
@@ -170,7 +170,7 @@ func (m *meter) hottest() []Heat {
 		all = append(all, *h)
 	}
 	slices.SortFunc(all, func(a, b Heat) int {
-		return cmp.Or(cmp.Compare(b.Share(), a.Share()), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Kind, b.Kind))
+		return cmp.Or(cmp.Compare(b.Utilization(), a.Utilization()), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Kind, b.Kind))
 	})
 	return all
 }

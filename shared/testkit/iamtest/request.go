@@ -255,9 +255,9 @@ var s3Actions = map[string]string{
 	"DELETE uploadId": "s3:AbortMultipartUpload", "GET uploadId": "s3:ListMultipartUploadParts",
 }
 
-// ToTellMissing returns the request that S3 must also allow before it reports a missing object.
+// ToReportMissing returns the request that S3 must also allow before it reports a missing object.
 // Otherwise S3 rejects the call. ok is false for any other call.
-func (n Names) ToTellMissing(r *http.Request, status int) (list Request, ok bool) {
+func (n Names) ToReportMissing(r *http.Request, status int) (list Request, ok bool) {
 	_, service := Caller(r)
 	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead

@@ -39,7 +39,7 @@ func TestMissingObjectsNeedListPermission(t *testing.T) {
 	} {
 		r := httptest.NewRequest(c.method, "/b/k", nil)
 		sign(r, "s3")
-		list, ok := iamtest.Names{Place: place}.ToTellMissing(r, c.status)
+		list, ok := iamtest.Names{Place: place}.ToReportMissing(r, c.status)
 		if ok != c.want || ok && (list.Action != "s3:ListBucket" || list.Resource != "arn:aws:s3:::b") {
 			t.Errorf("%+v: %+v %v", c, list, ok)
 		}

@@ -27,9 +27,9 @@ const costHeld = 300_000_000
 
 // claims returns a job's claims: its cost from a budget for this many jobs, and one job from a
 // budget of 1000.
-func claims(room int64) []budget.Claim {
+func claims(places int64) []budget.Claim {
 	return []budget.Claim{
-		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: room * costHeld, Amount: costHeld},
+		{Counter: edits, Limit: 1000, Amount: 1}, {Counter: spending, Limit: places * costHeld, Amount: costHeld},
 	}
 }
 
@@ -42,10 +42,10 @@ func (s *suite) holding() job.Job {
 }
 
 // held accepts a job with claims on the budgets, and starts its run "n1".
-func (s *suite) held(room int64) job.Job {
+func (s *suite) held(places int64) job.Job {
 	s.Helper()
 	j := s.holding()
-	conformance.OK(s, s.Store.Accept(s.ctx, j, 0, claims(room)...))
+	conformance.OK(s, s.Store.Accept(s.ctx, j, 0, claims(places)...))
 	return s.start(j.ID, "n1", s.at(1))
 }
 
@@ -128,16 +128,16 @@ var holdTests = []test{
 		s.used(1, costOfClip)
 	}},
 	{"never exceed a budget that many jobs claim", func(s *suite) {
-		const room = 7
+		const places = 7
 		jobs := make([]job.Job, racers)
 		for i := range jobs {
 			jobs[i] = s.holding()
 		}
 		won := conformance.Winners(s, conformance.Race(racers, func(i int) error {
-			return s.Store.Accept(s.ctx, jobs[i], 0, claims(room)...)
+			return s.Store.Accept(s.ctx, jobs[i], 0, claims(places)...)
 		}), fault.Exhausted)
-		s.same("jobs accepted", len(won), room)
-		s.used(room, room*costHeld)
+		s.same("jobs accepted", len(won), places)
+		s.used(places, places*costHeld)
 		conformance.Race(len(won), func(i int) error {
 			return s.Runs.Fail(s.ctx, jobs[won[i]].ID, "", job.CancelledFailure(), s.at(2))
 		})
