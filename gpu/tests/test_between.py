@@ -28,7 +28,7 @@ def apart(a: list[Frame], b: list[Frame]) -> float:
 
 
 @pytest.mark.parametrize(("rate", "fps", "count"), [(16, 20, 25), (16, 25, 31), (15, 20, 20), (8, 25, 3), (16, 20, 1)])
-def test_there_are_as_many_frames_as_asked_for(rate: int, fps: int, count: int) -> None:
+def test_requested_number_of_frames_is_made(rate: int, fps: int, count: int) -> None:
     needed = max(1, -(-count * rate // fps))
     made = list(interpolate(iter(panned([4 * i for i in range(needed)])), rate, fps, count))
     assert len(made) == count
@@ -36,7 +36,7 @@ def test_there_are_as_many_frames_as_asked_for(rate: int, fps: int, count: int) 
     assert {frame.dtype for frame in made} == {np.dtype(np.uint8)}
 
 
-def test_what_moves_is_where_it_would_be_between() -> None:
+def test_motion_is_interpolated() -> None:
     """At twice the rate every other frame is between two."""
     true = panned([4 * i for i in range(19)])
     made = list(interpolate(iter(true[::2]), 10, 20, 19))
@@ -44,13 +44,13 @@ def test_what_moves_is_where_it_would_be_between() -> None:
     assert apart(made, true) < apart(repeated, true) / 2
 
 
-def test_at_a_cut_nothing_is_mixed() -> None:
+def test_frames_are_not_mixed_across_cuts() -> None:
     black, white = (np.full((HEIGHT, WIDTH, 3), value, dtype=np.uint8) for value in (16, 235))
     made = list(interpolate(iter([black] * 8 + [white] * 8), 10, 20, 30))
     assert all(min(abs(int(frame.mean()) - 16), abs(int(frame.mean()) - 235)) < 6 for frame in made)
 
 
-def test_no_more_is_taken_than_needed() -> None:
+def test_only_needed_frames_are_read() -> None:
     taken = 0
 
     def frames() -> object:

@@ -22,7 +22,7 @@ def test_table_has_every_row_of_every_map() -> None:
             assert rows.count([card.map, name]) == 1
 
 
-def test_what_is_measured_is_shown_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measured_figures_are_marked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "measured.yaml"
     file.write_text(
         "- {card: L40S, map: models.yaml, pipeline: vace, date: '2026-12-01', seconds: 321.4, load: 12, "

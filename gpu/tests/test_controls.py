@@ -51,12 +51,12 @@ def test_areas_grow_to_blocks(height: int, width: int) -> None:
     assert grown.sum() == 48 * 48
 
 
-def test_a_box_is_where_its_shares_say() -> None:
+def test_box_position_follows_fractions() -> None:
     where = controls.box((0.25, 0.5, 0.75, 1.0), 8, 4)
     assert where.tolist() == [[False] * 8] * 2 + [[False] * 2 + [True] * 4 + [False] * 2] * 2
 
 
-def test_vace_is_told_grey_or_a_control_where_it_makes_anew_and_the_clip_elsewhere() -> None:
+def test_vace_gets_grey_or_control_in_repainted_areas() -> None:
     frames = [np.full((16, 16, 3), 10 * i, dtype=np.uint8) for i in range(1, 4)]
     before = [np.full((16, 16, 3), 99, dtype=np.uint8)]
     left = controls.box((0, 0, 0.5, 1), 16, 16)

@@ -53,7 +53,7 @@ def test_longer_and_larger_takes_longer(clip_of: Ask) -> None:
     assert small < five / 3
 
 
-def test_what_does_not_end_in_time_is_refused_with_what_would(clip_of: Ask) -> None:
+def test_slow_run_is_rejected_with_the_longest_length(clip_of: Ask) -> None:
     known = estimates(steps=6, guidance=1.0)
     assert not known.too_long("vace", clip_of(5, remaining=597))
     minutes = clip_of(300, remaining=597)
@@ -65,7 +65,7 @@ def test_what_does_not_end_in_time_is_refused_with_what_would(clip_of: Ask) -> N
     assert not known.too_long("vace", clip_of(300)), "without a deadline nothing is refused"
 
 
-def test_estimates_are_corrected_by_what_is_seen(clip_of: Ask) -> None:
+def test_estimates_are_corrected_by_measurements(clip_of: Ask) -> None:
     known = estimates()
     before = known.seconds("vace", clip_of(5)) or 0
     known.ended("vace", clip_of(5), 2 * before)
@@ -79,7 +79,7 @@ def test_estimates_are_corrected_by_what_is_seen(clip_of: Ask) -> None:
 
 
 @pytest.mark.parametrize(("card", "changes"), [(None, {}), (H100, {"shape": None})])
-def test_of_an_unknown_model_or_card_only_what_was_seen_is_known(
+def test_unknown_model_or_card_uses_only_measurements(
     clip_of: Ask, card: CardRow | None, changes: dict[str, object]
 ) -> None:
     known = estimates(card, **changes)

@@ -165,7 +165,7 @@ def test_a_session(start: Start) -> None:
         (b"\x01\0\0\0\0\0\0\2{[", "does not understand"),
     ],
 )
-def test_what_begins_no_session(shared: Place, first: bytes, says: str) -> None:
+def test_invalid_first_messages_start_no_session(shared: Place, first: bytes, says: str) -> None:
     client = LiveClient(shared.port, first=first)
     assert client.status == 422
     assert says in client.refusal["message"]
@@ -187,7 +187,7 @@ def test_what_begins_no_session(shared: Place, first: bytes, says: str) -> None:
         b"\x01\0\0\0\0\1\0\1",
     ],
 )
-def test_what_ends_a_session(shared: Place, message: bytes) -> None:
+def test_session_ends_for_these_reasons(shared: Place, message: bytes) -> None:
     client = shared.open()
     client.send(message)
     assert client.next() == {
@@ -210,7 +210,7 @@ def shared() -> Iterator[Place]:
     place.end()
 
 
-def test_no_more_sessions_than_there_is_room_for(start: Start) -> None:
+def test_sessions_are_limited(start: Start) -> None:
     place = start(Mirror(), sessions=1)
     first = place.open()
     second = LiveClient(place.port)
@@ -254,7 +254,7 @@ def fails(error: Exception) -> Callable[[Any], None]:
     return fail
 
 
-def test_the_newest_picture_wins(start: Start) -> None:
+def test_newest_picture_is_edited(start: Start) -> None:
     model, release = Mirror(), threading.Event()
     model.on_edit = lambda _: assert_true(release.wait(PATIENCE))
     client = start(model).open()
@@ -273,7 +273,7 @@ def test_the_newest_picture_wins(start: Start) -> None:
     client.leave()
 
 
-def test_prompts_are_prepared_beside_pictures_and_the_newest_wins(start: Start) -> None:
+def test_newest_prompt_is_prepared_during_edits(start: Start) -> None:
     model, release, begun = Mirror(), threading.Event(), threading.Event()
     client = start(model).open()
 
@@ -296,7 +296,7 @@ def test_prompts_are_prepared_beside_pictures_and_the_newest_wins(start: Start) 
     client.leave()
 
 
-def test_who_leaves_ends_its_edit(start: Start) -> None:
+def test_disconnecting_client_ends_its_edit(start: Start) -> None:
     model, left = Mirror(), threading.Event()
     place = start(model, sessions=1)
 
@@ -351,7 +351,7 @@ def test_sessions_take_turns(start: Start) -> None:
         (ValueError("a bug"), {"error": ("engine_error", "The engine failed.")}),
     ],
 )
-def test_what_goes_wrong_with_a_picture(start: Start, error: Exception, answer: dict[str, Any]) -> None:
+def test_picture_errors_are_reported(start: Start, error: Exception, answer: dict[str, Any]) -> None:
     model = Mirror()
     client = start(model).open()
     model.on_edit = fails(error)
@@ -379,7 +379,7 @@ def test_a_lost_device_ends_the_server(start: Start) -> None:
     assert place.live.lost
 
 
-def test_images_are_refused_where_the_model_takes_none(start: Start) -> None:
+def test_images_are_rejected_if_unsupported(start: Start) -> None:
     model = Mirror()
     model.takes_images = False
     client = start(model).open()
@@ -391,7 +391,7 @@ def test_images_are_refused_where_the_model_takes_none(start: Start) -> None:
     client.leave()
 
 
-def test_a_stop_tells_sessions(start: Start) -> None:
+def test_shutdown_ends_sessions(start: Start) -> None:
     place = start(Mirror())
     client = place.open()
     place.server.should_exit = True

@@ -58,7 +58,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> float:
         ("gif", "image/gif", ""),
     ],
 )
-def test_frames_are_what_ffmpeg_gives(clip: Clip, name: str, mime: str, more: str) -> None:
+def test_frames_match_ffmpeg(clip: Clip, name: str, mime: str, more: str) -> None:
     path = clip(name=name, more=more, sound=None)
     for fps in (10, 5, 20):
         want = reference(path, 64, 48, fps)
@@ -122,7 +122,7 @@ def test_fields_are_deinterlaced(clip: Clip) -> None:
     assert combs(made.model_copy(update={"interlaced": True})) < combs(made) / 4
 
 
-def test_a_clip_shorter_than_said_ends_with_its_last_picture(clip: Clip) -> None:
+def test_short_clip_ends_with_its_last_picture(clip: Clip) -> None:
     frames = list(video_frames(source(clip()), 96, 64, 10, 9))
     assert len(frames) == 9
     assert all(np.array_equal(frame, frames[4]) for frame in frames[5:])
@@ -176,7 +176,7 @@ def test_tone_mapping_keeps_the_order_of_brightness() -> None:
     "content",
     [b"", b"text", b"\x00\x00\x00\x18ftypisom" + bytes(range(256)) * 40, b"#EXTM3U\nfile:///etc/passwd\n"],
 )
-def test_what_is_no_video_is_refused(tmp_path: Path, content: bytes) -> None:
+def test_non_videos_are_rejected(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "noise"
     path.write_bytes(content)
     for mime in ("video/mp4", "video/webm", "video/x-msvideo", "application/x-mpegurl"):
@@ -187,7 +187,7 @@ def test_what_is_no_video_is_refused(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EACCES])
-def test_a_machine_in_trouble_is_no_fault_of_the_video(
+def test_machine_trouble_does_not_blame_the_video(
     clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -287,7 +287,7 @@ def test_an_image_is_upright_and_opaque(tmp_path: Path) -> None:
     assert image(source(tmp_path / "clear.png", "image/png")).getpixel((0, 0)) == (255, 255, 255)
 
 
-def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
+def test_non_images_are_rejected(tmp_path: Path) -> None:
     path = tmp_path / "noise"
     huge = b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x01\x00\x00\x00\x01\x00\x00\x08\x02\x00\x00\x00" + bytes(4)
     for content in (b"", b"text", b"\x89PNG\r\n\x1a\n" + bytes(100), huge):

@@ -38,7 +38,7 @@ def test_the_family_is_a_setting(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("source", ["s3://bucket/prefix", "s3://bucket/prefix/", "/mnt/prefix"])
-def test_weights_are_where_the_setting_says(tmp_path: Path, source: str) -> None:
+def test_weights_are_in_the_set_folder(tmp_path: Path, source: str) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD.replace("/weights/lucy", "/models/lucy"))
     rows = read_model_map(path, "gen", source).pipelines
@@ -60,7 +60,7 @@ def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
     assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
 
 
-def test_whatever_is_loaded_is_where_the_setting_says(tmp_path: Path) -> None:
+def test_all_models_are_in_the_set_folder(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     more = (
         "control: {kind: depth, model: /models/depth}, mask: {of: parts, model: /models/clothes, labels: [hat]}, "
@@ -95,7 +95,7 @@ def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> N
 
 
 @pytest.mark.parametrize("name", CARDS)
-def test_all_pipelines_of_a_map_fit_beside_each_other(name: str) -> None:
+def test_all_pipelines_of_a_map_fit_together(name: str) -> None:
     """Otherwise a run would wait for weights because another run used different ones."""
     found = [footprint(pipeline, row) for pipeline, row in read_model_map(FOLDER / name, "gen").pipelines.items()]
     known = [one for one in found if one is not None]
@@ -118,7 +118,7 @@ def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
         assert seconds < (45 if image else 450), f"{pipeline} takes {seconds:.0f} s"
 
 
-def test_footprints_are_those_of_the_published_weights() -> None:
+def test_footprints_match_published_weights() -> None:
     """In GiB, like the folders that hold them."""
 
     def weights(shape: str, **changes: str) -> float:
@@ -136,7 +136,7 @@ def test_footprints_are_those_of_the_published_weights() -> None:
     assert weights("wan2.1-14b", storage="fp8") == pytest.approx(37.7 - 13.3, abs=0.1)
 
 
-def test_the_weights_of_a_gguf_are_where_the_setting_says(tmp_path: Path) -> None:
+def test_gguf_weights_are_in_the_set_folder(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD.replace("memory: 30GiB", "gguf: /models/few-bits/lucy-Q8_0.gguf"))
     row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
@@ -144,7 +144,7 @@ def test_the_weights_of_a_gguf_are_where_the_setting_says(tmp_path: Path) -> Non
     assert row.shared != read_model_map(path, "gen").pipelines["lucy"].shared
 
 
-def test_what_speed_costs_of_the_memory() -> None:
+def test_speed_options_need_memory() -> None:
     fields = {"class": "WanPipeline", "weights": "/w", "steps": 30, "shape": "wan2.1-14b", "guidance": 5.0}
 
     def need(**changes: object) -> Footprint:
@@ -165,7 +165,7 @@ def test_what_speed_costs_of_the_memory() -> None:
     assert together([plain, apart]) > plain.alone + 14.29e9
 
 
-def test_what_pipelines_share_counts_once() -> None:
+def test_shared_weights_count_once() -> None:
     fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": "wan2.1-14b"}
     text = {"weights": "/text", "leaves": True}
     one, other = (PipelineRow.model_validate(fields | {"text": text, "fps": fps}) for fps in (16, 24))
@@ -252,7 +252,7 @@ def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
         (GOOD, "- 1", "valid"),
     ],
 )
-def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
+def test_map_errors_are_reported_in_one_line(tmp_path: Path, old: str, new: str, says: str) -> None:
     path = tmp_path / "models.yaml"
     path.write_text(GOOD.replace(old, new))
     with pytest.raises(ModelMapError) as wrong:
@@ -262,7 +262,7 @@ def test_what_is_wrong_is_told_in_one_line(tmp_path: Path, old: str, new: str, s
     assert "\n" not in str(wrong.value)
 
 
-def test_a_map_that_is_not_there(tmp_path: Path) -> None:
+def test_missing_map_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ModelMapError, match="No such file"):
         read_model_map(tmp_path / "none.yaml", "gen")
 

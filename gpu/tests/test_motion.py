@@ -59,7 +59,7 @@ def whole(certainty: float = 0.9) -> Person:
     return person(points, standing().box)
 
 
-def test_hands_are_drawn_where_they_are_known() -> None:
+def test_hands_are_drawn_if_known() -> None:
     picture = skeleton(whole(), WIDTH, HEIGHT)
     assert at(picture, 182, 76) == (0, 0, 255), "the tip of the little finger"
     assert at(picture, 150, 91) == (255, 77, 0), "the second bone of the thumb"
@@ -77,7 +77,7 @@ def test_the_neck_is_between_the_shoulders() -> None:
 
 
 @pytest.mark.parametrize("person", [None, standing(certainty=0.1)])
-def test_what_is_not_seen_is_not_drawn(person: Person | None) -> None:
+def test_invisible_keypoints_are_not_drawn(person: Person | None) -> None:
     frame = np.full((HEIGHT, WIDTH, 3), 200, dtype=np.uint8)
     assert not skeleton(person, WIDTH, HEIGHT).any()
     assert not np.asarray(face(frame, person, 32)).any()
@@ -108,7 +108,7 @@ def test_at_the_edges_of_the_picture() -> None:
     assert face(frame, person, 16).size == (16, 16)
 
 
-def test_the_pipeline_is_given_what_to_keep_and_what_to_make() -> None:
+def test_pipeline_receives_kept_and_repainted_areas() -> None:
     frames = [np.full((HEIGHT, WIDTH, 3), 99, dtype=np.uint8)] * 5
     reference = Image.new("RGB", (40, 80))
     people = [standing()] * 4 + [None]

@@ -35,7 +35,7 @@ def test_items_come_in_order_and_the_error_after_them() -> None:
     assert not threads()
 
 
-def test_it_reads_so_many_ahead_and_no_more() -> None:
+def test_reads_a_limited_number_ahead() -> None:
     taken: queue.Queue[int] = queue.Queue()
 
     def items() -> Iterator[int]:
@@ -77,7 +77,7 @@ def test_all_is_written_in_order() -> None:
 
 
 @pytest.mark.parametrize("count", [1, 50])
-def test_an_error_of_writing_is_raised_where_it_is_given(count: int) -> None:
+def test_write_error_is_raised_by_a_later_put(count: int) -> None:
     def full(_: int) -> None:
         raise OSError("full")
 
@@ -180,7 +180,7 @@ def test_an_edit_that_ends_early_ends_its_threads(clip: Clip, ask: Ask, stop: Ex
     assert not threads()
 
 
-def test_what_cannot_be_decoded_ends_the_edit_from_its_thread(ask: Ask, tmp_path: Path) -> None:
+def test_decoding_error_ends_the_edit(ask: Ask, tmp_path: Path) -> None:
     noise = tmp_path / "noise.mp4"
     noise.write_bytes(np.random.default_rng(0).bytes(10_000))
     with pytest.raises(RunError, match="cannot be decoded"):

@@ -50,7 +50,7 @@ def test_a_preview_is_a_small_jpeg_of_the_results_shape(size: tuple[int, int], w
     assert not threads()
 
 
-def test_each_is_offered_once_the_last_is_done() -> None:
+def test_preview_is_offered_after_the_last_is_done() -> None:
     sent: queue.Queue[bytes] = queue.Queue()
     begun: list[int] = []
     go_on = threading.Event()
@@ -74,7 +74,7 @@ def test_each_is_offered_once_the_last_is_done() -> None:
 
 
 @pytest.mark.parametrize("where", ["begin", "draw", "send"])
-def test_a_preview_that_fails_is_the_last(where: str) -> None:
+def test_failed_preview_is_the_last(where: str) -> None:
     tries: queue.Queue[str] = queue.Queue()
 
     def fail(at: str) -> None:
@@ -114,7 +114,7 @@ def test_a_run_that_ends_early_ends_the_thread() -> None:
 
 
 @pytest.mark.parametrize("kind", ["edit", "image"])
-def test_a_run_sends_previews_if_it_is_asked_to(
+def test_run_sends_previews_on_request(
     world: MakeRunner,  # noqa: F811  # the fixture
     ask: Ask,
     clip: Clip,

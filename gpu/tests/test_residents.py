@@ -24,7 +24,7 @@ def residents(memory: int | None, need: str | None) -> tuple[Residents, list[str
     return Residents(rows, memory, load), loads, made
 
 
-def test_the_least_recently_used_goes_first() -> None:
+def test_least_recently_used_is_evicted_first() -> None:
     kept, loads, made = residents(2 * 2**30, "1GiB")
     for name in ("edit", "vace", "edit", "text"):
         kept.get(name)
@@ -35,7 +35,7 @@ def test_the_least_recently_used_goes_first() -> None:
 
 
 @pytest.mark.parametrize(("memory", "need"), [(None, "1GiB"), (2**40, None), (2**30, "1GiB"), (2**20, "1GiB")])
-def test_one_is_kept_where_the_memory_is_not_known_or_small(memory: int | None, need: str | None) -> None:
+def test_one_pipeline_is_kept_if_memory_is_unknown_or_small(memory: int | None, need: str | None) -> None:
     kept, _, made = residents(memory, need)
     kept.get("edit")
     kept.get("vace")
@@ -105,7 +105,7 @@ def measured(room: float, weights: float, working: float, **row: object) -> tupl
         (4.5, 2.5, 0.1, ["text"]),  # weights take more
     ],
 )
-def test_figures_of_the_map_are_corrected_by_what_is_measured(
+def test_map_figures_are_corrected_by_measurements(
     room: float, weights: float, working: float, stay: list[str]
 ) -> None:
     kept, run = measured(room, weights, working, memory="2GiB")
@@ -122,7 +122,7 @@ def test_figures_of_the_map_are_corrected_by_what_is_measured(
     assert said["measured"] >= (weights + working - 0.01) * GIB
 
 
-def test_weights_that_take_less_leave_room() -> None:
+def test_smaller_weights_leave_space() -> None:
     shape = {"shape": "wan2.1-1.3b", "precision": "bf16"}
     kept, run = measured(100, 5, 0.1, **shape)
     before = kept.memory()["text"]
@@ -135,7 +135,7 @@ def test_weights_that_take_less_leave_room() -> None:
     assert after["measured"] == pytest.approx(5.1 * GIB)
 
 
-def test_what_cannot_be_loaded_leaves_the_rest_as_it_is() -> None:
+def test_failed_load_keeps_other_pipelines() -> None:
     rows = model_map(memory="1GiB").pipelines
 
     def load(name: str, _: object) -> Inverter:
@@ -150,7 +150,7 @@ def test_what_cannot_be_loaded_leaves_the_rest_as_it_is() -> None:
     assert kept.names() == ["edit"]
 
 
-def test_what_a_load_that_failed_has_left_is_let_go() -> None:
+def test_failed_load_releases_memory() -> None:
     class Part:
         """Refers to itself, like the parts of pipelines."""
 

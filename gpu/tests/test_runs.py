@@ -108,7 +108,7 @@ def world() -> Iterator[MakeRunner]:
         one.runner.stop()
 
 
-def test_a_lora_is_one_that_the_row_allows(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+def test_lora_must_be_allowed_by_the_row(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     models: list[Inverter] = []
 
     def model() -> Inverter:
@@ -225,7 +225,7 @@ def test_an_image_is_edited(world: MakeRunner, ask: Ask, picture: Path, tmp_path
     assert len(place.loaded[0].shots[0].references) == 1
 
 
-def test_what_cannot_be_edited_is_the_inputs_fault(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
+def test_undecodable_input_is_blamed(world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path) -> None:
     noise = tmp_path / "noise.mp4"
     noise.write_bytes(bytes(range(256)) * 100)
     place = world()
@@ -246,7 +246,7 @@ def test_what_cannot_be_edited_is_the_inputs_fault(world: MakeRunner, ask: Ask, 
         ({"folder": ".", "output": "output.mp4"}, "engine_error", "cannot reach"),
     ],
 )
-def test_what_is_refused_at_once(
+def test_invalid_runs_are_rejected_immediately(
     world: MakeRunner, ask: Ask, clip: Clip, picture: Path, changes: dict[str, Any], code: str, says: str
 ) -> None:
     if "reference" in changes:
@@ -256,7 +256,7 @@ def test_what_is_refused_at_once(
     assert (refused.value.code, refused.value.retryable) == (code, False)
 
 
-def test_a_clip_that_would_not_be_done_in_time_is_refused_at_once(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_clip_that_takes_too_long_is_rejected_immediately(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     place = world(shape="wan2.1-14b", card={"teraflops": 1})
     data = clip()
     with pytest.raises(RunError) as refused:
@@ -267,7 +267,7 @@ def test_a_clip_that_would_not_be_done_in_time_is_refused_at_once(world: MakeRun
     assert "result" in place.run(ask(data, remaining=597))[-1]
 
 
-def test_a_refusal_names_the_longest_clip_that_would_be_done(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_rejection_names_the_longest_possible_clip(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     place = world(shape="wan2.1-1.3b", card={"teraflops": 100})
     data = clip()
 
@@ -316,7 +316,7 @@ class Failing(Inverter):
         return super().run(shot, on_step, check, previews)
 
 
-def test_memory_that_runs_out_is_emptied_and_tried_again(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_run_is_retried_after_out_of_memory(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     failures: list[Exception] = [MemoryError("CUDA out of memory")]
     place = world(lambda: Failing(failures))
     lines = place.run(ask(clip()))
@@ -347,7 +347,7 @@ def test_a_failure_ends_the_run_and_not_the_server(
     assert place.runner.health() == "ok"
 
 
-def test_a_lost_device_is_told_by_the_health(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_health_reports_lost_device(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     place = world(lambda: Failing([DeviceLost("CUDA error")]))
     error = place.run(ask(clip()))[-1]["error"]
     assert (error["code"], error["retryable"]) == ("engine_error", True)
@@ -427,7 +427,7 @@ def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Cli
     assert until_the_end(others)[-1]["error"]["retryable"], "a run that waits is cancelled too"
 
 
-def test_a_run_that_does_not_end_is_told_by_the_health(
+def test_health_reports_hung_run(
     world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stepped: queue.Queue[None] = queue.Queue()
@@ -443,7 +443,7 @@ def test_a_run_that_does_not_end_is_told_by_the_health(
     until_the_end(lines)
 
 
-def test_minutes_of_silence_are_no_hang_and_five_are(
+def test_silence_counts_as_hang_after_five_minutes(
     world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = [0.0]
@@ -492,7 +492,7 @@ def test_more_runs_than_may_wait_are_refused(world: MakeRunner, ask: Ask, clip: 
         until_the_end(lines)
 
 
-def test_a_server_that_ends_hands_its_runs_back_at_once(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+def test_stopping_server_returns_runs_immediately(world: MakeRunner, ask: Ask, clip: Clip) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     last: queue.Queue[None] = queue.Queue()
     place = world(lambda: Endless(stepped, last))
@@ -566,7 +566,7 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
 
 
 @pytest.mark.parametrize("retryable", [True, False])
-def test_weights_that_cannot_be_had(world: MakeRunner, ask: Ask, clip: Clip, retryable: bool) -> None:
+def test_unavailable_weights_fail_the_run(world: MakeRunner, ask: Ask, clip: Clip, retryable: bool) -> None:
     def refuse() -> None:
         raise WeightsError("/secret/path is full", retryable=retryable)
 

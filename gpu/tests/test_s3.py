@@ -84,7 +84,7 @@ def content(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_weights_come_from_s3_and_changes_of_them_too(bucket: Any, tmp_path: Path) -> None:
+def test_weights_and_their_changes_are_copied_from_s3(bucket: Any, tmp_path: Path) -> None:
     def copied() -> dict[str, bytes]:
         weights = Weights(tmp_path)
         weights.want(["s3://models/some/lucy"])
@@ -104,7 +104,7 @@ def test_weights_come_from_s3_and_changes_of_them_too(bucket: Any, tmp_path: Pat
     assert copied() == changed
 
 
-def test_an_object_that_changes_meanwhile_is_not_mixed(
+def test_changed_object_is_not_mixed(
     bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
@@ -128,7 +128,7 @@ def test_an_object_that_changes_meanwhile_is_not_mixed(
 
 
 @pytest.mark.parametrize(("weights", "retryable"), [("s3://models/none", False), ("s3://none/lucy", True)])
-def test_weights_that_are_not_there(bucket: Any, tmp_path: Path, weights: str, retryable: bool) -> None:
+def test_missing_weights_are_reported(bucket: Any, tmp_path: Path, weights: str, retryable: bool) -> None:
     with pytest.raises(WeightsError) as failed:
         synchronize(bucket, weights, tmp_path, threading.Event())
     assert failed.value.retryable == retryable

@@ -266,7 +266,7 @@ VIDEO = "GET /v1/videos/video%20gen%2F1"
         (VIDEO + "/content", (200, b"no video"), True),
     ],
 )
-def test_what_goes_wrong_is_an_error_of_the_engine(
+def test_server_faults_are_engine_errors(
     mock: Mock, call: str, answer: tuple[int, bytes], retryable: bool
 ) -> None:
     mock.answers[call] = answer
@@ -287,7 +287,7 @@ def test_an_answer_without_an_image(mock: Mock, answer: bytes) -> None:
         served(mock, "ServedImage").run(shot(1), nothing, nothing)
 
 
-def test_a_server_that_is_away() -> None:
+def test_unreachable_server_is_reported() -> None:
     gone = Mock(url="http://127.0.0.1:9")
     with pytest.raises(RunError, match="cannot be reached") as away:
         served(gone).run(shot(), nothing, nothing)
@@ -334,14 +334,14 @@ def test_a_cancelled_image_does_not_wait_for_the_server(mock: Mock) -> None:
         ),
     ],
 )
-def test_rows_that_make_no_sense(change: dict[str, Any], says: str) -> None:
+def test_invalid_rows_are_rejected(change: dict[str, Any], says: str) -> None:
     fields = {"class": "ServedVideo", "steps": 4, "server": {"url": "http://a:8091/v1", "api": "vllm-omni"}}
     PipelineRow.model_validate(fields)
     with pytest.raises(ValueError, match=says):
         PipelineRow.model_validate(fields | change)
 
 
-def test_it_takes_no_memory_and_no_weights_here() -> None:
+def test_served_row_needs_no_memory_or_weights() -> None:
     row = PipelineRow.model_validate(
         {"class": "ServedVideo", "steps": 4, "server": {"url": "http://a", "api": "vllm-omni"}}
     )

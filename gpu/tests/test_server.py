@@ -113,7 +113,7 @@ def test_a_wrong_request_is_an_error_of_the_protocol(
     assert not error["retryable"]
 
 
-def test_no_json_is_an_error_of_the_protocol(serve: Serve) -> None:
+def test_invalid_json_is_a_protocol_error(serve: Serve) -> None:
     answer = serve().post("/v1/runs", content=b"{", headers={"content-type": "application/json"})
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "engine_error")
 
@@ -122,7 +122,7 @@ def test_fields_of_a_later_version_are_ignored(serve: Serve, clip: Clip, ask: As
     assert "result" in lines_of(serve(), ask(clip()).model_dump() | {"frobnicate": True})[-1]
 
 
-def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_disconnecting_caller_cancels_run(serve: Serve, clip: Clip, ask: Ask) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     models = iter([Endless(stepped), Inverter()])
     client = serve(lambda: next(models))
@@ -137,7 +137,7 @@ def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask
     assert "result" in lines_of(client, request.model_dump())[-1]
 
 
-def test_calls_at_once_are_done_one_after_the_other(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_concurrent_calls_are_serialized(serve: Serve, clip: Clip, ask: Ask) -> None:
     client = serve(heartbeat=0.01)
     requests = [ask(clip()) for _ in range(4)]
     with ThreadPoolExecutor(4) as pool:
@@ -146,7 +146,7 @@ def test_calls_at_once_are_done_one_after_the_other(serve: Serve, clip: Clip, as
     assert len({Path(request.output).read_bytes() for request in requests}) == 1
 
 
-def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_waiting_caller_gets_lines(serve: Serve, clip: Clip, ask: Ask) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     client = serve(lambda: Endless(stepped), heartbeat=0.01)
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as first:
@@ -159,7 +159,7 @@ def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> No
         held.close()
 
 
-def test_a_quiet_run_is_heard_of_all_the_time(serve: Serve, clip: Clip, ask: Ask) -> None:
+def test_quiet_run_keeps_sending_lines(serve: Serve, clip: Clip, ask: Ask) -> None:
     """A step, or a VAE at work, may take longer than a caller waits for a line."""
     stepped: queue.Queue[None] = queue.Queue()
     last: queue.Queue[None] = queue.Queue()
@@ -173,7 +173,7 @@ def test_a_quiet_run_is_heard_of_all_the_time(serve: Serve, clip: Clip, ask: Ask
     last.put(None)
 
 
-def test_a_line_comes_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_is_sent_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """In whatever stage: the worker takes two minutes without one for a server that hangs."""
     waited: list[float | None] = []
     known = asyncio.wait_for
@@ -196,7 +196,7 @@ def test_a_line_comes_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monk
     last.put(None)
 
 
-def test_a_server_that_is_told_to_end_answers_its_runs(
+def test_stopping_server_responds_to_its_runs(
     serve: Serve, servers: list[Server], clip: Clip, ask: Ask
 ) -> None:
     stepped: queue.Queue[None] = queue.Queue()
@@ -218,7 +218,7 @@ def test_a_server_that_has_lost_its_device_ends(serve: Serve, clip: Clip, ask: A
     until_gone(client)
 
 
-def test_a_server_whose_run_does_not_end_ends(
+def test_server_exits_if_a_run_does_not_end(
     serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "STUCK_AFTER", 0.1)
@@ -234,7 +234,7 @@ def test_a_server_whose_run_does_not_end_ends(
     last.put(None)
 
 
-def test_a_server_whose_run_hangs_ends(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_server_exits_if_a_run_hangs(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "HUNG_AFTER", 0.5)
     stepped: queue.Queue[None] = queue.Queue()
     last: queue.Queue[None] = queue.Queue()
@@ -256,7 +256,7 @@ def until_gone(client: httpx2.Client) -> None:
     raise AssertionError("the server goes on")
 
 
-def test_how_long_edits_take(serve: Serve) -> None:
+def test_estimates_are_returned(serve: Serve) -> None:
     client = serve(card={"teraflops": 400.0}, shape="wan2.2-5b")
     edit = {"model": "gen-2.5", "kind": "edit", "width": 1280, "height": 720, "fps": 20, "lengths": [1, 5, 300]}
     asked = [

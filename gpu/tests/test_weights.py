@@ -104,13 +104,13 @@ def test_weights_are_copied_once(tmp_path: Path) -> None:
     assert folders(tmp_path) == [folder.name]
 
 
-def test_many_parts_at_once_make_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_parallel_parts_give_the_same_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "_PARALLEL", 8)
     bucket = Bucket({f"lucy/{i}": bytes(range(i)) * 9 for i in range(30)})
     assert content(copied(bucket, tmp_path)) == {str(i): bytes(range(i)) * 9 for i in range(30)}
 
 
-def test_what_changed_is_fetched_and_what_is_gone_goes(tmp_path: Path) -> None:
+def test_changed_files_are_fetched_and_removed_ones_deleted(tmp_path: Path) -> None:
     bucket = Bucket(MODEL | {"lucy/old": b"old"})
     copied(bucket, tmp_path)
     bucket.asked.clear()
@@ -120,7 +120,7 @@ def test_what_changed_is_fetched_and_what_is_gone_goes(tmp_path: Path) -> None:
     assert bucket.asked == [("lucy/model_index.json", "bytes=0-1")]
 
 
-def test_a_folder_that_somebody_was_at_is_made_anew(tmp_path: Path) -> None:
+def test_modified_folder_is_copied_again(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     folder = copied(bucket, tmp_path)
     (folder / "vae" / "a.safetensors").write_bytes(b"cut")
@@ -128,7 +128,7 @@ def test_a_folder_that_somebody_was_at_is_made_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("etag", ["same", "changed"])
-def test_what_broke_off_goes_on(tmp_path: Path, etag: str) -> None:
+def test_interrupted_copy_continues(tmp_path: Path, etag: str) -> None:
     bucket = Bucket(MODEL)
 
     def fail(_: str) -> None:
@@ -151,7 +151,7 @@ def test_what_broke_off_goes_on(tmp_path: Path, etag: str) -> None:
     ]
 
 
-def test_a_change_that_breaks_off_leaves_what_stands(tmp_path: Path) -> None:
+def test_interrupted_update_keeps_current_weights(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     folder = copied(bucket, tmp_path)
     bucket.objects["lucy/model_index.json"] = b"[]"
@@ -171,7 +171,7 @@ def test_a_change_that_breaks_off_leaves_what_stands(tmp_path: Path) -> None:
     assert content(copied(bucket, tmp_path)) == {"model_index.json": b"[]", "vae/a.safetensors": b"abcdefghij"}
 
 
-def test_a_broken_connection_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_connection_is_retried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "_ATTEMPTS", 2)
     bucket = Bucket(MODEL)
 
@@ -183,7 +183,7 @@ def test_a_broken_connection_is_asked_again(tmp_path: Path, monkeypatch: pytest.
     assert content(copied(bucket, tmp_path)) == WHOLE
 
 
-def test_an_object_that_changes_meanwhile_or_comes_short_is_no_weights(tmp_path: Path) -> None:
+def test_changed_or_short_object_is_an_error(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     bucket.before = lambda key: bucket.objects.update({key: b"other"})
     with pytest.raises(WeightsError, match="PreconditionFailed"):
@@ -194,7 +194,7 @@ def test_an_object_that_changes_meanwhile_or_comes_short_is_no_weights(tmp_path:
         copied(bucket, tmp_path)
 
 
-def test_a_disk_that_is_too_small_is_told_before_it_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_disk_is_reported_before_copying(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(100, 89, 11))  # type: ignore[attr-defined]
     bucket = Bucket(MODEL)
     with pytest.raises(WeightsError, match="are missing") as failed:
@@ -202,7 +202,7 @@ def test_a_disk_that_is_too_small_is_told_before_it_is_full(tmp_path: Path, monk
     assert (failed.value.retryable, bucket.asked) == (False, [])
 
 
-def test_a_disk_that_fills_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_disk_that_fills_during_copy_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> int:
         raise OSError(28, "No space left on device")
 
@@ -212,7 +212,7 @@ def test_a_disk_that_fills_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert not failed.value.retryable
 
 
-def test_without_s3_the_weights_stay_as_they_are(tmp_path: Path) -> None:
+def test_weights_stay_if_s3_is_unreachable(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     folder = copied(bucket, tmp_path)
     bucket.reachable = False
@@ -230,13 +230,13 @@ def test_without_s3_the_weights_stay_as_they_are(tmp_path: Path) -> None:
         ({"lucy//etc/x": b"x"}, "leads out"),
     ],
 )
-def test_weights_that_are_not_there_or_lead_elsewhere(tmp_path: Path, objects: dict[str, bytes], says: str) -> None:
+def test_missing_or_escaping_weights_are_rejected(tmp_path: Path, objects: dict[str, bytes], says: str) -> None:
     with pytest.raises(WeightsError, match=says) as failed:
         copied(Bucket(objects), tmp_path)
     assert not failed.value.retryable
 
 
-def test_a_copying_that_is_told_to_stop_stops(tmp_path: Path) -> None:
+def test_copying_stops_on_request(tmp_path: Path) -> None:
     stop = threading.Event()
     bucket = Bucket(MODEL)
     bucket.before = lambda _: stop.set()
@@ -292,7 +292,7 @@ def held(bucket: Bucket) -> tuple[threading.Event, threading.Event]:
     return begun, go_on
 
 
-def test_weights_come_in_the_background(tmp_path: Path) -> None:
+def test_weights_are_copied_in_the_background(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
@@ -308,7 +308,7 @@ def test_weights_come_in_the_background(tmp_path: Path) -> None:
     weights.close()
 
 
-def test_what_a_run_wants_comes_first(tmp_path: Path) -> None:
+def test_wanted_weights_come_first(tmp_path: Path) -> None:
     bucket = Bucket({f"{name}/{part}": b"0123" for name in "abc" for part in "12"})
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
@@ -325,7 +325,7 @@ def test_what_a_run_wants_comes_first(tmp_path: Path) -> None:
     weights.close()
 
 
-def test_weights_that_could_not_be_had_are_tried_again(tmp_path: Path) -> None:
+def test_unavailable_weights_are_retried(tmp_path: Path) -> None:
     bucket = Bucket({})
     weights = Weights(tmp_path, lambda: bucket)
     with pytest.raises(WeightsError, match="is empty or does not exist"):
@@ -335,7 +335,7 @@ def test_weights_that_could_not_be_had_are_tried_again(tmp_path: Path) -> None:
     weights.close()
 
 
-def test_without_credentials_the_weights_cannot_be_had(tmp_path: Path) -> None:
+def test_missing_credentials_are_reported(tmp_path: Path) -> None:
     def none() -> Bucket:
         raise RuntimeError("Unable to locate credentials")
 
@@ -346,7 +346,7 @@ def test_without_credentials_the_weights_cannot_be_had(tmp_path: Path) -> None:
     weights.close()
 
 
-def test_a_server_that_ends_ends_the_copying(tmp_path: Path) -> None:
+def test_stopping_server_stops_copying(tmp_path: Path) -> None:
     bucket = Bucket(MODEL)
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)

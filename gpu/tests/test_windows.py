@@ -27,14 +27,14 @@ def numbered(count: int) -> list[Frame]:
         (Window(1, 0, 1), 3, [(0, 1), (1, 1), (2, 1)]),
     ],
 )
-def test_a_plan_covers_the_clip(window: Window, total: int, plan: list[tuple[int, int]]) -> None:
+def test_plan_covers_the_clip(window: Window, total: int, plan: list[tuple[int, int]]) -> None:
     assert window.plan(total) == plan
 
 
 @pytest.mark.parametrize(
     "window", [Window(9, 3, 4), Window(81, 9, 4), Window(17, 8, 4), Window(5, 0, 1), Window(121, 1, 8)]
 )
-def test_every_plan_is_sound(window: Window) -> None:
+def test_every_plan_is_valid(window: Window) -> None:
     for total in range(1, 400):
         plan = window.plan(total)
         assert plan[0][0] == 0
@@ -45,12 +45,12 @@ def test_every_plan_is_sound(window: Window) -> None:
 
 
 @pytest.mark.parametrize(("length", "valid"), [(1, 5), (5, 5), (6, 9), (9, 9)])
-def test_lengths_are_those_that_models_have(length: int, valid: int) -> None:
+def test_lengths_are_supported_by_models(length: int, valid: int) -> None:
     assert Window(9, 3, 4).valid(length) == valid
 
 
 @pytest.mark.parametrize("bad", [(8, 3, 4), (9, 9, 4), (9, -1, 4), (0, 0, 1), (9, 3, 0)])
-def test_windows_that_cannot_be(bad: tuple[int, int, int]) -> None:
+def test_invalid_windows_are_rejected(bad: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match=r"frames|overlap"):
         Window(*bad)
 
@@ -80,7 +80,7 @@ def test_windows_fade_into_each_other() -> None:
     assert shown == [[], [0, 0, 0]]
 
 
-def test_a_long_clip_is_never_held_whole() -> None:
+def test_long_clip_is_never_held_completely() -> None:
     taken = 0
 
     def frames() -> object:
@@ -95,8 +95,8 @@ def test_a_long_clip_is_never_held_whole() -> None:
         assert taken <= given + 9
 
 
-def test_a_model_that_makes_too_few_frames_is_found_out() -> None:
-    with pytest.raises(ValueError, match="made 1 frames of 5"):
+def test_model_with_too_few_frames_is_an_error() -> None:
+    with pytest.raises(ValueError, match="made 1 frames instead of 5"):
         list(edit_in_windows(iter(numbered(5)), 5, Window(9, 3, 4), lambda _, window, __: window[:1]))
 
 

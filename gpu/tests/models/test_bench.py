@@ -69,7 +69,7 @@ def test_every_figure_of_live_video_is_printed(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("kind", ["rows", "live", "transformer"])
-def test_without_a_gpu_it_says_so(bench: Bench, kind: str) -> None:
+def test_missing_gpu_is_reported(bench: Bench, kind: str) -> None:
     status, out, said = bench(kind)
     assert (status, out) == (1, "")
     assert "There is no GPU here" in said

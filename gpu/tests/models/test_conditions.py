@@ -62,7 +62,7 @@ def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> N
     assert same(made, model.run(shot(VACE), nothing, nothing))
 
 
-def test_the_raw_clip_is_never_told_to_be_made_anew(weights: Path) -> None:
+def test_raw_clip_is_never_marked_for_repainting(weights: Path) -> None:
     """Its authors say that VACE was never trained on raw clips."""
     raw = shot(VACE)
     for name in ("line", "gray", "depth", "box", "parts"):
@@ -77,7 +77,7 @@ def test_the_raw_clip_is_never_told_to_be_made_anew(weights: Path) -> None:
                 assert (np.asarray(video)[anew] == GREY).all()
 
 
-def test_what_the_window_before_made_is_kept(weights: Path) -> None:
+def test_previous_window_is_kept(weights: Path) -> None:
     before = [np.zeros((64, 96, 3), dtype=np.uint8)] * 3
     conditions = pipeline(weights, VACE)._conditions
     assert conditions is not None
@@ -93,7 +93,7 @@ def test_the_result_follows_the_control(weights: Path) -> None:
     assert not same(drawn, masked)
 
 
-def test_labels_are_those_of_the_model(weights: Path) -> None:
+def test_labels_must_belong_to_the_model(weights: Path) -> None:
     either = Parser(weights / "parser", ["skin", "Shirt"], "cpu").areas(noise(2), nothing)
     assert all(area.all() for area in either)
     with pytest.raises(ValueError, match="no label hat among skin, shirt"):

@@ -84,7 +84,7 @@ def small_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_every_class_makes_what_the_seed_says(weights: Path, name: str) -> None:
+def test_every_class_follows_the_seed(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     steps: list[float] = []
     made = model.run(shot(name), steps.append, nothing)
@@ -161,7 +161,7 @@ def test_a_run_ends_between_steps(weights: Path) -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_a_run_ends_wherever_it_is(weights: Path, name: str) -> None:
+def test_run_can_be_cancelled_at_any_point(weights: Path, name: str) -> None:
     """Every call of a model is a place to end a run: encoders, steps, and decoders."""
     model = pipeline(weights, name)
     calls: list[None] = []
@@ -198,7 +198,7 @@ def test_the_row_of_the_map_is_followed(weights: Path) -> None:
     assert type(pipe.scheduler).__name__ == "FlowMatchEulerDiscreteScheduler"
 
 
-def test_errors_of_the_device_are_told_apart(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_device_errors_are_distinguished(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline(weights, "WanPipeline")
     cudnn = RuntimeError("cuDNN error: CUDNN_STATUS_EXECUTION_FAILED")
     for error, answers, wanted in (
@@ -256,7 +256,7 @@ def test_no_run_leaves_weights_that_cannot_be_changed(weights: Path, offload: st
     assert max(int(np.abs(a.astype(int) - b).max()) for a, b in zip(made, plain, strict=True)) <= 1
 
 
-def test_weights_that_are_not_there(tmp_path: Path) -> None:
+def test_missing_weights_are_reported(tmp_path: Path) -> None:
     with pytest.raises(Exception, match=r"(?i)nothing|not|no "):
         pipeline(tmp_path, "WanPipeline")
 
@@ -279,7 +279,7 @@ def test_an_estimator_of_whole_bodies_knows_hands(weights: Path, tmp_path: Path)
     assert Poses(weights / "detector", weights / "estimator", "cpu")._person(picture, box).hands == ()
 
 
-def test_whom_the_clip_shows_is_who_is_replaced(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_person_in_clip_is_replaced(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline(weights, "WanAnimatePipeline")
     nobody = model.run(shot("WanAnimatePipeline", people=[None] * 9), nothing, nothing)
     points = np.array([[48 + i, 10 + 2 * i, 0.9] for i in range(17)], dtype=np.float32)

@@ -20,7 +20,7 @@ from cutroom_engine.seeing import Depth
 from .tiny import live_row, make, make_depth, make_poses
 
 
-def test_models_are_made_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_models_are_created_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     make("WanPipeline", tmp_path)
     live = LivePipelineRow.model_validate(live_row("StableDiffusionImg2ImgPipeline", tmp_path, pixels=64 * 64))
     poses, depth = make_poses(tmp_path), make_depth(tmp_path)

@@ -135,7 +135,7 @@ PUBLISHED = ["WanPipeline", "WanVACEPipeline", "QwenImageEditPlusPipeline", "Flu
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_a_gguf_is_nearly_what_it_was_made_from(weights: Path, tmp_path: Path, name: str) -> None:
+def test_gguf_is_close_to_its_source(weights: Path, tmp_path: Path, name: str) -> None:
     file = write(weights / name, tmp_path / "tiny-Q8_0.gguf")
     model = pipeline(weights, name, gguf=file)
     layers = [one for one in model._pipe.transformer.modules() if type(one).__name__ == "GGUFLinear"]
@@ -148,6 +148,6 @@ def test_a_gguf_is_nearly_what_it_was_made_from(weights: Path, tmp_path: Path, n
     assert same(made, model.run(shot(name), nothing, nothing))
 
 
-def test_a_gguf_that_is_not_there(weights: Path, tmp_path: Path) -> None:
+def test_missing_gguf_is_reported(weights: Path, tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="no such file"):
         pipeline(weights, "WanPipeline", gguf=str(tmp_path / "none.gguf"))

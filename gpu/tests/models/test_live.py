@@ -74,14 +74,14 @@ def test_pictures_of_every_shape(folder: Path, width: int, height: int, narrow: 
         assert 15 <= min(made.planes[:luma]) <= max(made.planes[:luma]) <= 236
 
 
-def test_a_small_vae_in_the_place_of_the_whole_one(folder: Path) -> None:
+def test_small_vae_replaces_the_full_one(folder: Path) -> None:
     model, whole = load(folder, vae=make_tiny_vae(folder)), load(folder)
     made = [one.edit(noise(), one.encode("winter")[0], None, 7, passes) for one in (model, whole)]
     assert (made[0].width, made[0].height) == SIZE
     assert made[0] != made[1]
 
 
-def test_colors_stay_what_they_are(folder: Path) -> None:
+def test_colors_are_unchanged(folder: Path) -> None:
     """From planes to red, green and blue, and back."""
     model = load(folder)
     for narrow in (False, True):
@@ -122,7 +122,7 @@ def test_an_edit_ends_within_its_step(folder: Path) -> None:
     assert model.edit(noise(), prompt, None, 7, passes).number == 3
 
 
-def test_prompts_are_remembered_and_a_long_one_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_prompts_are_cached_and_long_ones_are_reported(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = load(folder)
     encoded: list[str] = []
     monkeypatch.setattr(model, "_encoded", lambda prompt: encoded.append(prompt) or {})

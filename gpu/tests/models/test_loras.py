@@ -39,7 +39,7 @@ def lora(folder: Path, name: str = "few.safetensors", seed: int = 1) -> str:
 
 
 @pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
-def test_a_lora_changes_what_is_made_and_nothing_else(weights: Path, tmp_path: Path, name: str) -> None:
+def test_lora_changes_only_the_result(weights: Path, tmp_path: Path, name: str) -> None:
     def made(*loras: dict[str, object]) -> list[object]:
         return pipeline(weights, name, loras=list(loras)).run(shot(name), nothing, nothing)  # type: ignore[return-value]
 
@@ -112,7 +112,7 @@ def test_a_lora_for_qwen(weights: Path, tmp_path: Path) -> None:
     assert same(plain, chosen.run(shot(name), nothing, nothing)), "a LoRA has left something behind"
 
 
-def test_loras_that_cannot_be_used(weights: Path, tmp_path: Path) -> None:
+def test_unusable_loras_are_reported(weights: Path, tmp_path: Path) -> None:
     with pytest.raises(WeightsError, match="no such file"):
         pipeline(weights, "WanPipeline", loras=[{"file": str(tmp_path / "none.safetensors")}])
     safetensors.torch.save_file(
@@ -147,7 +147,7 @@ def test_a_model_of_few_steps_has_its_noise_levels(weights: Path) -> None:
         pipeline(weights, "WanVACEPipeline", sigmas=[1.0, 0.5], scheduler={"class": "DDIMScheduler"})
 
 
-def test_guidance_and_what_is_not_wanted(weights: Path) -> None:
+def test_guidance_uses_the_negative_prompt(weights: Path) -> None:
     def made(**changes: object) -> list[object]:
         return pipeline(weights, "WanPipeline", **changes).run(shot("WanPipeline"), nothing, nothing)  # type: ignore[return-value]
 

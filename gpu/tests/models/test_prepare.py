@@ -39,7 +39,7 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_what_is_converted_gives_what_it_gave(
+def test_converted_weights_give_the_same_result(
     published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "ready"
@@ -76,7 +76,7 @@ def test_one_of_them(published: Path, tmp_path: Path) -> None:
         (["--map", "/none.yaml"], "No such file"),
     ],
 )
-def test_what_cannot_be_done_is_told(
+def test_impossible_edits_are_reported(
     published: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], says: str
 ) -> None:
     assert main(["--map", str(published / "models.yaml"), *arguments, str(tmp_path / "ready")]) == 1

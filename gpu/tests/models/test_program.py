@@ -96,7 +96,7 @@ def test_every_task(
     assert {line["stage"] for line in lines[:-1]} >= {"wait", "load", "denoise", "encode"}
 
 
-def test_a_caller_that_leaves_makes_room(client: httpx2.Client, clip: Clip, ask: Ask) -> None:
+def test_disconnecting_caller_frees_capacity(client: httpx2.Client, clip: Clip, ask: Ask) -> None:
     long = ask(clip(video="testsrc2=s=96x64:r=10:d=30", sound="sine=d=30"), duration=30)
     with client.stream("POST", "/v1/runs", json=long.model_dump()) as answer:
         for line in answer.iter_lines():
@@ -105,7 +105,7 @@ def test_a_caller_that_leaves_makes_room(client: httpx2.Client, clip: Clip, ask:
     assert "result" in lines_of(client, ask(clip()).model_dump())[-1]
 
 
-def test_callers_at_once(client: httpx2.Client, clip: Clip, ask: Ask) -> None:
+def test_concurrent_callers_are_served(client: httpx2.Client, clip: Clip, ask: Ask) -> None:
     requests = [ask(clip()) for _ in range(3)]
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(lambda request: lines_of(client, request.model_dump()), requests))
@@ -120,7 +120,7 @@ def test_a_wrong_input_leaves_the_server_up(client: httpx2.Client, clip: Clip, a
     assert "result" in lines_of(client, ask(clip()).model_dump())[-1]
 
 
-def test_a_server_that_was_killed_edits_the_same_again(
+def test_restarted_server_gives_the_same_result(
     client: httpx2.Client, start: Start, clip: Clip, ask: Ask
 ) -> None:
     first = ask(clip())
@@ -153,7 +153,7 @@ sys.exit(main())
 """
 
 
-def test_a_server_that_has_lost_its_device_asks_to_be_started_anew(start: Start, clip: Clip, ask: Ask) -> None:
+def test_server_with_lost_device_requests_restart(start: Start, clip: Clip, ask: Ask) -> None:
     process, client = start(("-c", _LOSES_ITS_DEVICE))
     error = lines_of(client, ask(clip()).model_dump())[-1]["error"]
     assert (error["code"], error["retryable"]) == ("engine_error", True)
@@ -169,7 +169,7 @@ def test_a_server_that_has_lost_its_device_asks_to_be_started_anew(start: Start,
         ("CUTROOM_ENGINE_DEVICE=cuda:99", "CUTROOM_ENGINE_DEVICE: cuda:99 cannot be used"),
     ],
 )
-def test_a_wrong_setting_is_told_in_one_line(variable: str, says: str) -> None:
+def test_wrong_setting_is_reported_in_one_line(variable: str, says: str) -> None:
     name, value = variable.split("=")
     ended = subprocess.run(
         [sys.executable, "-m", "cutroom_engine"],

@@ -44,7 +44,7 @@ def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
 @pytest.mark.parametrize(
     ("name", "leaves"), [*((name, True) for name in MAKERS), ("WanPipeline", False), ("FluxKontextPipeline", False)]
 )
-def test_text_encoders_apart_give_what_a_pipelines_own_give(weights: Path, name: str, leaves: bool) -> None:
+def test_shared_text_encoders_give_the_same_result(weights: Path, name: str, leaves: bool) -> None:
     more: dict[str, Any] = {} if STYLES[name].negative is None else {"guidance": 5.0, "negative": "a summer morning"}
     if name == "FluxKontextPipeline":  # whose negative prompts act by another number
         more["call"] = {"true_cfg_scale": 2.0}
@@ -127,7 +127,7 @@ def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
     assert left() is None, "nobody has it any more"
 
 
-def test_a_lora_that_one_row_allows_is_not_left_to_another(weights: Path, tmp_path: Path) -> None:
+def test_lora_does_not_leak_to_another_row(weights: Path, tmp_path: Path) -> None:
     loader, name = Loader(Path, "cpu"), "WanVACEPipeline"
     choices = {"clay": {"file": lora(tmp_path)}}
     allowing = loader.load(row(weights, name, control={"kind": "line"}, lora_choices=choices))
@@ -138,7 +138,7 @@ def test_a_lora_that_one_row_allows_is_not_left_to_another(weights: Path, tmp_pa
     assert same(plain, other.run(shot(name), nothing, nothing))
 
 
-def test_what_differs_is_not_shared(weights: Path, tmp_path: Path) -> None:
+def test_different_weights_are_not_shared(weights: Path, tmp_path: Path) -> None:
     loader = Loader(Path, "cpu")
     plain = loader.load(row(weights, "WanPipeline"))
     for changes in (

@@ -59,7 +59,7 @@ def test_previews_of_other_schedulers_and_with_offload(
     assert same(made, model.run(shot("WanPipeline"), nothing, nothing))
 
 
-def test_a_pipeline_that_cannot_draw_edits_all_the_same(
+def test_pipeline_without_previews_still_edits(
     weights: Path,  # noqa: F811
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -104,7 +104,7 @@ def test_the_weights_are_found() -> None:
 @pytest.mark.parametrize(
     "name", ["WanPipeline", "QwenImageEditPlusPipeline", "FluxKontextPipeline", "Flux2KleinPipeline"]
 )
-def test_latents_are_taken_as_the_pipeline_has_them(weights: Path, name: str) -> None:  # noqa: F811
+def test_latents_are_unpacked_for_each_pipeline(weights: Path, name: str) -> None:  # noqa: F811
     """A pipeline's packed and scaled latents are restored to the VAE's."""
     pipe = pipeline(weights, name)._pipe
     factor = getattr(pipe, "vae_scale_factor", 8)

@@ -80,7 +80,7 @@ def test_a_kernel_that_is_wrong_is_not_used(weights: Path, monkeypatch: pytest.M
     assert same(run(model, "WanPipeline"), run(pipeline(weights, "WanPipeline"), "WanPipeline"))
 
 
-def test_a_kernel_is_that_of_its_row_alone(weights: Path) -> None:
+def test_kernel_applies_only_to_its_row(weights: Path) -> None:
     before = pipeline(weights, "WanPipeline")
     pipeline(weights, "WanVACEPipeline", attention="math")
     after = pipeline(weights, "WanPipeline")
@@ -99,7 +99,7 @@ def passes(model: DiffusersPipeline) -> tuple[list[None], Callable[[], None]]:
 
 
 @pytest.mark.parametrize(("name", "fields", "passes_of_step"), CACHED)
-def test_steps_that_change_little_are_left_out(
+def test_steps_that_change_little_are_skipped(
     weights: Path, name: str, fields: dict[str, Any], passes_of_step: int
 ) -> None:
     fields = {"steps": 12, **fields}
@@ -145,13 +145,13 @@ def test_every_class_can_be_compiled(weights: Path, name: str, monkeypatch: pyte
         assert apart(run(plain, name, length=5), run(model, name, length=5)) < 1
 
 
-def test_compiled_blocks_give_what_others_give(weights: Path) -> None:
+def test_compiled_blocks_give_the_same_result(weights: Path) -> None:
     name = "WanVACEPipeline"  # which has two kinds of them
     plain, model = pipeline(weights, name), pipeline(weights, name, compile=True)
     assert apart(run(plain, name), run(model, name)) < 1
 
 
-def test_all_of_it_together(weights: Path) -> None:
+def test_all_options_work_together(weights: Path) -> None:
     """Compiled blocks with weights in FP8 whose steps are cached."""
     name, fields = "WanPipeline", {"steps": 4, "guidance": 1.0}
     plain = run(pipeline(weights, name, **fields), name)

@@ -50,7 +50,7 @@ def apart(a: list[Frame], b: list[Frame]) -> float:
 @pytest.mark.parametrize(
     ("name", "length"), [*((name, 9) for name in CONTINUE), ("WanAnimatePipeline", 5), ("WanAnimatePipeline", 13)]
 )
-def test_a_window_follows_what_the_one_before_made(weights: Path, name: str, length: int) -> None:
+def test_window_follows_previous_frames(weights: Path, name: str, length: int) -> None:
     model = pipeline(weights, name)
     before = [255 - frame for frame in noise(5)]
     plain = model.run(shot(name, length=length), nothing, nothing)
@@ -62,7 +62,7 @@ def test_a_window_follows_what_the_one_before_made(weights: Path, name: str, len
 
 @pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
 @pytest.mark.parametrize("count", [1, 5, 7])
-def test_a_window_begins_with_what_the_one_before_made(weights: Path, name: str, count: int) -> None:
+def test_window_starts_with_previous_frames(weights: Path, name: str, count: int) -> None:
     model = pipeline(weights, name)
     before = noise(9)[-count:]
     made = model.run(shot(name, before=before), nothing, nothing)
@@ -144,7 +144,7 @@ def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", ["WanVACEPipeline", "WanAnimatePipeline"])
-def test_a_model_that_keeps_what_it_is_told_leaves_no_seam(
+def test_identity_model_leaves_no_seam(
     weights: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """These receive the frames of the window before as a condition, as in their training."""
