@@ -61,7 +61,9 @@ def main(arguments: list[str]) -> int:
 def _arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench rows", description=__doc__)
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 ...")
-    parser.add_argument("--maps", nargs="+", default=[card.map for card in CARDS], help="map files; by default all in the repository")
+    parser.add_argument(
+        "--maps", nargs="+", default=[card.map for card in CARDS], help="map files; by default all in the repository"
+    )
     parser.add_argument("--rows", nargs="+", help="pipelines of the maps; by default all")
     parser.add_argument("--tiny", action="store_true", help="tiny random models on the CPU")
     parser.add_argument("--record", type=Path, help="adds the measurements to the file")

@@ -364,7 +364,9 @@ class Runner:
         style = STYLES[self._models.pipelines[name].class_name]
         wanted = {"image": "image", "text-to-video": "text"}.get(request.kind, "video")
         if style.takes != wanted:
-            raise RunError("engine_error", f"The engine's pipeline for {request.model} does not support {request.kind}.")
+            raise RunError(
+                "engine_error", f"The engine's pipeline for {request.model} does not support {request.kind}."
+            )
         if request.reference is not None and not self._models.pipelines[name].references:
             raise RunError("invalid_input", f"The engine does not support a reference image for {request.model}.")
         if request.reference is None and style.needs_reference:

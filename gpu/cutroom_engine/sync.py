@@ -86,9 +86,7 @@ def synchronize(bucket: Bucket, weights: str, cache: Path, stop: threading.Event
     except Exception as error:  # boto3's errors have no common base class
         if not (folder / _MANIFEST).exists():
             raise WeightsError(f"{weights}: {error}", retryable=True) from error
-        _logger.warning(
-            "cannot reach S3; the weights stay unchanged", extra={"weights": weights, "reason": str(error)}
-        )
+        _logger.warning("cannot reach S3; the weights stay unchanged", extra={"weights": weights, "reason": str(error)})
         return folder
     try:
         cache.mkdir(parents=True, exist_ok=True)

@@ -187,9 +187,7 @@ def test_non_videos_are_rejected(tmp_path: Path, content: bytes) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EROFS, errno.EACCES])
-def test_machine_trouble_does_not_blame_the_video(
-    clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int
-) -> None:
+def test_machine_trouble_does_not_blame_the_video(clip: Clip, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def refuse(*_: object, **__: object) -> None:
         av.error.err_check(-number)
 

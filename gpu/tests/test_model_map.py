@@ -233,7 +233,11 @@ def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
         ("30GiB}", "30GiB, lora_choices: {A b: {file: /a.safetensors}}}", "pipelines.lucy.lora_choices"),
         ("30GiB}", "30GiB, storage: fp8, lora_choices: {a: {file: /a.safetensors}}}", "it takes no lora_choices"),
         ("30GiB}", "30GiB, gguf: /models/a.safetensors}", "pipelines.lucy.gguf"),
-        ("30GiB}", "30GiB, gguf: /a.gguf, loras: [{file: /a.safetensors}]}", "gguf: these weights do not support LoRAs"),
+        (
+            "30GiB}",
+            "30GiB, gguf: /a.gguf, loras: [{file: /a.safetensors}]}",
+            "gguf: these weights do not support LoRAs",
+        ),
         ("30GiB}", "30GiB, call: {guidance_scale: 3.0}}", "call: guidance_scale has its own key"),
         ("LucyEditPipeline", "QwenImageEditPipeline, guidance: 4.0", "has it only with a negative prompt"),
         ("30GiB}", "30GiB, shift: 0}", "pipelines.lucy.shift"),

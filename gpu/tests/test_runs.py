@@ -427,9 +427,7 @@ def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Cli
     assert until_the_end(others)[-1]["error"]["retryable"], "a run that waits is cancelled too"
 
 
-def test_health_reports_hung_run(
-    world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_health_reports_hung_run(world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     last: queue.Queue[None] = queue.Queue()
     place = world(lambda: Endless(stepped, last))

@@ -104,9 +104,7 @@ def test_weights_and_their_changes_are_copied_from_s3(bucket: Any, tmp_path: Pat
     assert copied() == changed
 
 
-def test_changed_object_is_not_mixed(
-    bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_changed_object_is_not_mixed(bucket: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sync, "_ATTEMPTS", 1)
 
     class Changing:

@@ -266,9 +266,7 @@ VIDEO = "GET /v1/videos/video%20gen%2F1"
         (VIDEO + "/content", (200, b"no video"), True),
     ],
 )
-def test_server_faults_are_engine_errors(
-    mock: Mock, call: str, answer: tuple[int, bytes], retryable: bool
-) -> None:
+def test_server_faults_are_engine_errors(mock: Mock, call: str, answer: tuple[int, bytes], retryable: bool) -> None:
     mock.answers[call] = answer
     with pytest.raises(RunError) as wrong:
         served(mock).run(shot(), nothing, nothing)

@@ -196,9 +196,7 @@ def test_line_is_sent_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monk
     last.put(None)
 
 
-def test_stopping_server_responds_to_its_runs(
-    serve: Serve, servers: list[Server], clip: Clip, ask: Ask
-) -> None:
+def test_stopping_server_responds_to_its_runs(serve: Serve, servers: list[Server], clip: Clip, ask: Ask) -> None:
     stepped: queue.Queue[None] = queue.Queue()
     client = serve(lambda: Endless(stepped))
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:

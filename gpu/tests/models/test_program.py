@@ -120,9 +120,7 @@ def test_a_wrong_input_leaves_the_server_up(client: httpx2.Client, clip: Clip, a
     assert "result" in lines_of(client, ask(clip()).model_dump())[-1]
 
 
-def test_restarted_server_gives_the_same_result(
-    client: httpx2.Client, start: Start, clip: Clip, ask: Ask
-) -> None:
+def test_restarted_server_gives_the_same_result(client: httpx2.Client, start: Start, clip: Clip, ask: Ask) -> None:
     first = ask(clip())
     assert "result" in lines_of(client, first.model_dump())[-1]
     process, other = start()

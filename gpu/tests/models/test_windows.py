@@ -144,9 +144,7 @@ def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", ["WanVACEPipeline", "WanAnimatePipeline"])
-def test_identity_model_leaves_no_seam(
-    weights: Path, name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_identity_model_leaves_no_seam(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """These receive the frames of the window before as a condition, as in their training."""
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
