@@ -26,10 +26,9 @@ func runNode(t *testing.T, script string, input []byte, arguments ...string) []b
 	return answer
 }
 
-// A line for a terminal quotes each text as one word, whatever it contains, and
-// holds nothing that a terminal would execute when the line is pasted: file names
-// and model output come from others.
-func TestWordsForATerminal(t *testing.T) {
+// Each text is quoted as one word. File names and model output are untrusted, so a pasted command must contain
+// nothing that a terminal would execute.
+func TestCommandsAreQuoted(t *testing.T) {
 	texts := []string{
 		"plain.mp4", "", "two words", "it's $HOME `id` \"$(id)\" \\ !", "two\nlines", "-o", "née – 映画",
 		"clip\x7f\x7f\x7f'; id; '.mp4", "\x1b[2J\x03\x04\r\t", "it's \\ \u009b2J\u0085",

@@ -1,6 +1,6 @@
-// Package console is the web console at /console, where people edit, browse files, chat, and see
-// their usage. It has static files and a settings file, so any file server can serve it: the server
-// itself on one machine, or a bucket behind CloudFront in AWS.
+// Package console contains the web console at /console, where people edit, browse files, chat, and see their
+// usage. It consists of static files and a settings file, so any file server can serve it: the server itself on
+// one machine, or a bucket behind CloudFront in AWS.
 package console
 
 import (
@@ -23,18 +23,18 @@ const (
 	Index = "index.html"
 	// SettingsFile is the name of the page's Settings, in the folder of Index.
 	SettingsFile = "config.json"
-	// boot is the script within Index, which must run even if no other file arrives.
+	// boot is the script in Index, which must run even if no other file can be loaded.
 	boot = "boot.js"
 )
 
-// bootScript returns the script within Index. The policy allows it by its hash.
+// bootScript returns the script in Index. The policy allows it by its hash.
 func bootScript() []byte {
-	content, _ := static.ReadFile("static/" + boot) // it is embedded
+	content, _ := static.ReadFile("static/" + boot) // embedded, so it exists
 	return content
 }
 
 type File struct {
-	// Name is its path relative to the console's URL, such as "edit.js".
+	// Name is the path relative to the console's URL, such as "edit.js".
 	Name, ContentType string
 	Content           []byte
 }
@@ -68,21 +68,21 @@ func Files() ([]File, error) {
 }
 
 func newFile(name string, content []byte) (File, error) {
-	// mime.TypeByExtension would depend on the machine's tables.
+	// mime.TypeByExtension depends on the machine's configuration.
 	kind, known := map[string]string{
 		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 		".json": "application/json", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 		".jpg": "image/jpeg", ".mp4": "video/mp4",
 	}[path.Ext(name)]
 	if !known {
-		return File{}, fmt.Errorf("the console's file %s is of no known type", name)
+		return File{}, fmt.Errorf("the console's file %s has an unknown type", name)
 	}
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the console's Content-Security-Policy. It allows the console's files, the one script
-// within Index, and calls to its own and the named origins, such as in Settings, but no other inline
-// scripts or styles. It may frame only the page of realtime sessions, if that has the console's origin.
+// Policy returns the console's Content-Security-Policy. It allows the console's files, the script in Index, and
+// calls to its own and the named origins (such as those in Settings), but no other inline scripts or styles. The
+// console may frame only the page of realtime sessions, if that has the same origin.
 func Policy(origins ...string) string {
 	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{

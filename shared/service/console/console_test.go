@@ -56,7 +56,7 @@ func get(handler http.Handler, target string, header ...string) *http.Response {
 	return answer.Result()
 }
 
-func TestWhatTheConsoleServes(t *testing.T) {
+func TestConsoleServesItsFiles(t *testing.T) {
 	handler := newConsole(t)
 	for _, test := range []struct {
 		target, accept string
@@ -86,8 +86,8 @@ func TestWhatTheConsoleServes(t *testing.T) {
 	}
 }
 
-// A file is requested every time, but sent again only if it has changed.
-func TestFilesAreCompressedAndKept(t *testing.T) {
+// A file is revalidated every time, but sent again only if it has changed.
+func TestFilesAreCompressedAndCached(t *testing.T) {
 	handler := newConsole(t)
 	files, err := console.Files()
 	if err != nil {
@@ -115,8 +115,8 @@ func TestFilesAreCompressedAndKept(t *testing.T) {
 	}
 }
 
-// A first visit loads little, and later pages are not much larger.
-func TestSize(t *testing.T) {
+// The first visit and later pages load few bytes.
+func TestFirstVisitLoadsFewBytes(t *testing.T) {
 	handler, sources := newConsole(t), sources(t)
 	sizeOf := func(name string) int {
 		answer := get(handler, "/console/"+name, "Accept-Encoding", "gzip")
@@ -159,7 +159,7 @@ func sources(t *testing.T) map[string]string {
 // named reports whether a page loads a file.
 func named(index, name string) bool { return strings.Contains(index, `"`+name+`"`) }
 
-func TestPolicy(t *testing.T) {
+func TestPolicyAllowsNamedOrigins(t *testing.T) {
 	handler := newConsole(t)
 	for host, connect := range map[string]string{
 		"example.com:8080":     "connect-src 'self' http://example.com:8081;",
@@ -179,8 +179,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// Every module that the first page needs is asked for at once: one that is found only by
-// reading another comes a round trip later. Modules of pages that are opened later are not.
+// All modules that the first page needs are preloaded, because a module that is found only by parsing another
+// arrives a round trip later. Modules of pages that are opened later are not preloaded.
 func TestModulesArePreloaded(t *testing.T) {
 	sources := sources(t)
 	static := regexp.MustCompile(`(?m)^(?:import|export) [^;]*?from "\./([\w-]+\.js)";`)
@@ -203,8 +203,8 @@ func TestModulesArePreloaded(t *testing.T) {
 	}
 }
 
-// No file contains anything that the policy would refuse.
-func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
+// No file contains anything that the policy blocks.
+func TestFilesComplyWithPolicy(t *testing.T) {
 	files, err := console.Files()
 	if err != nil {
 		t.Fatal(err)
@@ -214,13 +214,12 @@ func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 		`<script>|<style>|\sstyle="|\son[a-z]+="|innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|new ` +
 			`Function|(?:src|href)="https?:|url\("?https?:`)
 	for _, file := range files {
-		// The libraries' strings contain names of HTML; the browser tests would notice violations of
-		// the policy.
+		// The libraries' strings contain HTML names. The browser tests detect violations of the policy.
 		if path.Ext(file.Name) != ".js" && path.Ext(file.Name) != ".css" && path.Ext(file.Name) != ".html" ||
 			file.Name == "marked.js" || file.Name == library {
 			continue
 		}
-		// The document has one inline script, and the policy has its hash.
+		// The document has one inline script, whose hash is in the policy.
 		text := inline.ReplaceAllStringFunc(string(file.Content), func(script string) string {
 			hash := sha256.Sum256([]byte(inline.FindStringSubmatch(script)[1]))
 			if file.Name == console.Index &&
@@ -235,8 +234,8 @@ func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 	}
 }
 
-// The page gets everything that it needs for the forms of a catalog.
-func TestSettings(t *testing.T) {
+// The settings contain everything that the page needs for the forms of a catalog.
+func TestSettingsDescribeForms(t *testing.T) {
 	answer := get(newConsole(t), "/console/config.json")
 	var settings console.Settings
 	if err := json.NewDecoder(answer.Body).Decode(&settings); err != nil {
@@ -259,8 +258,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// A request without a credential takes at most 20 bytes of memory for each byte received,
-// and 128 KiB, whatever it asks for: a file is not copied.
+// A request without a credential needs at most 128 KiB of memory plus 20 bytes for each received byte, because
+// files are not copied.
 func TestMemoryOfAnonymousCalls(t *testing.T) {
 	address := alloctest.Serve(t, newConsole(t))
 	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",

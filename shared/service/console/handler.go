@@ -17,8 +17,8 @@ const Path = "/console"
 
 type Config struct {
 	Settings Settings
-	// InferencePort is the gateway's port on the console's host as the browser names it. 0 uses
-	// Settings.InferenceURL unchanged.
+	// InferencePort is the gateway's port on the host that the browser uses for the console. 0 means
+	// that Settings.InferenceURL is used unchanged.
 	InferencePort int
 }
 
@@ -29,13 +29,13 @@ type Console struct {
 
 type served struct {
 	File
-	// zipped is the compressed content, or nil.
+	// zipped is the compressed content; it may be nil.
 	zipped []byte
 	// tag is the ETag without its quotes.
 	tag string
 }
 
-// New returns the console. It compresses the files once.
+// New returns the console and compresses its files.
 func New(c Config) (*Console, error) {
 	files, err := Files()
 	if err != nil {
@@ -50,13 +50,13 @@ func New(c Config) (*Console, error) {
 	return console, nil
 }
 
-// newServed returns a file without compressing it.
+// newServed returns an uncompressed file.
 func newServed(file File) *served {
 	sum := sha256.Sum256(file.Content)
 	return &served{File: file, tag: hex.EncodeToString(sum[:16])}
 }
 
-// compress compresses a file, which takes about 800 KB of memory.
+// compress compresses a file. It needs about 800 KB of memory.
 func (s *served) compress() {
 	// Neither call can fail: the level is valid and a buffer accepts everything.
 	var zipped bytes.Buffer
@@ -66,8 +66,8 @@ func (s *served) compress() {
 	s.zipped = zipped.Bytes()
 }
 
-// Beside serves the console on its path, and everything else by the handler. It redirects browsers
-// from the service's root to the console.
+// Beside returns a handler that serves the console on its path and everything else with the given handler. It
+// redirects browsers from the service's root to the console.
 func (c *Console) Beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -86,8 +86,7 @@ func (c *Console) Beside(handler http.Handler) http.Handler {
 	})
 }
 
-// redirect redirects to another path, relative to this one, because a proxy may serve the service
-// below a path.
+// redirect redirects to a path relative to the current one, because a proxy may serve the service below a path.
 func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	r.Pattern = r.URL.Path // for the access log
 	w.Header().Set("Location", to)
@@ -120,7 +119,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
-	// The browser asks every time, and mostly gets a 304, so that files of two versions are never mixed.
+	// The browser revalidates every time and usually gets a 304, so that files of two versions are not mixed.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`
@@ -166,8 +165,8 @@ func originsOf(settings Settings) []string {
 	return origins
 }
 
-// Origin returns the origin of an absolute http or https URL. ok is false if the host is invalid,
-// and could end a directive of a policy.
+// Origin returns the origin of an absolute http or https URL. ok is false if the host is invalid, because it
+// could end a directive of the policy.
 func Origin(text string) (origin string, ok bool) {
 	parsed, err := url.Parse(text)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" {

@@ -7,9 +7,8 @@ import (
 	"testing"
 )
 
-// A model's text cannot stop the page from showing it: texts that are too slow or too deeply nested for
-// the Markdown library are shown as plain text.
-func TestMarkdownThatNeverEnds(t *testing.T) {
+// Texts that are too slow or too deeply nested for the Markdown library are shown as plain text.
+func TestHostileMarkdownIsShownAsText(t *testing.T) {
 	plain := []string{
 		strings.Repeat(">", 20_000), strings.Repeat("> ", 5000) + "x", strings.Repeat("- ", 5000) + "x",
 		strings.Repeat("1. ", 5000) + "x", strings.Repeat("a", 40_000) + "@", strings.Repeat("*a**b", 8000),
@@ -25,7 +24,7 @@ func TestMarkdownThatNeverEnds(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// An element is a list of its children here.
+	// In this test an element is a list of its children.
 	const script = `const element = () => { const e = []; e.append = (...c) => e.push(...c); e.setAttribute = () => {}; ` +
 		`return e; }; globalThis.document = { createElement: element }; ` +
 		`const depth = e => Array.isArray(e) ? 1 + Math.max(0, ...e.map(depth)) : 0; ` +

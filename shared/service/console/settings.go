@@ -4,17 +4,17 @@ import "cutroom/shared/domain/catalog"
 
 // Settings describes the service for the page, in SettingsFile. URLs may be relative to the console's URL.
 type Settings struct {
-	// BaseURL belongs to the media service, InferenceURL to the gateway.
+	// BaseURL is the URL of the media service, InferenceURL of the gateway.
 	BaseURL      string `json:"base_url"`
 	InferenceURL string `json:"inference_url"`
 	// RealtimeURL is the page of realtime sessions, DocsURL the page of the API documentation.
 	// Either may be empty.
 	RealtimeURL string `json:"realtime_url"`
 	DocsURL     string `json:"docs_url"`
-	// MaxUpload limits a file in a form, in bytes. Larger ones are uploaded by a signed URL
+	// MaxUpload limits a file in a form, in bytes. Larger files are uploaded to a signed URL
 	// (docs/contract/media.md#large-uploads).
 	MaxUpload int64 `json:"max_upload"`
-	// Currency is the currency of all prices, a code of ISO 4217, or empty.
+	// Currency is the currency of all prices as an ISO 4217 code, or empty.
 	Currency string  `json:"currency,omitempty"`
 	Models   []Model `json:"models"`
 }
@@ -29,7 +29,7 @@ type Model struct {
 	Sizes    map[string][2]int `json:"sizes"`
 	FPS      int               `json:"fps,omitempty"`
 	Examples []string          `json:"examples,omitempty"`
-	// Price is absent without a price (docs/contract/jobs.md#prices).
+	// Price is absent if the model has no price (docs/contract/jobs.md#prices).
 	Price  *Price  `json:"price,omitempty"`
 	Fields []Field `json:"fields"`
 	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
@@ -38,7 +38,7 @@ type Model struct {
 	OnlyWith   map[string]string `json:"only_with,omitempty"`
 }
 
-// Price is a model's price for each "second" of the result or for each "edit".
+// Price is a model's price per "second" of the result or per "edit".
 type Price struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`

@@ -234,7 +234,7 @@ export async function gallery(visit) {
   // A public link needs no key.
   await page.getByRole("button", { name: "Share this result" }).click();
   await person.accessible("the question of a link");
-  await page.getByLabel("It ends").selectOption("in an hour");
+  await page.getByLabel("Expires").selectOption("in an hour");
   await page.getByRole("button", { name: "Make the link" }).click();
   const link = await page.getByLabel("The link", { exact: true }).inputValue();
   const served = await fetch(link);
@@ -247,10 +247,10 @@ export async function gallery(visit) {
   await page.goBack();
   await page.getByRole("button", { name: "Delete this edit" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
-  await page.getByText("The edit is deleted.").waitFor();
+  await page.getByText("The edit was deleted.").waitFor();
   equal((await fetch(link)).status === 200, false, "the link still works after the deletion");
   await page.getByRole("searchbox").fill("nothing like it");
-  await page.getByRole("heading", { name: "Nothing like that" }).waitFor();
+  await page.getByRole("heading", { name: "No matches" }).waitFor();
   // The list is refreshed while the button is pressed.
   await page.getByRole("button", { name: "Show all edits" }).hover();
   await page.mouse.down();
@@ -309,7 +309,7 @@ export async function several(visit) {
   await person.shot("selection-phone");
   await bar.getByRole("button", { name: "Delete", exact: true }).click();
   await question.getByRole("button", { name: "Delete 2" }).click();
-  await page.getByRole("heading", { name: "Nothing like that" }).waitFor();
+  await page.getByRole("heading", { name: "No matches" }).waitFor();
   equal(await told.count(), 0, "words about what failed before");
   for (const id of ids) equal((await api("GET", `/v1/jobs/${id}`)).status, 404, "a deleted job's status");
 }
@@ -325,7 +325,7 @@ export async function furtherSearch(visit) {
     return route.fulfill({ json: { jobs: at === 20 ? [job] : [], next_cursor: at < pages ? String(at) : null } });
   });
   await person.signIn("jobs?q=needle");
-  await page.getByRole("heading", { name: "Nothing like that so far" }).waitFor();
+  await page.getByRole("heading", { name: "No matches so far" }).waitFor();
   check(asked <= 4, `a search asks for ${asked} pages at first`);
   await page.getByText("Older edits have not been searched yet.").waitFor();
   await person.accessible("a search that may go on");
@@ -583,7 +583,7 @@ export async function lostConnection(visit) {
     wire.mend();
     wire.cutAt = "/events";
     await page.getByRole("button", { name: "Try again" }).click();
-    await page.locator(".phase").filter({ hasText: "The connection is lost" }).waitFor();
+    await page.locator(".phase").filter({ hasText: "The connection was lost" }).waitFor();
     wire.mend();
     await page.getByLabel("Where the original ends").waitFor();
     equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the prompt is still");
@@ -614,7 +614,7 @@ export async function silentConnection(visit) {
     wire.mend();
     wire.holdAt = "/events";
     await passes(/events$/, 65_000, () => page.getByRole("button", { name: "Try again" }).click());
-    await page.locator(".phase").filter({ hasText: "The connection is lost" }).waitFor();
+    await page.locator(".phase").filter({ hasText: "The connection was lost" }).waitFor();
     wire.mend();
     await page.clock.fastForward(5_000);
     await page.getByLabel("Where the original ends").waitFor();
@@ -634,7 +634,7 @@ export async function refused(visit) {
   const alert = page.locator(".stage [role=alert]");
   await alert.waitFor();
   const told = await alert.textContent();
-  check(told.includes("The file is not") && !told.includes("data:"), `it says what is wrong, in words: ${told}`);
+  check(told.includes("The file must be a video") && !told.includes("data:"), `it says what is wrong, in words: ${told}`);
   equal(await page.getByRole("button", { name: "Try again" }).count(), 0, "offers to repeat what cannot succeed");
   await page.getByRole("button", { name: "Back" }).click();
   await page.locator(".work > input[type=file]").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("words") });

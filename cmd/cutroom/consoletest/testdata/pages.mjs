@@ -88,7 +88,7 @@ export async function loading(visit) {
   // If the service does not respond, the user stays logged in.
   await page.route("**/v1/files?*", route => route.abort());
   await page.reload();
-  await page.getByRole("alert").filter({ hasText: "cannot be reached" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "is unreachable" }).waitFor();
   await person.accessible("a service that cannot be reached");
   await page.unroute("**/v1/files?*");
   await page.getByRole("button", { name: "Try again" }).click();
@@ -171,7 +171,7 @@ export async function elsewhere(visit) {
   await page.evaluate(() => Object.defineProperty(document, "hidden", { value: true, configurable: true }));
   await page.getByRole("button", { name: "Make video" }).click();
   await until("a notification", () => page.evaluate(() => window.told.length === 1));
-  equal(await page.evaluate(() => window.told[0]), "Your edit is done: rain", "the notification");
+  equal(await page.evaluate(() => window.told[0]), "Your edit has finished: rain", "the notification");
   equal(await page.title(), "Done: rain", "the tab's title");
   await page.evaluate(() => {
     delete document.hidden;
@@ -223,7 +223,7 @@ export async function markdown(visit) {
   const person = await visit({}), { page } = person;
   await page.route("**/v1/models", route => route.abort()); // the gateway is away
   await person.signIn("chat");
-  await page.getByRole("alert").filter({ hasText: "models are not known" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "models are not available yet" }).waitFor();
   await page.unroute("**/v1/models");
   await page.getByLabel("Model", { exact: true }).selectOption("scribe"); // they come back by themselves
   person.forgive("net::ERR_FAILED");
@@ -260,7 +260,7 @@ export async function markdown(visit) {
   await page.getByRole("button", { name: "New chat" }).click();
   equal(await answer.count(), 0, "messages of a new chat");
   await page.getByLabel("Search chats").fill("nobody said this");
-  await page.getByText("No chat contains these words.").waitFor();
+  await page.getByText("No chats contain these words.").waitFor();
   await page.getByLabel("Search chats").fill("MATCH cut");
   await page.getByRole("link", { name: "Write again." }).click();
   await answer.locator("h3").waitFor();
@@ -439,7 +439,7 @@ export async function files(visit) {
   await person.shot("files-selected-dark");
   await page.keyboard.press("Delete");
   await page.getByRole("dialog").getByRole("button", { name: "Delete 5" }).click();
-  await page.getByText("5 files are deleted.").first().waitFor();
+  await page.getByText("5 files were deleted.").first().waitFor();
   equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "files that were deleted");
 
   // The form offers the stored files.
@@ -507,7 +507,7 @@ export async function keys(visit) {
   await guest.signIn("chat", narrow);
   await guest.page.getByLabel("Model", { exact: true }).selectOption("cutroom-echo");
   await guest.go("Gallery");
-  await guest.page.getByRole("alert").filter({ hasText: "not allowed the routes" }).waitFor();
+  await guest.page.getByRole("alert").filter({ hasText: "does not allow the routes" }).waitFor();
 
   await other.signIn("edit", secret);
   equal(await plain.getByRole("link", { name: "Keys" }).count(), 0, "pages for admins that another key has");
@@ -570,7 +570,7 @@ export async function money(visit) {
   equal(await page.evaluate(() => document.activeElement.dataset.act), "change", "the button with the focus is to");
   await page.getByRole("button", { name: "Set a budget" }).click();
   await page.getByLabel("Key", { exact: true }).selectOption("newsroom");
-  await page.getByText("It replaces one of €0.50.").waitFor();
+  await page.getByText("It replaces the budget of €0.50.").waitFor();
   await page.getByLabel("Of", { exact: true }).selectOption("Tokens");
   await page.getByLabel("Limit").fill("20000000000000000000");
   await page.getByRole("button", { name: "Set it" }).click();
@@ -606,7 +606,7 @@ export async function money(visit) {
   await page.getByRole("navigation", { name: "Keys and Audit" }).getByRole("link", { name: "Audit" }).click();
   const changes = page.locator(".audit li").filter({ hasText: "newsroom" });
   await changes.filter({ hasText: "Budget removed" }).waitFor();
-  for (const words of ["Key made", "Budget set", "limit 1.1 → 0.5"]) await changes.filter({ hasText: words }).first().waitFor();
+  for (const words of ["Key created", "Budget set", "limit 1.1 → 0.5"]) await changes.filter({ hasText: words }).first().waitFor();
   for (const limit of [/^limit 1.1$/, /^limit 0.5$/]) await changes.locator("summary").filter({ hasText: limit }).waitFor();
   await changes.getByText("limit 1.1 → 0.5").click();
   await changes.getByRole("row", { name: "limit 1.1 0.5" }).waitFor();
@@ -621,10 +621,10 @@ export async function money(visit) {
   await changes.filter({ hasText: "limit 25 → 26" }).waitFor();
   equal(await page.locator(".audit li").count(), 25, "changes of a page");
   await page.getByRole("button", { name: "More changes" }).click();
-  await changes.filter({ hasText: "Key made" }).waitFor();
+  await changes.filter({ hasText: "Key created" }).waitFor();
   check(await page.evaluate(() => document.activeElement.closest("li").previousElementSibling), "the focus is on the first of the next page");
   await page.getByRole("textbox", { name: "To", exact: true }).fill("2020-01-01");
-  await page.getByText("Nothing was changed in these days.").waitFor();
+  await page.getByText("No changes on these days.").waitFor();
 
   const other = await visit({}), plain = other.page;
   await other.signIn("usage", made.key);
@@ -742,7 +742,7 @@ export async function verified(visit) {
   const stopped = page.waitForEvent("requestfailed", { predicate: one => one.method() === "POST" && one.url().endsWith("/v1/files") });
   await page.route("**/v1/files", route => route.request().method() === "POST" ? undefined : route.fallback(), { times: 1 });
   await dialog.dispatchEvent("drop", { dataTransfer: several });
-  await dialog.getByText("Of 2 files this is the first.").waitFor();
+  await dialog.getByText("Only the first of 2 files is verified.").waitFor();
   await dialog.getByRole("heading", { name: "first.mp4" }).waitFor();
   await dialog.dispatchEvent("drop", { dataTransfer: dropped });
   await stopped;

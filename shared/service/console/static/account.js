@@ -9,7 +9,7 @@ const families = {
   keys: [["keys", "Keys"], ["audit", "Audit"]],
 };
 
-// links returns the links between the pages of a family; here is the page that has them.
+// links returns the links between related pages. here is the current page.
 export const links = (family, here) => make("nav", { class: "choices", "aria-label": families[family].map(([, title]) => title).join(" and ") },
   families[family].map(([id, title]) => make("a", { href: `#${id}`, "aria-current": id === here && "page" }, make("span", {}, title))));
 
@@ -21,7 +21,7 @@ export function cash(amount, currency) {
   return new Intl.NumberFormat("en", { ...style, ...digits }).format(amount);
 }
 
-// short returns a number with few letters.
+// short returns a number in short notation.
 export const short = (value, style = {}) => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3, ...style }).format(value);
 
 // plural returns a count of things, such as "1 edit" or "2 edits".
@@ -35,7 +35,7 @@ export const units = {
   session_seconds: { title: "Realtime seconds", words: value => plural(value, "realtime second") },
 };
 
-// periods are how long budgets last, each in words.
+// periods holds the texts for the periods of budgets.
 export const periods = { day: "a day", month: "a month" };
 
 // idOf returns the id of a key, undefined if the browser cannot compute it:
@@ -45,7 +45,7 @@ export async function idOf(key) {
   return sum && `key_${[...new Uint8Array(sum).slice(0, 6)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
 }
 
-// keysOf resolves to the keys of the account, by their ids.
+// keysOf resolves to the keys of the account by id.
 export async function keysOf() {
   const { keys } = await (await media("GET", "/v1/keys")).json();
   return new Map(keys.map(key => [key.id, key]));
@@ -60,7 +60,7 @@ export const dayOf = time => new Date(time).toISOString().slice(0, 10);
 // dayWords returns a day in words.
 export const dayWords = (day, parts = { day: "numeric", month: "short" }) => new Date(day).toLocaleDateString("en-GB", { ...parts, timeZone: "UTC" });
 
-// field returns a control with its label above it, and with words below it, if any.
+// field returns a control with a label above it and optional text below it.
 export function field(label, control, hint) {
   if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
   return make("div", { class: "field" }, make("label", { for: control.id }, label), control, hint && make("p", { class: "note", id: `${control.id}-hint` }, hint));

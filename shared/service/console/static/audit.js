@@ -2,14 +2,14 @@
 
 import { dayOf, keysOf, links, nameOf, periods, units } from "./account.js";
 import { arrange, button, icon, make, since } from "./dom.js";
-import { hear } from "./news.js";
+import { subscribe } from "./news.js";
 import { settle } from "./router.js";
 import { media } from "./service.js";
 
 export const open = section => new Audit(section);
 
 const pageSize = 25, mostOfPage = 1000;
-const titles = { "key.created": "Key made", "key.revoked": "Key revoked", "budget.set": "Budget set", "budget.deleted": "Budget removed" };
+const titles = { "key.created": "Key created", "key.revoked": "Key revoked", "budget.set": "Budget set", "budget.deleted": "Budget removed" };
 
 class Audit {
   constructor(section) {
@@ -24,10 +24,10 @@ class Audit {
     section.append(
       make("div", { class: "page-tools" }, links("keys", "audit"),
         make("div", { class: "row" }, this.bounds.map((input, i) => make("label", { class: "kept-for" }, ["From", "To"][i], input)))),
-      make("p", { class: "note" }, "Every change of keys and budgets, by admins and the operator. Entries cannot be changed, and stay for 400 days. Days are in UTC."),
+      make("p", { class: "note" }, "All changes to keys and budgets by admins and the operator. Entries cannot be changed and are kept for 400 days. Days are in UTC."),
       this.problem, this.list, this.none, make("div", { class: "row end" }, this.more));
-    hear("keys", () => section.hidden || this.read());
-    hear("budgets", () => section.hidden || this.read());
+    subscribe("keys", () => section.hidden || this.read());
+    subscribe("budgets", () => section.hidden || this.read());
   }
 
   asked() { return Object.fromEntries(this.bounds.map(({ name, value }) => [name, value])); }
@@ -37,7 +37,7 @@ class Audit {
     return this.read();
   }
 
-  // read reads the shown changes again. Unchanged rows stay untouched.
+  // read reads the shown changes again. It keeps unchanged rows.
   read() {
     this.reading = this.readAnew(this.turn = {});
     return this.reading;
@@ -57,7 +57,7 @@ class Audit {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
     await this.reading;
-    if (this.cursor !== cursor) return this.next(); // the list was read again since
+    if (this.cursor !== cursor) return this.next(); // the list was read again in the meantime
     const rows = page.entries.map(entry => this.row(entry));
     this.list.append(...rows);
     rows[0]?.querySelector("summary").focus();
@@ -81,14 +81,14 @@ class Audit {
     this.cursor = next;
     this.more.hidden = next === null;
     this.none.hidden = this.list.children.length > 0;
-    this.why.textContent = this.bounds.some(({ value }) => value) ? "Nothing was changed in these days." : "Changes of keys and budgets appear here.";
+    this.why.textContent = this.bounds.some(({ value }) => value) ? "No changes on these days." : "Changes to keys and budgets appear here.";
   }
 
   row(entry) {
     const { before, after } = entry, who = entry.by === "operator" ? "the operator" : nameOf(entry.by, this.keys);
     const names = Object.keys({ ...before, ...after }).filter(name => (before?.[name] ?? after?.[name]) !== null);
     const changed = names.filter(name => text(before?.[name]) !== text(after?.[name]));
-    // A change is described at once, and so is the limit of a new or deleted budget.
+    // Changes and the limits of new or deleted budgets are described inline.
     const limit = (after || before)?.limit;
     const news = before && after ? changed.map(name => `${words(name)} ${text(before[name])} → ${text(after[name])}`).join(", ") : limit !== undefined && `limit ${text(limit)}`;
     return make("li", { "data-id": entry.id },
@@ -107,7 +107,7 @@ class Audit {
     const of = after || before || {};
     if (action.startsWith("key.")) return of.label || subject;
     if (!action.startsWith("budget.")) return subject;
-    return `${of.key ? nameOf(of.key, this.keys) : "the whole account"}, ${(units[of.unit]?.title || of.unit).toLowerCase()} ${periods[of.period] || of.period}`;
+    return `${of.key ? nameOf(of.key, this.keys) : "the entire account"}, ${(units[of.unit]?.title || of.unit).toLowerCase()} ${periods[of.period] || of.period}`;
   }
 }
 

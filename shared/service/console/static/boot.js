@@ -1,13 +1,13 @@
 "use strict";
-// Code that must work before the console is loaded: the chosen colour scheme, and another try when
-// a file of the page does not arrive. A missing file would leave the page blank, because a module
-// runs only with all of its imports. Browsers abort all fetches when a network comes or goes, even
+// Code that must run before the console is loaded: the chosen colour scheme, and a retry when
+// a file of the page fails to load. A missing file would leave the page blank, because a module
+// runs only with all of its imports. Browsers abort all fetches when the network changes, even
 // on loopback, so this code is inline in the document.
 {
   const tries = "cutroom-loads", quiet = 3, slow = 10_000, stuck = 45_000, longest = 15_000;
   let started = false, bare = false, waits;
 
-  // Storage throws if the browser is set to keep nothing.
+  // Storage throws if the browser is configured not to keep data.
   const keep = act => {
     try {
       return act();
@@ -19,8 +19,8 @@
   const chosen = keep(() => localStorage.getItem("cutroom-scheme"));
   if (chosen) document.documentElement.dataset.theme = chosen;
 
-  // tell replaces the unfinished page by a message.
-  const tell = text => {
+  // showMessage replaces the unfinished page with a message.
+  const showMessage = text => {
     const place = document.getElementById("app");
     if (!place || started) return;
     const words = document.createElement("p"), again = document.createElement("button");
@@ -41,7 +41,7 @@
     if (started || waits) return;
     const count = keep(() => +sessionStorage.getItem(tries)) ?? quiet;
     keep(() => sessionStorage.setItem(tries, count + 1));
-    if (count >= quiet) tell("The console could not be loaded. Trying again.");
+    if (count >= quiet) showMessage("The console could not be loaded. Retrying.");
     waits = setTimeout(() => location.reload(), Math.min(longest, 400 * 2 ** count));
   };
   addEventListener("online", () => waits && location.reload());
@@ -52,11 +52,11 @@
     if (lost instanceof HTMLLinkElement && lost.rel === "stylesheet") bare = true;
     if (lost instanceof HTMLScriptElement || lost instanceof HTMLLinkElement) retry();
   }, true);
-  const timers = [setTimeout(() => tell("The console takes longer to load than it should."), slow), setTimeout(retry, stuck)];
+  const timers = [setTimeout(() => showMessage("The console is taking longer than usual to load."), slow), setTimeout(retry, stuck)];
   addEventListener("cutroom-started", () => {
     started = true;
     timers.forEach(clearTimeout);
-    if (bare) return; // a page that started without its style is loaded again anyway
+    if (bare) return; // a page without its style is reloaded anyway
     clearTimeout(waits);
     keep(() => sessionStorage.removeItem(tries));
   });

@@ -3,12 +3,12 @@
 
 import { ask, dayWords, field, idOf, keysOf, links, menu, nameOf, periods, units } from "./account.js";
 import { ago, button, confirm, icon, make, number, signButton, toast } from "./dom.js";
-import { hear, tell } from "./news.js";
+import { publish, subscribe } from "./news.js";
 import { key as own, media, settings } from "./service.js";
 
 export const open = section => new Budgets(section);
 
-const nearly = 0.8; // of a limit: from here on a budget is marked
+const nearly = 0.8; // the part of a limit from which a budget is highlighted
 const pace = 30; // seconds between updates
 
 class Budgets {
@@ -18,9 +18,9 @@ class Budgets {
     this.none = make("div", { class: "blankslate", hidden: true }, icon("usage"), make("h2", {}, "No budgets"), make("p", {}, "This account and its keys have no budget."));
     section.append(
       make("div", { class: "page-tools" }, links("usage", "budgets"), button("add", "Set a budget", () => this.ask(), { class: "primary", id: "set-budget" })),
-      make("p", { class: "note" }, "A call that could exceed the rest is refused before it starts. Running calls count as used. Days and months are in UTC."),
+      make("p", { class: "note" }, "A call that could exceed the remaining amount is rejected before it starts. Running calls count as used. Days and months are in UTC."),
       this.problem, this.list, this.none);
-    hear("budgets", () => section.hidden || this.shown(), () => section.hidden ? 0 : pace);
+    subscribe("budgets", () => section.hidden || this.shown(), () => section.hidden ? 0 : pace);
   }
 
   async shown() {
@@ -29,7 +29,7 @@ class Budgets {
       this.own ??= await idOf(own());
       const [answer, keys] = await Promise.all([media("GET", "/v1/budgets"), keysOf()]);
       const told = await answer.text();
-      if (this.reading !== reading) return; // a later answer is newer
+      if (this.reading !== reading) return; // a later response is newer
       this.problem.hidden = true;
       if (this.told === told) return; // unchanged
       this.told = told;
@@ -54,7 +54,7 @@ class Budgets {
     if (held) [...this.list.children].find(row => row.dataset.id === held.dataset.id)?.querySelector(`[data-act=${pressed}]`)?.focus();
   }
 
-  name(budget) { return budget.key ? nameOf(budget.key, this.keys) : "The whole account"; }
+  name(budget) { return budget.key ? nameOf(budget.key, this.keys) : "The entire account"; }
 
   row(budget) {
     const { words } = units[budget.unit] || { words: number }, say = value => words(value, budget.currency);
@@ -91,40 +91,40 @@ class Budgets {
       const { unit: id, currency = settings.currency } = asked(), old = !budget && this.budgets.find(one => idOfBudget(one) === idOfBudget(asked()));
       limit.step = id === "cost" ? "any" : 1;
       words.textContent = id === "cost" ? currency || "" : units[id].title.toLowerCase();
-      there.textContent = old ? `It replaces one of ${units[id].words(old.limit, old.currency)}.` : id === "cost" && !currency ? "No prices are set here, so a budget of cost has no effect." : "";
+      there.textContent = old ? `It replaces the budget of ${units[id].words(old.limit, old.currency)}.` : id === "cost" && !currency ? "No prices are set, so a cost budget has no effect." : "";
     };
     [key, period, unit].forEach(one => one.addEventListener("change", fit));
     if (budget) [limit.value, warn.value] = [budget.limit, budget.warn_url || ""];
     fit();
     const limitField = field("Limit", limit);
     limitField.querySelector("label").append(" ", words);
-    const warnField = field("Webhook for warnings, if any", warn, "It gets a message at 80 and at 100 %, once each day or month.");
+    const warnField = field("Webhook for warnings, if any", warn, "It receives a message at 80 and at 100 %, once per day or month.");
     const send = async dialog => {
       const { key, period, unit } = asked();
-      // An empty field of a new budget keeps the replaced budget's receiver of warnings.
+      // An empty field of a new budget keeps the warning URL of the budget that it replaces.
       const told = budget || warn.value ? { warn_url: warn.value || null } : {};
       await media("PUT", "/v1/budgets", { body: { key, period, unit, limit: +limit.value, ...told } });
       dialog.close();
-      tell("budgets");
+      publish("budgets");
       await this.shown();
-      toast("The budget is set.");
+      toast("The budget was set.");
     };
     if (budget) return ask(`Change the budget of ${this.name(budget)}`, [limitField, warnField], "Change it", send);
-    if (!others.length) return toast("No other key exists. Make one first: a key cannot set its own budget.");
+    if (!others.length) return toast("No other key exists. Create one first, because a key cannot set its own budget.");
     return ask("Set a budget", [field("Key", key), make("div", { class: "pair" }, field("Lasts", period), field("Of", unit)), limitField, warnField, there], "Set it", send);
   }
 
   async remove({ key, period, unit }, name, what) {
-    if (!await confirm(`Remove the budget of ${name}?`, `The limit of ${what} ends. If it is set again within the same ${period}, its count continues.`, "Remove")) return;
+    if (!await confirm(`Remove the budget of ${name}?`, `The limit of ${what} will be removed. If you set it again within the same ${period}, the count continues.`, "Remove")) return;
     try {
       await media("DELETE", `/v1/budgets?${new URLSearchParams({ key, period, unit })}`);
     } catch (refusal) {
       if (refusal.status !== 404) return this.complain(refusal);
     }
-    tell("budgets");
+    publish("budgets");
     await this.shown();
     document.getElementById("set-budget").focus();
-    toast("The budget is removed.");
+    toast("The budget was removed.");
   }
 }
 

@@ -25,7 +25,7 @@ export function drawChart(place, { title, bars, series, words, axis }) {
   });
   const tip = make("div", { class: "tip", "aria-hidden": "true", hidden: true });
   const slider = make("div", { class: "plot", role: "slider", tabindex: 0, "aria-label": title, "aria-valuemin": 0, "aria-valuemax": bars.length - 1, "aria-orientation": "horizontal" }, svg, tip);
-  const held = place.contains(document.activeElement); // an update takes no focus away
+  const held = place.contains(document.activeElement); // an update must keep the focus
   place.replaceChildren(slider, make("ul", { class: "legend" }, series.map(one => make("li", { "data-color": one.color }, one.name))));
   listen(slider, { bars, series, words, tip, here, side, step, width });
   if (held) slider.focus();
@@ -39,7 +39,7 @@ function textAt(x, y, kind, words) {
   return text;
 }
 
-// stack returns the parts of one bar, from the foot.
+// stack returns the parts of one bar, from bottom to top.
 function stack(values, series, { x, width, y }) {
   let base = 0;
   return values.flatMap((value, i) => {
@@ -49,7 +49,7 @@ function stack(values, series, { x, width, y }) {
   });
 }
 
-// listen moves the tip by pointer and keys. Escape takes it away.
+// listen moves the tip with the pointer and the keys. Escape hides it.
 function listen(slider, { bars, series, words, tip, here, side, step, width }) {
   let at = bars.findLastIndex(bar => sum(bar.values) > 0);
   const note = () => {
@@ -88,7 +88,7 @@ function listen(slider, { bars, series, words, tip, here, side, step, width }) {
   note();
 }
 
-// partsOf returns the parts of a bar, the largest first, and the rest last.
+// partsOf returns the parts of a bar, largest first, with the rest at the end.
 const partsOf = (bar, series) => series.map((one, i) => ({ ...one, value: bar.values[i] })).filter(one => one.value > 0).sort((a, b) => Boolean(a.rest) - Boolean(b.rest) || b.value - a.value);
 
 function tipOf(bar, series, words) {

@@ -9,7 +9,7 @@ import { events, inference, Refusal, unreachable } from "./service.js";
 
 export const chatPage = { id: "chat", title: "Chat", sign: "chat", quiet: true, open: section => new Chat(section) };
 
-// A stream may be silent for long while a model thinks. If the gateway does not answer, the models
+// A stream may be silent for a long time while a model thinks. If the gateway does not respond, the models
 // are requested again after askAgain. Both in milliseconds.
 const thinking = 600_000, askAgain = 3000;
 
@@ -33,7 +33,7 @@ class Chat {
     this.heat = make("output", { for: "temperature" }, "1");
     this.temperature.addEventListener("input", () => { this.heat.textContent = this.temperature.value; });
     this.longest = make("input", { id: "max-tokens", type: "number", min: 1, placeholder: "The model's own limit" });
-    this.used = make("p", { class: "note", id: "tokens-used" }, "Nothing used yet.");
+    this.used = make("p", { class: "note", id: "tokens-used" }, "No tokens used yet.");
     this.total = 0;
     this.past = make("ol", { class: "past-chats" });
     this.find = make("input", { type: "search", placeholder: "Search chats", "aria-label": "Search chats", on: { input: async () => this.showPast(await all()) } });
@@ -48,11 +48,11 @@ class Chat {
       make("aside", { class: "side", "aria-label": "Parameters" },
         button("add", "New chat", () => visit("chat"), { id: "new-chat" }),
         field("Model", this.model), field("System prompt", this.system), field("Temperature", this.temperature, this.heat), field("Max tokens", this.longest),
-        make("div", { class: "row" }, button("copy", "Copy as curl", () => copy(chatCommand(this.body()), "The line was")), button("download", "Save as Markdown", () => this.save())),
+        make("div", { class: "row" }, button("copy", "Copy as curl", () => copy(chatCommand(this.body()), "The command was")), button("download", "Save as Markdown", () => this.save())),
         this.used,
         make("section", { "aria-labelledby": "past-title" }, make("h2", { id: "past-title" }, "Past chats"), this.find, this.past, make("p", { class: "note" }, "They stay in this browser."))));
     this.clear();
-    // Another tab has kept or deleted a conversation.
+    // Another tab has saved or deleted a conversation.
     addEventListener("storage", async ({ key }) => key?.startsWith("cutroom-chats") && !section.hidden && this.showPast(await all()));
   }
 
@@ -67,22 +67,22 @@ class Chat {
     if (!found && id) settle("chat");
   }
 
-  // readModels asks for the models until the gateway answers.
+  // readModels requests the models until the gateway responds.
   async readModels() {
     clearTimeout(this.asking);
     try {
-      const { data } = await (await inference("GET", "/v1/models", { patience: 10_000 })).json();
+      const { data } = await (await inference("GET", "/v1/models", { timeout: 10_000 })).json();
       this.limits = new Map(data.map(model => [model.id, model.max_output_length]));
       const chosen = this.model.value || this.wanted;
       this.model.replaceChildren(...data.filter(model => model.capabilities.includes("chat")).map(model => make("option", { value: model.id }, model.id)));
       if ([...this.model.options].some(option => option.value === chosen)) this.model.value = chosen;
       this.limit();
-      if (this.away) say("The models are back.");
+      if (this.away) say("The models are available again.");
       this.away = false;
       this.trouble.replaceChildren();
     } catch (refusal) {
       this.away = true;
-      this.trouble.replaceChildren(make("div", { class: "notice", role: "alert" }, make("p", {}, `The models are not known yet. ${refusal.message}`), button("again", "Try again", () => this.readModels())));
+      this.trouble.replaceChildren(make("div", { class: "notice", role: "alert" }, make("p", {}, `The models are not available yet. ${refusal.message}`), button("again", "Try again", () => this.readModels())));
       if (refusal.status !== 401 && refusal.status !== 403) this.asking = setTimeout(() => this.section.hidden || this.readModels(), askAgain);
     }
   }
@@ -91,21 +91,21 @@ class Chat {
     this.longest.max = this.limits?.get(this.model.value) || "";
   }
 
-  // showPast shows the conversations that have all words that are searched for.
+  // showPast shows the conversations that contain all words of the search.
   showPast(chats) {
     const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const said = chat => [chat.title, ...chat.messages.map(message => message.content)].join(" ").toLowerCase();
     const found = chats.filter(chat => words.length === 0 || words.every(word => said(chat).includes(word)));
-    this.past.replaceChildren(...!found.length && words.length ? [make("li", {}, make("p", { class: "note" }, "No chat contains these words."))] : found.map(chat => make("li", {},
+    this.past.replaceChildren(...!found.length && words.length ? [make("li", {}, make("p", { class: "note" }, "No chats contain these words."))] : found.map(chat => make("li", {},
       make("a", { href: `#chat/${chat.id}`, title: chat.title, "aria-current": chat.id === this.id && "true" }, make("span", { class: "file-name" }, chat.title), make("span", { class: "when" }, ago(chat.at))),
       signButton("bin", `Delete the chat ${chat.title}`, () => this.forget(chat)))));
     this.past.parentElement.hidden = !chats.length;
   }
 
-  // save saves the conversation as a text.
+  // save saves the conversation as text.
   save() {
     const parts = this.messages.map(({ role, content }) => `## ${role === "user" ? "You" : "The model"}\n\n${content}\n`);
-    if (!parts.length) return toast("Nothing has been said yet.");
+    if (!parts.length) return toast("The chat is empty.");
     const system = this.system.value.trim(), title = this.messages[0].content.replace(/\s+/g, " ").slice(0, 80);
     const text = [`# ${title}\n`, `Model: ${this.model.value}\n`, ...system ? [`## System prompt\n\n${system}\n`] : [], ...parts].join("\n");
     return save(new Blob([text], { type: "text/markdown" }), `${title.normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "chat"}.md`);
@@ -124,10 +124,10 @@ class Chat {
     this.id = "";
     this.messages = []; // {role, content} as sent
     this.waiting(false);
-    this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Answers appear as they are written. Enter sends, Shift and Enter starts a new line.")));
+    this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Responses appear as they are written. Press Enter to send, Shift+Enter for a new line.")));
   }
 
-  // open takes up a conversation.
+  // open continues a conversation.
   open(chat) {
     this.clear();
     this.log.replaceChildren();
@@ -150,7 +150,7 @@ class Chat {
     this.showPast(await all());
   }
 
-  // body returns the next or the last request's body.
+  // body returns the body of the next or the last request.
   body() {
     const system = this.system.value.trim();
     return {
@@ -177,7 +177,7 @@ class Chat {
     return { message, words };
   }
 
-  // cut ends the conversation before a message.
+  // cut removes a message and all later ones.
   cut(at) {
     this.messages = this.messages.slice(0, at);
     const children = [...this.log.children];
@@ -204,7 +204,7 @@ class Chat {
     field.focus();
   }
 
-  // regenerate asks for another answer in place of one.
+  // regenerate replaces a response with a new one.
   async regenerate(at) {
     if (this.controller) return;
     this.cut(at);
@@ -243,7 +243,7 @@ class Chat {
       if (follows) this.log.scrollTop = this.log.scrollHeight;
     };
     try {
-      const answer = await inference("POST", "/v1/chat/completions", { body: this.body(), signal: controller.signal, patience: thinking });
+      const answer = await inference("POST", "/v1/chat/completions", { body: this.body(), signal: controller.signal, timeout: thinking });
       for await (const { data } of events(answer, thinking)) {
         if (data === "[DONE]") break;
         const chunk = JSON.parse(data);
@@ -261,13 +261,13 @@ class Chat {
     cancelAnimationFrame(drawing);
     if (written) show();
     message.classList.remove("writing");
-    if (conversation !== this.messages) return; // the user has left it since
+    if (conversation !== this.messages) return; // the user has left the conversation in the meantime
     this.controller = undefined;
     this.waiting(false);
     this.close({ message, written, usage, broken, stopped: controller.signal.aborted, took: (performance.now() - began) / 1000 });
   }
 
-  // close shows how an answer has ended.
+  // close shows how a response ended.
   close({ message, written, usage, broken, stopped, took }) {
     if (written) {
       this.messages.push({ role: "assistant", content: written });
@@ -279,8 +279,8 @@ class Chat {
       message.append(make("p", { class: "figures" }, `${number(usage.prompt_tokens)} in · ${number(usage.completion_tokens)} out · ${took.toFixed(1)} s`));
     } else if (stopped) message.append(make("p", { class: "figures" }, "Stopped. The service counts the tokens used so far."));
     if (broken && !stopped) {
-      this.complain(broken.status === undefined ? new Refusal(0, written ? "The answer broke off." : unreachable) : broken, written ? undefined : () => this.answer());
-    } else say(stopped ? "Stopped." : "The answer is complete.");
+      this.complain(broken.status === undefined ? new Refusal(0, written ? "The response was interrupted." : unreachable) : broken, written ? undefined : () => this.answer());
+    } else say(stopped ? "Stopped." : "The response is complete.");
     this.text.focus();
   }
 

@@ -1,10 +1,10 @@
-// Conversations, kept in this browser for the key that they were held with. The service keeps none.
+// Conversations, stored in this browser per key. The service stores none.
 
 import { key } from "./service.js";
 
 const most = 40, longest = 2_000_000; // conversations, and characters of all of them
 
-// name is the place of a key's conversations. The key cannot be read from it.
+// name is the storage key of a key's conversations. It does not reveal the key.
 async function name() {
   const bytes = new TextEncoder().encode(`cutroom chats ${key()}`);
   const sum = await crypto.subtle?.digest("SHA-256", bytes);
@@ -33,11 +33,11 @@ async function write(chats) {
     if (place) localStorage.setItem(place, text);
     else sessionStorage.setItem("cutroom-chats", text);
   } catch {
-    // The storage is full or off: the conversation lasts as long as the page.
+    // The storage is full or off, so the conversation lasts as long as the page.
   }
 }
 
-// keep keeps a conversation as the latest.
+// keep stores a conversation as the latest one.
 export async function keep(chat) {
   await write([{ ...chat, at: Date.now() }, ...(await all()).filter(one => one.id !== chat.id)]);
 }

@@ -2,15 +2,15 @@
 
 import { settings } from "./service.js";
 
-// obeyed are the characters that a terminal acts on when a line is pasted. File
-// names and model output could use them to edit the line unnoticed.
+// obeyed matches the characters that a terminal interprets when text is pasted. File
+// names and model output could use them to change the command unnoticed.
 const obeyed = /[\0-\t\v-\x1f\x7f-\x9f]/;
 
 // octal returns a character's bytes as octal escapes.
 const octal = character => Array.from(new TextEncoder().encode(character), byte => "\\" + byte.toString(8).padStart(3, "0")).join("");
 
 // quote quotes a text as one word for a POSIX shell. A text that a terminal would
-// act on is written in dollar-single-quotes (POSIX.1-2024), which bash, zsh and ksh
+// interpret is written in dollar-single-quotes (POSIX.1-2024), which bash, zsh and ksh
 // support.
 export const quote = text => {
   if (/^[\w@%+=:,./-]+$/.test(text)) return text;
@@ -38,10 +38,10 @@ export function submitCommand(model, fields) {
 export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
 // literal writes a text as a literal of Python and of JavaScript, without characters that
-// a terminal acts on.
+// a terminal interprets.
 const literal = text => JSON.stringify(String(text)).replace(/[\x7f-\x9f]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`);
 
-// pythonProgram submits the form, waits and saves the result, by the library requests.
+// pythonProgram submits the form, waits and saves the result, with the library requests.
 export function pythonProgram(model, fields, name) {
   const parts = fields.map(([field, value]) => `        ${literal(field)}: ${typeof value === "object" ? `open(${literal(value.name)}, "rb")` : model.urlencoded ? literal(value) : `(None, ${literal(value)})`},`);
   return `import os, time, requests

@@ -1,5 +1,5 @@
-// Before and after, one above the other, with a divider that is moved by pointer or
-// keyboard. Two videos play in step.
+// Before and after on top of each other, with a divider that the pointer or the
+// keyboard moves. Two videos play in sync.
 
 import { icon, make, signButton } from "./dom.js";
 
@@ -51,10 +51,10 @@ export function compare(kind, before, after, stage) {
 
 const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
-// together returns the bar that plays several videos in step.
+// together returns the bar that plays several videos in sync.
 export const together = ([lead, ...followers]) => player(lead, ...followers);
 
-// player returns the bar that plays a video, and others in step with it.
+// player returns the bar that plays a video, and others in sync with it.
 function player(lead, ...given) {
   const followers = given.filter(Boolean);
   const play = signButton("play", "Play", () => lead.paused ? start() : lead.pause());
@@ -101,7 +101,7 @@ function player(lead, ...given) {
   seek.addEventListener("input", () => {
     lead.currentTime = seek.value * (lead.duration || 0);
   });
-  // It may have been there before this bar.
+  // The element may be older than this bar.
   if (!still()) {
     if (lead.readyState > 2) start();
     else lead.addEventListener("canplay", start, { once: true });

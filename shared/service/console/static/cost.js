@@ -1,16 +1,16 @@
-// The cost of edits by the operator's prices. If no prices are set, nothing is shown.
+// The cost of edits at the operator's prices. Without prices, nothing is shown.
 
 import { media } from "./service.js";
 
 const asked = new Map(); // promises of estimates, by model and length
 
-// money returns an amount of a currency in words. Small ones have more digits.
+// money returns an amount of a currency as text. Small amounts have more digits.
 export const money = ({ amount, currency }) => new Intl.NumberFormat("en", { style: "currency", currency, maximumFractionDigits: amount < 1 ? 4 : 2 }).format(amount);
 
-// about returns an estimate in words, or "".
+// about returns an estimate as text, or "".
 export const about = cost => cost ? `about ${money(cost)}` : "";
 
-// priceOf returns a model's price in words, or "".
+// priceOf returns a model's price as text, or "".
 export const priceOf = model => model.price ? `${money(model.price)} per ${model.price.per}` : "";
 
 // shapeOf resolves to the width and height of a video or an image, and to the seconds of a video;
@@ -51,7 +51,7 @@ function estimate(model, seconds) {
   return asked.get(name);
 }
 
-// costOf resolves to the cost in words of editing sources by models, times times each. lengths are
+// costOf resolves to the cost, as text, of editing sources with models, times times each. lengths holds
 // the seconds of the sources.
 export async function costOf(models, lengths, times) {
   const priced = models.filter(model => model.price);

@@ -6,14 +6,14 @@ import { kindOf } from "./result.js";
 import { media } from "./service.js";
 import { store } from "./upload.js";
 
-// verdicts are the states of a report: icon, title and meaning.
+// verdicts holds the icon, title and meaning of each state of a report.
 const verdicts = {
-  trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound was changed since it was signed, and an authority that this service trusts vouches for the signer."],
-  own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound was changed since this service signed it, by a key that it made for itself. To others its name is only a claim: no authority vouches for it."],
-  valid: ["info", "Unchanged, by an unverified signer", "Neither the picture nor the sound was changed since it was signed. The signer's name may be false: anyone can make such a key and certificate."],
-  changed: ["alert", "Changed since it was signed", "Its bytes differ from the signed ones. Do not rely on its claims."],
-  invalid: ["alert", "Not trustworthy", "Its credentials are damaged, expired or forged. Do not rely on its claims."],
-  none: ["info", "No Content Credentials", "The file does not state its origin. That proves nothing: re-encoding, chats and photos of a screen remove the credentials."],
+  trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound was changed since it was signed, and an authority that this service trusts has confirmed the signer."],
+  own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound was changed since this service signed it with its own key. No authority has confirmed the service's name."],
+  valid: ["info", "Unchanged, by an unverified signer", "Neither the picture nor the sound was changed since it was signed. The signer's name may be false, because anyone can create such a certificate."],
+  changed: ["alert", "Changed since it was signed", "Its bytes differ from the signed ones. Do not trust its claims."],
+  invalid: ["alert", "Not trustworthy", "Its credentials are damaged, expired or forged. Do not trust its claims."],
+  none: ["info", "No Content Credentials", "The file does not state its origin. That proves nothing, because re-encoding, messengers and photos of a screen remove the credentials."],
   unreadable: ["alert", "The file cannot be read", ""],
 };
 
@@ -27,7 +27,7 @@ function timeOf(when) {
 
 const isChanged = problems => /Hash\.mismatch/.test(problems?.[0]);
 
-// rowsOf describes one signer's claims.
+// rowsOf describes the claims of one signer.
 function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }) {
   const rows = actions.filter(({ action }) => action !== opened || actions.length === 1).map(({ action, source_type: type, model, agent, when }) => [
     "How", [kindOf(type) || action.replace("c2pa.", ""), model && `model ${model}`, agent && `engine ${agent}`, timeOf(when)].filter(Boolean).join(" · "),
@@ -36,7 +36,7 @@ function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }
   if (generator) rows.push(["Written by", generator]);
   for (const { relationship, format, sha256, problems, record } of inputs || []) {
     const what = relationship === "parentOf" ? "Edited from" : "Made with";
-    const found = problems && `Its own credentials did not hold: it was ${isChanged(problems) ? "changed after it was signed" : "not trustworthy"}. It claims:`;
+    const found = problems && `Its own credentials were invalid: it was ${isChanged(problems) ? "changed after it was signed" : "not trustworthy"}. It claims:`;
     rows.push([what, [format, found && make("span", { class: "problem" }, found), record ? list(rowsOf(record)) : "without credentials of its own", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
   }
   return rows;
@@ -78,14 +78,14 @@ export function verify(name, path) {
   const read = async (from, signal) => (await media("GET", `${from}/credentials`, { signal })).json();
   const others = make("p", { class: "note", role: "status" });
   // A file is stored only while it is verified.
-  const take = ([file, ...rest]) => file && show(file.name, async (signal, tell) => {
-    others.textContent = rest.length ? `Of ${rest.length + 1} files this is the first. Drop the others one by one.` : "";
-    const watch = { signal, progress: share => tell(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => tell(`Reading ${Math.floor(share * 100)} %`) };
+  const take = ([file, ...rest]) => file && show(file.name, async (signal, report) => {
+    others.textContent = rest.length ? `Only the first of ${rest.length + 1} files is verified. Drop the others one by one.` : "";
+    const watch = { signal, progress: share => report(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => report(`Reading ${Math.floor(share * 100)} %`) };
     const { id } = await store(file, watch, 3600);
     try {
       return await read(`/v1/uploads/${id}`, signal);
     } finally {
-      media("DELETE", `/v1/files/${id}`).catch(() => {}); // it expires anyway
+      media("DELETE", `/v1/files/${id}`).catch(() => {}); // it will expire anyway
     }
   });
   const picker = make("input", { type: "file", accept: "image/*,video/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
@@ -93,11 +93,11 @@ export function verify(name, path) {
     picker.value = "";
   } } });
   const dialog = make("dialog", { class: "dialog verify", "aria-labelledby": "dialog-title" }, title, place, others, picker,
-    make("p", { class: "drop note" }, "Drop any picture or video here to verify it. It is stored only during the check."),
+    make("p", { class: "drop note" }, "Drop an image or a video here to verify it. It is stored only during the verification."),
     make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click(), { autofocus: !path }), button("", "Close", () => dialog.close(), { class: "primary", autofocus: Boolean(path) })));
   const over = is => event => {
     event.preventDefault();
-    event.stopPropagation(); // the page below would store the dropped file
+    event.stopPropagation(); // otherwise the page below would store the dropped file
     dialog.classList.toggle("over", is);
     if (event.type === "drop") take(event.dataTransfer.files);
   };

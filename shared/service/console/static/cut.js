@@ -1,5 +1,5 @@
-// Cutting a file before its upload, in the browser: the part of a video that is
-// wanted, the part of the picture, and one frame of it as an image.
+// Cuts a file in the browser before its upload: a section of a video, a part of
+// the picture, or one frame as an image.
 
 import { button, make } from "./dom.js";
 
@@ -10,7 +10,7 @@ const still = "image/png";
 const clock = seconds => `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`;
 const renamed = (file, what, ending) => `${file.name.replace(/\.[^.]*$/, "")}-${what}.${ending}`;
 
-// area returns the largest part of a picture with a shape: at, 0 to 1, is its place along the
+// area returns the largest part of a picture with a shape. at, 0 to 1, is its position along the
 // longer side. Sides are even, because videos need that.
 function area(width, height, shape, at) {
   if (!shape) return undefined;
@@ -24,12 +24,12 @@ function picture(shown, width, height, part, type) {
   const { left, top, width: wide, height: high } = part || { left: 0, top: 0, width, height };
   const canvas = make("canvas", { width: wide, height: high });
   canvas.getContext("2d").drawImage(shown, left, top, wide, high, 0, 0, wide, high);
-  return new Promise((resolve, reject) => canvas.toBlob(blob => blob ? resolve(blob) : reject(new Error("The browser cannot write this picture.")), type, 0.93));
+  return new Promise((resolve, reject) => canvas.toBlob(blob => blob ? resolve(blob) : reject(new Error("The browser cannot save this picture.")), type, 0.93));
 }
 
-// cutVideo resolves to a part of a video, encoded again by the browser's codecs.
+// cutVideo resolves to a section of a video, encoded again with the browser's codecs.
 async function cutVideo(file, { start, end, part, progress, signal }) {
-  if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos, or only on pages from HTTPS or from this machine. The whole file can be sent.");
+  if (typeof VideoEncoder !== "function") throw new Error("This browser cannot cut videos, or only on HTTPS pages and on this machine. You can still send the entire file.");
   const { Input, BlobSource, BufferTarget, Output, Conversion, Mp4OutputFormat, MP4, QTFF, WEBM, MATROSKA } = await import("./mediabunny.js");
   const target = new BufferTarget();
   const conversion = await Conversion.init({
@@ -37,7 +37,7 @@ async function cutVideo(file, { start, end, part, progress, signal }) {
     output: new Output({ format: new Mp4OutputFormat(), target }),
     trim: { start, end }, video: part ? { crop: part } : {}, showWarnings: false,
   });
-  if (!conversion.isValid || conversion.discardedTracks.some(lost => lost.track.isVideoTrack())) throw new Error("This browser cannot read the video's format well enough to cut it. The whole file can be sent.");
+  if (!conversion.isValid || conversion.discardedTracks.some(lost => lost.track.isVideoTrack())) throw new Error("This browser cannot cut this video format. You can still send the entire file.");
   conversion.onProgress = progress;
   signal.addEventListener("abort", () => conversion.cancel(), { once: true });
   await conversion.execute();
@@ -96,7 +96,7 @@ export function cut(kind, source, done, took) {
       try {
         if (video) {
           const { blob, silent } = await cutVideo(file, { start: +from.value, end: +to.value + 0.1 < shown.duration ? +to.value : undefined, part: part(), progress: share => { bar.value = share; }, signal: controller.signal });
-          done(new File([blob], renamed(file, "cut", "mp4"), { type: "video/mp4" }), silent ? "The sound could not be kept: this browser does not write its format." : "");
+          done(new File([blob], renamed(file, "cut", "mp4"), { type: "video/mp4" }), silent ? "The sound was removed, because this browser cannot write its format." : "");
         } else {
           const type = file.type === "image/jpeg" ? file.type : still;
           done(new File([await picture(shown, ...size(), part(), type)], renamed(file, "crop", type === still ? "png" : "jpg"), { type }), "");

@@ -1,7 +1,7 @@
 // Elements, and the functions that all pages share.
 
 // make builds an element. The property "on" holds listeners by event; true means an attribute
-// without a value; false, null and undefined are left out.
+// without a value; false, null and undefined are omitted.
 export function make(tag, properties = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(properties)) {
@@ -106,11 +106,11 @@ export async function copy(text, what) {
     await navigator.clipboard.writeText(text);
     toast(`${what} copied.`);
   } catch {
-    toast("The browser does not let this page copy. Select the text instead.");
+    toast("The browser does not allow this page to copy. Select the text instead.");
   }
 }
 
-// confirm asks before something irreversible, and resolves to the answer.
+// confirm asks before an irreversible action, and resolves to the answer.
 export function confirm(title, text, yes) {
   return new Promise(resolve => {
     const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
@@ -129,7 +129,7 @@ export function confirm(title, text, yes) {
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const narrow = new Intl.RelativeTimeFormat("en", { style: "narrow" });
 
-// ago returns a time relative to now, in words, or in few letters for narrow places.
+// ago returns a time relative to now as text, or in short form for narrow places.
 export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {
@@ -145,7 +145,7 @@ export const since = time => make("time", { datetime: time, title: new Date(time
 
 export const age = () => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); });
 
-// arrange makes items the children of a list. Unchanged ones are not touched, so that they keep the
+// arrange makes items the children of a list. It does not touch unchanged ones, so that they keep the
 // focus and continue to play.
 export function arrange(list, items) {
   const wanted = new Set(items);
@@ -153,7 +153,7 @@ export function arrange(list, items) {
   items.forEach((item, i) => list.children[i] === item || list.insertBefore(item, list.children[i] || null));
 }
 
-// bytes returns a size in words.
+// bytes returns a size as text.
 export function bytes(count) {
   if (count < 1000) return `${count} bytes`;
   const unit = count < 1e6 ? ["kB", 1e3] : count < 1e9 ? ["MB", 1e6] : ["GB", 1e9];

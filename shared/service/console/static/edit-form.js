@@ -9,10 +9,10 @@ import { examplesOf, kindOf, options, titleOf } from "./models.js";
 import { smallOf, urlOf } from "./stored.js";
 
 const greatestSeed = 4294967295;
-const countFrom = 0.8; // the share of the longest prompt from which its length is shown
+const countFrom = 0.8; // the fraction of the maximum length from which the length is shown
 const mostRuns = 8; // at once, from one form
 
-// Missing names a missing field of a form, with its control.
+// Missing describes a missing field of a form and its control.
 export class Missing extends Error {
   constructor(message, control) {
     super(message);
@@ -20,7 +20,7 @@ export class Missing extends Error {
   }
 }
 
-// labels are shown for fields; others are shown by their names.
+// labels holds the labels of fields. Other fields are shown by name.
 const labels = { enhance_prompt: "Enhance the prompt", self_anchor: "Anchor to the first edited frame", resolution: "Resolution", orientation: "Orientation" };
 
 // isHEIC reports whether a file is a picture in the format of Apple's phones. Most
@@ -30,7 +30,7 @@ export const isHEIC = file => /^image\/hei[cf]/.test(file.type) || /\.hei[cf]$/i
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
 const codePoints = text => [...text].length;
 
-// Form shows a model's fields, except its data. A value stays if the next model has
+// Form shows a model's fields, except data. A value is kept if the next model has
 // the same field.
 export class Form {
   constructor(submit) {
@@ -119,7 +119,7 @@ export class Form {
     this.learn(model);
   }
 
-  // learn disables fields that the engine ignores, with the reason, and offers its options.
+  // learn disables fields that the engine ignores and shows the reason. It offers the engine's options.
   async learn(model) {
     const { ignores, same_as: same, engine } = await factsOf(model);
     if (model !== this.chosen) return;
@@ -143,7 +143,7 @@ export class Form {
     } } }, words)));
   }
 
-  // grey shows which controls have no effect with the current values.
+  // grey marks the controls that have no effect with the current values.
   grey() {
     const filled = { prompt: this.prompt.value.trim(), reference_image: this.takesReference && this.reference };
     const places = new Map([...this.options].map(([name, control]) => [name, [control, control.closest(".field, .toggle")]]));
@@ -174,17 +174,17 @@ export class Form {
     }
   }
 
-  // The additional models to run.
+  // more returns the additional models to run.
   besides() {
     return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
   }
 
-  // longest returns how many characters a prompt of the chosen model may have.
+  // longest returns the maximum length of a prompt for the chosen models, in characters.
   longest() {
     return this.chosen.fields.find(field => field.name === "prompt")?.max ?? 4000;
   }
 
-  // count shows how long the prompt is, once that matters.
+  // count shows the length of the prompt when it approaches the limit.
   count() {
     const length = codePoints(this.prompt.value), longest = this.longest();
     this.counter.textContent = length > longest * countFrom ? `${number(length)} of ${number(longest)} characters` : "";
@@ -193,7 +193,7 @@ export class Form {
     this.grey();
   }
 
-  // name labels the button with its action.
+  // name sets the label of the button.
   name() {
     const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
     this.words.textContent = runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
@@ -249,13 +249,13 @@ export class Form {
   }
 
   // plans returns the runs for a source: {model, fields} for each of the models and seeds. It
-  // throws Missing if the service would refuse them.
+  // throws Missing if the service would reject them.
   plans(source) {
     this.problem.textContent = "";
     const seed = this.seed.value.trim(), count = +this.results.value, models = [this.chosen, ...this.besides()];
     if (seed && !(/^\d{1,10}$/.test(seed) && +seed <= greatestSeed)) throw new Missing(`A seed is a whole number from 0 to ${greatestSeed}.`, this.seed);
-    if (models.length * count > mostRuns) throw new Missing(`These are ${models.length * count} runs. Start at most ${mostRuns} at once.`, this.results);
-    // Models are compared with the same seeds.
+    if (models.length * count > mostRuns) throw new Missing(`This would start ${models.length * count} runs. The maximum is ${mostRuns}.`, this.results);
+    // All models use the same seeds.
     const seeds = Array.from({ length: count }, (_, i) => i === 0 ? seed || (models.length > 1 ? drawSeed() : "") : drawSeed());
     return seeds.flatMap(seed => models.map(model => ({ model, fields: this.fields(model, source, seed) })));
   }
@@ -279,12 +279,12 @@ export class Form {
         if (field.required) throw new Missing(field.name === "prompt" ? "This model needs a prompt." : "Add a file first.", field.name === "prompt" ? this.prompt : undefined);
         continue;
       }
-      if (control?.tagName === "SELECT" && !field.values?.includes(value)) continue; // another model's choice
+      if (control?.tagName === "SELECT" && !field.values?.includes(value)) continue; // a value of another model
       const needs = model.only_with?.[field.name];
       if (needs && !values[needs]) continue;
       sent.push([field.name, value instanceof File || typeof value === "string" ? value : value.id]);
     }
-    // The service would take it, and edit nothing in particular.
+    // The service would accept it and change nothing.
     if (!prompt && !reference) throw new Missing(takesReference ? "Write what to change, or add a reference image." : "Write what to change.", this.prompt);
     return sent;
   }
@@ -316,7 +316,7 @@ export class Form {
 
   complain(missing) {
     this.problem.textContent = missing.message;
-    // On a phone, the end of the form is one screen below the file chooser.
+    // On a phone, the end of the form is a screen below the file chooser.
     this.problem.scrollIntoView({ block: "nearest" });
     missing.control?.focus();
   }

@@ -54,7 +54,7 @@ export async function editResult(run) {
   visit("edit", [run.kind]);
 }
 
-// underway reports whether leaving would lose something.
+// underway reports whether leaving the page would lose work.
 export const underway = uploading;
 
 export const editPage = { id: "edit", title: "Edit", sign: "edit", quiet: true, open: section => new Edit(section) };
@@ -79,7 +79,7 @@ class Edit {
   constructor(section) {
     this.section = section;
     this.sources = {}; // by mode: lists of {value: File or reference, url, name, size, kept}
-    this.at = {}; // by mode: which of them is shown
+    this.at = {}; // by mode: the index of the shown one
     this.models = {}; // by mode, the one chosen last
     this.forms = {}; // the form's values by mode
     this.picked = {}; // the shown run by mode
@@ -148,7 +148,7 @@ class Edit {
     this.enter(this.modes.find(one => one.id === run.mode?.id) || mode, run);
   }
 
-  // turn is a click on the tab of a mode.
+  // turn handles a click on the tab of a mode.
   turn(mode) {
     pass("edit", this.place(mode, this.picked[mode.id]));
     this.enter(mode, this.picked[mode.id]);
@@ -300,7 +300,7 @@ class Edit {
     ].filter(Boolean));
   }
 
-  // cut lets a part of a source take its place.
+  // cut replaces a source with a part of it.
   cut(source) {
     const mode = this.mode;
     cut(mode.id, source, (file, told) => {
@@ -329,7 +329,7 @@ class Edit {
       try {
         this.take([await sample(this.mode.id)]);
       } catch {
-        this.form.complain(new Missing("The sample could not be loaded. Try it again."));
+        this.form.complain(new Missing("The sample could not be loaded. Try again."));
         trial.disabled = false;
       }
     }, { id: "sample" });
@@ -354,7 +354,7 @@ class Edit {
       if (!shown.isConnected || this.stage.dataset.state !== "ready") return;
       this.stage.style.removeProperty("--ratio");
       shown.replaceWith(make("div", { class: "empty", role: "status" }, icon("alert"), make("h2", {}, source.name),
-        make("p", {}, "This browser cannot show the file. It may be damaged, or of a format that only the service reads.")));
+        make("p", {}, "This browser cannot show the file. It may be damaged or in a format that only the service supports.")));
     }, { once: true });
     return shown;
   }
@@ -369,7 +369,7 @@ class Edit {
         const shared = plans.length > 1 && source?.value instanceof File ? new Shared(source.value) : undefined;
         return plans.map(plan => ({ ...plan, source, shared }));
       });
-      if (plans.length > mostRuns) throw new Missing(`These are ${plans.length} runs. Start at most ${mostRuns} at once.`);
+      if (plans.length > mostRuns) throw new Missing(`This would start ${plans.length} runs. The maximum is ${mostRuns}.`);
     } catch (missing) {
       if (!(missing instanceof Missing)) throw missing;
       return this.form.complain(missing);
@@ -389,7 +389,7 @@ class Edit {
     runs.forEach(run => run.start());
     // On a phone, the stage is one screen away from the button.
     this.stage.scrollIntoView({ block: "nearest" });
-    if (runs.length > 1) say(`${runs.length} runs are started.`);
+    if (runs.length > 1) say(`${runs.length} runs have started.`);
   }
 
   // follow updates all views of a run.
@@ -421,14 +421,14 @@ class Edit {
     }
     this.shownPhase = undefined;
     this.clear();
-    if (run.phase === "fetching") return run.watch(); // done before this tab showed it
+    if (run.phase === "fetching") return run.watch(); // the job ended before this tab showed it
     if (run.phase === "done") {
       await showResult(this.stage, run);
       if (run !== this.shownRun()) return this.draw();
       this.actions.replaceChildren(...actions(run, { stage: this.stage, again: () => this.again(run), edit: editResult, settings: useSettings, gone: () => this.gone(run) }));
       this.told.replaceChildren(notes(run));
       this.terminal.replaceChildren(...[terminal(run)].filter(Boolean));
-      return say("The edit is done.");
+      return say("The edit has finished.");
     }
     if (run.phase === "failed" && !run.problem) return run.settle();
     showFailure(this.stage, run, button("", "Back", () => this.back()));
@@ -456,7 +456,7 @@ class Edit {
     this.form.prompt.focus();
   }
 
-  // look shows a run of the strip.
+  // look shows a run selected in the strip.
   look(run) {
     const mode = this.modes.find(mode => mode.id === run.mode?.id) || this.mode;
     pass("edit", this.place(mode, run));
@@ -464,7 +464,7 @@ class Edit {
     this.stage.scrollIntoView({ block: "nearest" });
   }
 
-  // again repeats a run, whatever the form shows by now, with another seed.
+  // again repeats a run with another seed, whatever the form shows now.
   async again(run) {
     const fields = run.fields.filter(([name]) => name !== "seed");
     const original = fields.find(([name, value]) => name === "data" && typeof value === "object" && !(value instanceof File));
@@ -486,11 +486,11 @@ class Edit {
     await run.original();
     if (run.source?.value) this.sources[mode.id] = [run.source];
     this.models[mode.id] = run.model;
-    this.mode = this.mode === mode ? undefined : this.mode; // offers the model again
+    this.mode = this.mode === mode ? undefined : this.mode; // shows the models again
     this.forms[mode.id] = { prompt: fields.get("prompt") || "", seed: String(run.seed ?? ""), options: [...fields].filter(([, value]) => typeof value === "string") };
     this.enter(mode);
     settle("edit", this.place());
-    if (!run.source?.value && mode.id !== "words") this.form.complain(new Missing("The settings are filled in. Choose the file again: this browser does not have it."));
+    if (!run.source?.value && mode.id !== "words") this.form.complain(new Missing("The settings are filled in. Choose the file again, because this browser does not have it."));
     else this.form.prompt.focus();
   }
 

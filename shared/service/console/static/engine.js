@@ -1,5 +1,5 @@
 // The engine's abilities as reported by the service: which fields it follows, its understanding of
-// a prompt, and its looks. Older services do not report them, and nothing is shown.
+// a prompt, and its looks. For older services, which do not report them, nothing is shown.
 
 import { media } from "./service.js";
 

@@ -2,7 +2,7 @@
 
 import { ago, arrange, button, bytes, confirm, copy, icon, make, save, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";
-import { hear, tell } from "./news.js";
+import { publish, subscribe } from "./news.js";
 import { verify } from "./result.js";
 import { Selection } from "./selection.js";
 import { media } from "./service.js";
@@ -18,25 +18,25 @@ class Files {
   constructor(section) {
     this.grid = make("ul", { class: "grid", "aria-label": "Stored files" });
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
-    this.none = make("div", { class: "blankslate", hidden: true }, icon("files"), make("h2", {}, "No files yet"), make("p", {}, "Store a file once and use it in any edit, by its id. Drop files anywhere on this page."));
+    this.none = make("div", { class: "blankslate", hidden: true }, icon("files"), make("h2", {}, "No files yet"), make("p", {}, "Store a file once and use its id in any edit. Drop files anywhere on this page."));
     this.more = button("add", "More files", () => this.next(), { hidden: true });
     this.picker = make("input", { type: "file", multiple: true, class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
       this.upload([...this.picker.files]);
       this.picker.value = "";
     } } });
-    this.selection = new Selection(this.grid, { one: "file", many: "files", warning: "Ids of deleted files stop working in new edits at once. This cannot be undone." }, {
+    this.selection = new Selection(this.grid, { one: "file", many: "files", warning: "New edits can no longer use the ids of deleted files. This cannot be undone." }, {
       drop: id => media("DELETE", `/v1/files/${id}`), gone: ids => this.gone(ids),
     });
     this.life = make("select", { id: "file-life" }, lives.map(([value, words]) => make("option", { value }, words)));
-    const check = button("seal", "Verify a file", () => verify(), { title: "Who made a picture or a video, and whether it was changed since" });
+    const check = button("seal", "Verify a file", () => verify(), { title: "Who made an image or a video, and whether it has changed since" });
     this.uploads = make("ul", { class: "uploads", "aria-label": "Uploads" });
     this.add = button("add", "Upload files", () => this.picker.click(), { class: "primary", id: "upload" });
     section.append(
-      make("div", { class: "page-tools" }, make("p", { class: "note" }, "A file's id can replace the file in any form. Files expire, unless they are kept until deleted."),
+      make("div", { class: "page-tools" }, make("p", { class: "note" }, "Any form accepts a file's id instead of the file. Files expire unless they are kept until deleted."),
         make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), check, this.add)),
       this.picker, this.uploads, this.selection.element, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
     this.listen(section);
-    hear("files", () => section.hidden || this.read(), () => section.hidden ? 0 : 30);
+    subscribe("files", () => section.hidden || this.read(), () => section.hidden ? 0 : 30);
   }
 
   shown() { return this.read(); }
@@ -73,7 +73,7 @@ class Files {
     const cursor = this.cursor, page = await this.page(pageSize, cursor);
     if (!page) return;
     await this.reading;
-    if (this.cursor !== cursor) return this.next(); // the list was read again since
+    if (this.cursor !== cursor) return this.next(); // the list was read again in the meantime
     const cards = page.files.map(file => this.card(file));
     this.grid.append(...cards);
     cards[0]?.querySelector("button").focus();
@@ -103,7 +103,7 @@ class Files {
   gone(ids) {
     ids.forEach(id => forgetURL({ id }));
     this.none.hidden = this.grid.children.length > 0;
-    if (ids.length) tell("files");
+    if (ids.length) publish("files");
     if (ids.length && !this.grid.children.length) this.read();
   }
 
@@ -141,7 +141,7 @@ class Files {
       const sign = picture.firstChild, play = kind === "video" && signButton("play", `Play ${file.filename}`, () => this.play(file, picture), { class: "sign play" });
       if (url) {
         const shown = little || kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: `${url}#t=0.1`, preload: "metadata", playsinline: true, tabindex: -1, "aria-hidden": "true" });
-        shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // damaged, or of a format the browser lacks
+        shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // damaged or in a format that the browser does not support
         sign.replaceWith(shown);
       }
       if (play) picture.append(play);
@@ -152,7 +152,7 @@ class Files {
   // play fetches a video and plays it in its card.
   async play(file, picture) {
     const url = await urlOf(file);
-    if (!url) return toast(`${file.filename} is too large to be played here. Download it.`);
+    if (!url) return toast(`${file.filename} is too large to play here. Download it instead.`);
     const video = make("video", { src: url, controls: true, autoplay: true, playsinline: true, "aria-label": file.filename });
     const held = picture.contains(document.activeElement);
     picture.replaceChildren(video);
@@ -160,10 +160,10 @@ class Files {
     return undefined;
   }
 
-  // download saves a file under its name. The whole of it passes through memory,
+  // download saves a file under its name. The entire file passes through memory,
   // because the key travels in a header, which a link cannot set.
   async download(file) {
-    toast(`${file.filename} is being fetched.`);
+    toast(`Downloading ${file.filename} …`);
     try {
       const answer = await media("GET", `/v1/uploads/${file.id}`);
       save(await answer.blob(), file.filename);
@@ -173,7 +173,7 @@ class Files {
   }
 
   async remove(file) {
-    if (!await confirm(`Delete ${file.filename}?`, "Its id stops working in new edits at once. This cannot be undone.", "Delete")) return;
+    if (!await confirm(`Delete ${file.filename}?`, "New edits can no longer use its id. This cannot be undone.", "Delete")) return;
     try {
       await media("DELETE", `/v1/files/${file.id}`);
     } catch (refusal) {
@@ -210,7 +210,7 @@ class Files {
       await store(file, { progress: show("Uploading"), reading: show("Reading"), signal: controller.signal }, this.life.value);
       row.remove();
       say(`${file.name} is stored.`);
-      tell("files");
+      publish("files");
       await this.read();
     } catch (refusal) {
       if (refusal.name === "AbortError") return;

@@ -4,7 +4,7 @@ import { arrange, button, icon, make, number, say, since } from "./dom.js";
 import { editResult, useSettings } from "./edit.js";
 import { ended, list, modelOf, purge, record, stateOf, stateWords } from "./jobs.js";
 import { titleOf } from "./models.js";
-import { hear, tell } from "./news.js";
+import { publish, subscribe } from "./news.js";
 import { jobPicture } from "./pictures.js";
 import { actions, notes, showFailure, showProgress, showResult, terminal } from "./result.js";
 import { address, settle, visit } from "./router.js";
@@ -38,7 +38,7 @@ class Gallery {
     this.grid = make("ul", { class: "grid jobs-grid", "aria-label": "Edits" });
     this.more = button("add", "More edits", () => this.next(this.pages), { hidden: true });
     this.searched = make("p", { class: "note", role: "status" });
-    this.selection = new Selection(this.grid, { one: "edit", many: "edits", warning: "Results and records are deleted for everyone in the account, and links to them end. This cannot be undone." }, {
+    this.selection = new Selection(this.grid, { one: "edit", many: "edits", warning: "Results and records are deleted for everyone in the account, and links to them stop working. This cannot be undone." }, {
       drop: purge, gone: ids => this.gone(ids), changed: () => this.offer(),
     }, this.compared);
     this.list = make("div", {},
@@ -47,7 +47,7 @@ class Gallery {
     this.detail = make("div", { class: "job-detail", hidden: true });
     section.append(this.list, this.detail);
     new IntersectionObserver(([seen]) => seen.isIntersecting && this.reach(), { rootMargin: `${margin}px` }).observe(this.more);
-    hear("jobs", () => this.refresh(), () => this.pace());
+    subscribe("jobs", () => this.refresh(), () => this.pace());
   }
 
   async shown({ parts: [id], query }) {
@@ -76,7 +76,7 @@ class Gallery {
     else await this.read();
   }
 
-  // pace returns the interval in seconds at which to look for other programs' jobs, 0 for never.
+  // pace returns the interval in seconds for reading other programs' jobs; 0 means never.
   pace() {
     if (this.section.hidden || this.list.hidden || !this.asked) return 0;
     const narrowed = Object.values(this.asked).some(Boolean);
@@ -138,7 +138,7 @@ class Gallery {
     return this.jobs.filter(job => !known.has(job.job_id) && new Date(job.created_at) <= last);
   }
 
-  // note notes the end of a walk over this many pages. A walk that finds little is followed by
+  // note records the end of a walk over this many pages. A walk that finds little is followed by
   // another only on request, and each one searches further.
   note(found, pages) {
     this.cursor = found.cursor;
@@ -158,17 +158,17 @@ class Gallery {
     this.settle();
   }
 
-  // settle shows whether there is more to look for.
+  // settle shows whether the search can continue.
   settle() {
     const { length } = this.jobs, narrowed = Object.values(this.asked).some(Boolean), further = Boolean(this.cursor);
     this.more.hidden = !further;
     this.more.lastChild.textContent = narrowed ? "Search further" : "More edits";
     this.searched.textContent = narrowed && further ? "Older edits have not been searched yet." : "";
     this.none.hidden = length > 0;
-    const words = !narrowed ? "No edits yet" : further ? "Nothing like that so far" : "Nothing like that";
-    // A button that is replaced while it is being pressed is not pressed.
+    const words = !narrowed ? "No edits yet" : further ? "No matches so far" : "No matches";
+    // If a button is replaced while it is being pressed, the click is lost.
     if (this.none.querySelector("h2")?.textContent !== words) this.none.replaceChildren(icon("gallery"), make("h2", {}, words),
-      make("p", {}, !narrowed ? "Your edits are listed here for a week, their results for a day." : further ? "None of the latest edits matches." : "No edit of the last week matches."),
+      make("p", {}, !narrowed ? "Your edits are listed here for a week and their results for a day." : further ? "None of the latest edits match." : "No edits of the last week match."),
       narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
     this.selection.show();
     if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);
@@ -188,7 +188,7 @@ class Gallery {
     this.reach();
   }
 
-  // reach adds pages until the end of the list is out of sight.
+  // reach adds pages until the end of the list is not visible.
   reach() {
     if (this.cursor && !this.sparse && !this.list.hidden && !this.section.hidden && this.more.getBoundingClientRect().top < innerHeight + margin) this.next(1);
   }
@@ -197,7 +197,7 @@ class Gallery {
   gone(ids) {
     this.jobs = this.jobs.filter(job => !ids.includes(job.job_id));
     this.settle();
-    if (ids.length) tell("jobs");
+    if (ids.length) publish("jobs");
     if (!this.jobs.length && this.cursor) this.next(firstPages);
   }
 
@@ -226,7 +226,7 @@ class Gallery {
       if (!seen.isIntersecting) return;
       watcher.disconnect();
       const shown = await jobPicture(job);
-      if (!shown) return; // its icon stays
+      if (!shown) return; // keep the icon
       place.replaceChildren(shown);
       const before = job.inputs?.data && await jobPicture(job, "input");
       if (before) {
@@ -247,7 +247,7 @@ class Gallery {
     else this.compared.removeAttribute("href");
   }
 
-  // open shows one edit.
+  // open shows an edit.
   async open(id) {
     const back = make("a", { class: "button", href: address("jobs", [], this.asked && { q: this.asked.q, state: this.asked.status, model: this.asked.model }) }, icon("back"), make("span", {}, "All edits"));
     const stage = make("div", { class: "stage", "data-state": "working" }), does = make("div", { class: "actions" }), told = make("div", {});

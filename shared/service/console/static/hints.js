@@ -1,4 +1,4 @@
-// A forecast while the prompt is typed: the parts that the engine follows, and the parts that it
+// Hints while the user types a prompt: the parts that the engine follows, and the parts that it
 // ignores.
 
 import { icon, make } from "./dom.js";
@@ -7,13 +7,13 @@ import { understand } from "./engine.js";
 const typingPause = 300;
 
 export class Hints {
-  // asked returns the current question: {model, prompt, reference}.
+  // asked returns the current input: {model, prompt, reference}.
   constructor(asked) {
     this.asked = asked;
     this.element = make("div", { class: "hints", role: "status" });
   }
 
-  // soon asks once the typing pauses.
+  // soon requests hints when the user pauses typing.
   soon() {
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.ask(), typingPause);

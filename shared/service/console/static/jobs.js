@@ -6,13 +6,13 @@ import { send, store } from "./upload.js";
 // for polling, where the event stream is not available
 const pollEvery = 700, retryAfter = 1500;
 
-// quiet is the longest silence of a stream or a result, in milliseconds: the service sends a sign
+// quiet limits the silence of a stream or a result, in milliseconds. The service sends a sign
 // of life every 15 seconds.
 const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
-// stateOf returns a job's state for people: a cancelled job is not shown as failed.
+// stateOf returns a job's state as text. A cancelled job is not shown as failed.
 export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.status;
 
 export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
@@ -48,7 +48,7 @@ const pause = (time, signal) => new Promise((resolve, reject) => {
 });
 
 // follow calls seen with each state of a job, and resolves to the last one. It
-// survives a lost connection, which it reports by lost(true) and lost(false).
+// survives a lost connection, which it reports with lost(true) and lost(false).
 export async function follow(id, { seen, lost, signal }) {
   const read = () => record(id, signal);
   let streams = true, gone = false;
@@ -65,7 +65,7 @@ export async function follow(id, { seen, lost, signal }) {
             if (ended(job)) return job;
           }
         } catch (refusal) {
-          // An older server does not have this route.
+          // Older servers do not have this route.
           if (refusal.status !== 404 && refusal.status !== 405) throw refusal;
           streams = false;
         }
@@ -76,7 +76,7 @@ export async function follow(id, { seen, lost, signal }) {
       if (ended(job)) return job;
       await pause(pollEvery, signal);
     } catch (failure) {
-      // A stream that breaks off is a TypeError or a NetworkError.
+      // An interrupted stream causes a TypeError or a NetworkError.
       const answered = failure.status > 0 && failure.status < 500 && failure.status !== 429;
       if (signal?.aborted || answered) throw failure;
       if (!gone) lost(gone = true);
@@ -90,7 +90,7 @@ export async function record(id, signal) {
   return (await media("GET", `/v1/jobs/${encodeURIComponent(id)}`, { signal })).json();
 }
 
-// cancel cancels a job, and returns it as it then is: it may have ended before.
+// cancel cancels a job and returns its state. It may have ended before.
 export async function cancel(id) {
   try {
     return await (await media("DELETE", `/v1/jobs/${id}`)).json();
@@ -103,8 +103,8 @@ export async function cancel(id) {
 // purge deletes a job that has ended, with its result and its record.
 export const purge = id => media("DELETE", `/v1/jobs/${id}?purge=true`);
 
-// share returns a link to a job's result that needs no key, {url, expires_at}. It ends
-// after some seconds, or with the result.
+// share returns a link to a job's result that needs no key, {url, expires_at}. It expires
+// after some seconds or with the result.
 export async function share(id, seconds) {
   return (await media("POST", `/v1/jobs/${id}/shares`, { body: seconds ? { expires_in: seconds } : {} })).json();
 }

@@ -2,13 +2,13 @@
 
 import { ask, dayOf, field, idOf, links, menu } from "./account.js";
 import { ago, button, confirm, copy, make, say, signButton, toast } from "./dom.js";
-import { hear, tell } from "./news.js";
+import { publish, subscribe } from "./news.js";
 import { inference, key as own, media, settings } from "./service.js";
 
 export const open = section => new Keys(section);
 
 const day = 86400e3;
-const near = 14 * day; // from the end of a key: from then on it is marked
+const near = 14 * day; // the time before a key expires from which it is highlighted
 const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 days"], [365, "In a year"], ["date", "On a date"]];
 
 // routes are the groups of calls that a key may be limited to.
@@ -31,7 +31,7 @@ class Keys {
       make("div", { class: "page-tools" }, links("keys", "keys"), button("add", "Make a key", () => this.ask(), { class: "primary", id: "make-key" })),
       make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program its own key, so that you can revoke it separately."),
       this.problem, this.working, this.past);
-    hear("keys", () => section.hidden || this.shown());
+    subscribe("keys", () => section.hidden || this.shown());
   }
 
   async shown() {
@@ -39,7 +39,7 @@ class Keys {
     try {
       this.own ??= await idOf(own());
       const { keys } = await (await media("GET", "/v1/keys")).json();
-      if (this.reading !== reading) return; // a later answer is newer
+      if (this.reading !== reading) return; // a later response is newer
       this.keys = keys;
       this.problem.hidden = true;
       this.show();
@@ -81,14 +81,14 @@ class Keys {
   }
 
   async revoke(key, name) {
-    if (!await confirm(`Revoke ${name}?`, "Programs that use it are refused within seconds, and so are its client tokens. This cannot be undone.", "Revoke")) return;
+    if (!await confirm(`Revoke ${name}?`, "Programs that use it and its client tokens are rejected within seconds. This cannot be undone.", "Revoke")) return;
     try {
       await media("DELETE", `/v1/keys/${key.id}`);
     } catch (refusal) {
       if (refusal.status !== 404) return this.complain(refusal);
     }
-    tell("keys");
-    this.reading = undefined; // an earlier request does not have the change
+    publish("keys");
+    this.reading = undefined; // an earlier request does not contain the change
     key.revoked_at = new Date().toISOString();
     this.problem.hidden = true;
     this.show();
@@ -108,29 +108,29 @@ class Keys {
       until.required = !untilField.hidden;
     });
     const models = new Limits("Models", settings.models.map(model => [model.id, model.title || ""])), groups = new Limits("Calls", routes);
-    // Those of the gateway come when it answers.
+    // The gateway's models are added when it responds.
     inference("GET", "/v1/models").then(async answer => models.add((await answer.json()).data.map(model => [model.id, ""])), () => {});
     ask("Make a key", [
-      field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may make and revoke keys, and set their budgets")),
+      field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may create and revoke keys and set their budgets")),
       make("div", { class: "pair" }, field("Expires", life), untilField), models.element, groups.element,
     ], "Make the key", async dialog => {
       const expires = life.value === "date" ? Date.parse(`${until.value}T23:59:59`) : life.value && Date.now() + life.value * day;
       const made = await (await media("POST", "/v1/keys", { body: {
         label: label.value.trim(), admin: admin.checked, ...expires ? { expires_at: new Date(expires).toISOString() } : {}, ...models.chosen("models"), ...groups.chosen("routes"),
       } })).json();
-      tell("keys");
+      publish("keys");
       dialog.replaceChildren(...secretOf(made, () => dialog.close()));
       dialog.querySelector("#copy-key").focus();
       delete made.key;
       this.reading = undefined;
       this.keys.unshift(made);
       this.show();
-      say("The key is made.");
+      say("The key was created.");
     });
   }
 }
 
-// Limits is a list for a choice of several; none means all.
+// Limits is a multiple choice. No selection means all.
 class Limits {
   constructor(title, all) {
     this.title = title;
@@ -159,7 +159,7 @@ function secretOf(made, close) {
   const shown = make("input", { id: "new-key", readonly: true, value: made.key, "aria-label": "The new key", on: { focus: event => event.target.select() } });
   return [
     make("h2", { id: "dialog-title" }, made.label),
-    make("p", {}, "The key is shown only now. Keep it where only its user can read it."),
+    make("p", {}, "The key is shown only once. Store it where only its user can read it."),
     make("div", { class: "joined" }, shown, signButton("copy", "Copy the key", () => copy(shown.value, "Key"), { id: "copy-key" })),
     make("div", { class: "row end" }, button("", "Done", close, { class: "primary" })),
   ];

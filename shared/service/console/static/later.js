@@ -1,4 +1,4 @@
-// Pages whose code and style arrive when they are first opened, because most visits need
+// Pages whose code and style are loaded when they are first opened, because most visits need
 // none of them.
 
 import { button, make } from "./dom.js";
@@ -24,7 +24,7 @@ class Later {
     this.section.append(waiting);
     const [module] = await Promise.all([load(), style()]).catch(() => []);
     if (!module) {
-      // A browser does not ask again for a module that it did not get.
+      // A browser does not request a module again after it failed.
       waiting.replaceWith(make("div", { class: "notice", role: "alert" }, make("p", {}, "This page could not be loaded."), button("again", "Try again", () => location.reload())));
       return;
     }

@@ -18,7 +18,7 @@ class Looks {
     section.append(
       make("div", { class: "page-tools" }, make("div", { class: "filters" }, this.search), make("a", { class: "button", href: address("edit") }, icon("back"), make("span", {}, "Edit"))),
       this.about, this.none, this.grid,
-      this.more = make("div", { class: "looks-more", hidden: true }, make("h2", {}, "Smaller changes"), make("p", { class: "note" }, "Use them with a look, or without one."), this.changes,
+      this.more = make("div", { class: "looks-more", hidden: true }, make("h2", {}, "Smaller changes"), make("p", { class: "note" }, "Use them with or without a look."), this.changes,
         make("h2", {}, "Scenes"), make("p", { class: "note" }, "Possible subjects of a video from text."), this.scenes));
   }
 
@@ -27,7 +27,7 @@ class Looks {
     this.told ??= await looks();
     if (!this.told?.looks.length) {
       this.none.hidden = false;
-      this.none.textContent = this.told ? `The ${this.told.engine} engine has no list of looks: describe what you want.` : "The looks are not known. Try it again later.";
+      this.none.textContent = this.told ? `The ${this.told.engine} engine has no list of looks: describe what you want.` : "The looks could not be loaded. Try again later.";
       return;
     }
     this.none.hidden = true;

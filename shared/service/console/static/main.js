@@ -33,12 +33,12 @@ const brand = () => make("a", { class: "brand", href: "#edit" },
   draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("rect", { width: 16, height: 16, rx: 4 }), draw("path", { d: "M5 4.5v7l6.5-3.5z" })), "Cutroom");
 
 // check makes a cheap call that shows whether a key can sign in. A key that is limited to
-// other calls is known all the same.
+// other calls is still accepted.
 async function check(candidate) {
-  if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token, which is for apps. Sign in with a permanent key (ck_…).");
-  if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is not a key of this service: keys start with ck_.");
+  if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token for apps. Sign in with a permanent key (ck_…).");
+  if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is not a key of this service, because keys start with ck_.");
   try {
-    await media("GET", "/v1/files?limit=1", { key: candidate, patience: 30_000 });
+    await media("GET", "/v1/files?limit=1", { key: candidate, timeout: 30_000 });
   } catch (refusal) {
     if (refusal.status !== 403) throw refusal;
   }
@@ -84,7 +84,7 @@ function showSignIn(why = "") {
   field.focus();
 }
 
-// showTrouble says why the console cannot begin, and begins it once it can.
+// showTrouble shows why the console cannot start, and starts it once it can.
 function showTrouble(text) {
   app.replaceChildren(make("main", { id: "view", class: "trouble" }, brand(),
     make("p", { class: "notice", role: "alert" }, make("span", {}, text), button("again", "Try again", begin),
@@ -100,7 +100,7 @@ async function signOut() {
 // forgetAll forgets the key and all shown data, and restarts.
 async function forgetAll() {
   go = undefined;
-  forget(); // at once, as other tabs ask for the key
+  forget(); // immediately, because other tabs ask for the key
   release();
   app.replaceChildren(); // removed elements store nothing any more
   await clear();
@@ -109,9 +109,9 @@ async function forgetAll() {
   location.reload();
 }
 
-const confirmLeaving = () => window.confirm("An upload is under way, and would be lost. Sign out?");
+const confirmLeaving = () => window.confirm("An upload is in progress and would be lost. Sign out?");
 
-// askForKey offers to log in again if the service no longer accepts the key. The page below stays
+// askForKey offers to log in again if the service no longer accepts the key. The page below remains
 // unchanged.
 function askForKey() {
   if (document.querySelector(".refused-key")) return;
@@ -119,12 +119,12 @@ function askForKey() {
     dropKey();
     location.reload();
   }, { class: "primary" });
-  tellOfKey("The service no longer accepts this tab's key: it was revoked, or belongs to another service.", again);
+  tellOfKey("The service no longer accepts this tab's key. It was revoked or belongs to another service.", again);
 }
 
 const tellOfKey = (words, ...buttons) => document.body.append(make("div", { class: "refused-key", role: "alert" }, make("p", {}, words), buttons));
 
-let offeredEarly; // a key that another tab has, before this one is ready
+let offeredEarly; // a key from another tab, before this one is ready
 
 // takeOffered logs in with the key of another tab, unless the user is logging in here.
 async function takeOffered(offered) {
@@ -151,7 +151,7 @@ function takeEntered(entered) {
   };
   if (!underway()) return take();
   document.querySelector(".refused-key")?.remove();
-  return tellOfKey("Another tab has signed in with another key. An upload is under way here, and would be lost.", button("keys", "Use that key here", take));
+  return tellOfKey("Another tab has signed in with another key. An upload is in progress here and would be lost.", button("keys", "Use that key here", take));
 }
 
 join({
@@ -240,7 +240,7 @@ async function begin() {
   try {
     await configure();
   } catch {
-    return showTrouble("The console's settings cannot be read.");
+    return showTrouble("The console's settings are invalid.");
   } finally {
     dispatchEvent(new Event("cutroom-started"));
   }
@@ -250,7 +250,7 @@ async function begin() {
     await check(key());
     await showConsole();
   } catch (refusal) {
-    // The key is not to blame for a service that does not answer.
+    // If the service does not respond, the key is not the cause.
     if (refusal.status !== 401 && refusal.status !== 403) return showTrouble(refusal.message);
     dropKey();
     showSignIn(refusal.message);

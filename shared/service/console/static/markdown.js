@@ -18,7 +18,7 @@ export function render(text) {
   try {
     return blocks(new Lexer({ gfm: true, breaks: true }).lex(text), 0);
   } catch {
-    return [text]; // it is nested deeper than the library can follow
+    return [text]; // it is nested too deeply for the library
   }
 }
 
@@ -66,7 +66,7 @@ function one(token) {
     case "codespan": return make("code", {}, token.text);
     case "br": return make("br");
     case "link": return link(token.href, inline(token.tokens));
-    // Loading a picture would reveal the chat's reader to its server.
+    // Loading a picture would reveal the reader to its server.
     case "image": return link(token.href, [token.text || token.href]);
     case "text": case "escape": return token.tokens ? inline(token.tokens) : plain(token);
     default: return token.raw;

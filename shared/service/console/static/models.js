@@ -1,8 +1,8 @@
-// Models in words for people: the purpose of each kind, and examples of prompts.
+// Texts about models: the purpose of each kind, and examples of prompts.
 
 import { make } from "./dom.js";
 
-// kinds are in the order of the menus. ask is the placeholder of the prompt, run the button's
+// kinds is in the order of the menus. ask is the placeholder of the prompt, run the button's
 // label, doing the label of a run's progress.
 export const kinds = {
   "edit": { title: "Edit", ask: "Describe the edit: “a watercolor painting”", run: "Run edit", doing: "Editing", one: "edit", examples: ["a watercolor painting", "cyberpunk neon city", "film noir", "golden hour", "snowy winter", "pencil sketch"] },
@@ -21,7 +21,7 @@ export const titleOf = model => model.title || model.id;
 
 export const examplesOf = model => model.examples?.length ? model.examples : kindOf(model).examples;
 
-// options returns the options of a menu of models, grouped by kind.
+// options returns the options for a menu of models, grouped by kind.
 export function options(models) {
   const groups = Map.groupBy ? Map.groupBy(models, model => model.kind) : group(models);
   return [...groups].map(([, group]) => make("optgroup", { label: kindOf(group[0]).title },
@@ -36,7 +36,7 @@ function group(models) {
 
 export const dataOf = model => model.fields.find(field => field.name === "data");
 
-// modes are the ways to work, by kind of input.
+// modes lists the ways to work by kind of input.
 export const modes = [
   { id: "video", title: "Video", sign: "film", takes: model => dataOf(model)?.type === "video" },
   { id: "image", title: "Image", sign: "image", takes: model => dataOf(model)?.type === "image" },

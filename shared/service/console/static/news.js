@@ -5,13 +5,13 @@ const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("c
 const all = []; // {what, listener, pace, at}
 const tick = 2000; // milliseconds between checks of the timed listeners
 
-// tell sends the other tabs the name of a changed list.
-export const tell = what => channel?.postMessage(what);
+// publish sends the other tabs the name of a changed list.
+export const publish = what => channel?.postMessage(what);
 
-// hear calls a function when another tab has changed something, and when this tab becomes visible
-// again, because programs change things too. While the tab is visible, it is also called every
+// subscribe calls a function when another tab has changed something, and when this tab becomes visible
+// again, because programs also make changes. While the tab is visible, it is also called every
 // pace() seconds, unless that is 0.
-export function hear(what, listener, pace = () => 0) {
+export function subscribe(what, listener, pace = () => 0) {
   all.push({ what, listener, pace, at: Date.now() });
 }
 

@@ -1,4 +1,4 @@
-// Messages that an edit has ended, for users who look elsewhere: always in the tab's title, and by
+// Notifies users who look elsewhere that an edit has ended: always in the tab's title, and with
 // a system notification if requested.
 
 import { toast } from "./dom.js";
@@ -14,21 +14,21 @@ export const notifies = () => known && Notification.permission === "granted" && 
 // choose turns notifications on or off. The browser asks the first time.
 export async function choose(on) {
   if (on && Notification.permission !== "granted" && await Notification.requestPermission() !== "granted") {
-    toast("The browser does not let this page notify you. Its settings for this site say why.");
+    toast("The browser does not allow notifications from this page. Check its settings for this site.");
     return;
   }
   localStorage.setItem(wantedName, on ? "yes" : "no");
-  toast(on ? "You are notified when an edit ends while you look elsewhere." : "Notifications are off.");
+  toast(on ? "You will be notified when an edit ends while this page is hidden." : "Notifications are off.");
 }
 
-// announce announces a run's end, if the tab is hidden.
+// announce announces the end of a run if the tab is hidden.
 export function announce(run) {
   if (!document.hidden) return;
   const words = run.phase === "done" ? "Done" : "Failed";
   before ??= document.title;
   document.title = `${words}: ${run.prompt || run.model?.id || "an edit"}`;
   if (!notifies()) return;
-  const shown = new Notification(run.phase === "done" ? "Your edit is done" : "An edit failed", { body: run.prompt || run.problem?.why || "", tag: run.id, icon: "icon.svg" });
+  const shown = new Notification(run.phase === "done" ? "Your edit has finished" : "An edit failed", { body: run.prompt || run.problem?.why || "", tag: run.id, icon: "icon.svg" });
   shown.onclick = () => {
     window.focus();
     shown.close();

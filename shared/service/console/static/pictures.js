@@ -9,7 +9,7 @@ const pictures = new Map(); // promises of object URLs, by path
 function fetched(path) {
   if (!pictures.has(path)) {
     pictures.set(path, media("GET", path).then(async answer => URL.createObjectURL(await answer.blob())).catch(failure => {
-      if (failure.status !== 404) pictures.delete(path); // it may be there the next time
+      if (failure.status !== 404) pictures.delete(path); // it may exist the next time
       return undefined;
     }));
   }

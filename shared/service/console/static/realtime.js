@@ -12,12 +12,12 @@ class Realtime {
     section.append(this.place);
     const words = settings.realtime_url
       ? make("a", { class: "button primary", href: settings.realtime_url, target: "_blank", rel: "noopener" }, icon("realtime"), make("span", {}, "Open the live page"))
-      : make("p", {}, "This deploy has no realtime sessions.");
+      : make("p", {}, "This service has no realtime sessions.");
     this.framed = settings.realtime_url && new URL(settings.realtime_url).origin === location.origin;
-    if (!this.framed) this.place.append(make("div", { class: "blankslate" }, icon("realtime"), make("h2", {}, "Live pictures"), make("p", {}, "Edit your camera as it runs."), words));
+    if (!this.framed) this.place.append(make("div", { class: "blankslate" }, icon("realtime"), make("h2", {}, "Live pictures"), make("p", {}, "Edit your camera's live picture."), words));
   }
 
-  // A session lasts only while its page is shown.
+  // A session lasts only while the page is shown.
   shown() {
     if (this.framed) this.place.replaceChildren(make("iframe", { src: settings.realtime_url, title: "Realtime session", allow: "camera" }));
   }

@@ -10,13 +10,13 @@ import { media, settings } from "./service.js";
 import { posterOf } from "./pictures.js";
 import { deleteResult, shareResult } from "./sharing.js";
 
-// duration returns a length of time in words.
+// duration returns a length of time as text.
 export function duration(seconds) {
   if (seconds < 10) return `${seconds.toFixed(1)} s`;
   return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
 }
 
-// took returns how long a job took since its creation, in words.
+// took returns the time from a job's creation to its end, as text.
 const took = job => duration((new Date(job.completed_at) - new Date(job.created_at)) / 1000);
 
 // fileName returns the file name for saving a result, made of its source and the prompt.
@@ -31,8 +31,8 @@ export function fileName(run) {
 // after a missing one: some engines make no previews.
 const lookEvery = 2000, missed = 6000;
 
-// previewOf returns a picture that shows a run's preview once it is started, if the engine makes
-// previews, and then its poster, while the result is fetched.
+// previewOf returns a picture that shows a run's preview after its start, if the engine makes
+// previews, and then its poster while the result is fetched.
 function previewOf(run) {
   const picture = make("img", { class: "preview", alt: "", hidden: true });
   let next = Date.now() + lookEvery;
@@ -54,8 +54,8 @@ function previewOf(run) {
   } };
 }
 
-// lineOf returns a waiting run's place in the queue and its expected start, in words.
-function lineOf({ phase, job }) {
+// queueOf returns a waiting run's place in the queue and its expected start, as text.
+function queueOf({ phase, job }) {
   if (phase !== "waiting" || !job?.queue_position) return "";
   const at = job.queue_position === 1 ? "next in the queue" : `${job.queue_position - 1} before it`;
   const latest = job.estimated_start_at && (new Date(job.estimated_start_at.latest) - Date.now()) / 1000;
@@ -85,7 +85,7 @@ export function showProgress(stage, run, url) {
     const left = run.left(), part = run.share;
     words.textContent = run.words();
     const still = left === undefined ? "" : `${left < 1.5 ? "a moment" : `about ${duration(Math.ceil(left)).replace(".0", "")}`} left`;
-    share.textContent = [part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %`, lineOf(run), still, about(run.job?.estimated_cost)].filter(Boolean).join(" · ");
+    share.textContent = [part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %`, queueOf(run), still, about(run.job?.estimated_cost)].filter(Boolean).join(" · ");
     if (part === undefined || run.phase === "waiting") bar.removeAttribute("value");
     else bar.value = part;
     const tenth = `${run.words()} ${part === undefined ? "" : Math.floor(part * 10) * 10 + " %"}`;
@@ -94,14 +94,14 @@ export function showProgress(stage, run, url) {
   };
 }
 
-// showFailure fills a stage with the reason of a failure. buttons are the possible actions.
+// showFailure fills a stage with the reason for a failure. buttons holds the possible actions.
 export function showFailure(stage, run, ...buttons) {
   const cancelled = run.phase === "cancelled", { title, why, again } = run.problem || {};
   stage.dataset.state = cancelled ? "cancelled" : "failed";
   stage.style.removeProperty("--ratio");
   stage.replaceChildren(make("div", { class: "empty", role: cancelled ? "status" : "alert" },
     icon(cancelled ? "close" : "alert"), make("h2", {}, cancelled ? "Cancelled" : title),
-    make("p", {}, cancelled ? "Nothing was made, and nothing is lost: run it again whenever you like." : why),
+    make("p", {}, cancelled ? "Nothing was lost. You can run the edit again at any time." : why),
     make("div", { class: "row" },
       (cancelled ? run.fields.every(([, value]) => typeof value === "string" || value instanceof File) : again) && button("again", cancelled ? "Run it again" : "Try again", () => run.again(), { class: "primary again" }),
       buttons)));
@@ -117,11 +117,11 @@ export async function showResult(stage, run) {
   stage.replaceChildren(box, ...(bar ? [bar] : []));
 }
 
-// made describes how a signed result was made, by IPTC's terms.
+// made describes how a signed result was made, in IPTC's terms.
 const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgorithmicMedia: "edited by AI", algorithmicMedia: "made by software", algorithmicallyEnhanced: "edited by software" };
 
-// kindOf returns the words for a kind of digital source; an unknown one, which a signer may have
-// made up, is shown unchanged.
+// kindOf returns the text for a digital source type. An unknown type, which a signer may have
+// invented, is shown unchanged.
 export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
 
 // credentialsOf returns a view of a result's Content Credentials.
@@ -158,9 +158,9 @@ export function actions(run, doing) {
   return [
     make("a", { class: "button primary download", href: run.url, download: name, title: name }, icon("download"), make("span", {}, "Download")),
     doing.again && button("again", "Another seed", () => doing.again(run), { class: "reseed", title: "Run again with another seed" }),
-    doing.edit && button("edit", "Edit this result", () => doing.edit(run), { class: "feed", title: "Make it the file of the next edit" }),
-    doing.settings && button("settings", "Use these settings", () => doing.settings(run), { class: "reuse", title: "Fill in the form as it was for this edit" }),
-    doing.stage?.requestFullscreen && signButton("full", "Full screen", () => document.fullscreenElement ? document.exitFullscreen() : doing.stage.requestFullscreen().catch(() => toast("The browser does not let this page fill the screen."))),
+    doing.edit && button("edit", "Edit this result", () => doing.edit(run), { class: "feed", title: "Use it as the file for the next edit" }),
+    doing.settings && button("settings", "Use these settings", () => doing.settings(run), { class: "reuse", title: "Fill in the form with the settings of this edit" }),
+    doing.stage?.requestFullscreen && signButton("full", "Full screen", () => document.fullscreenElement ? document.exitFullscreen() : doing.stage.requestFullscreen().catch(() => toast("The browser does not allow full screen for this page."))),
     signButton("share", "Share this result", () => shareResult(run)),
     doing.gone && signButton("bin", "Delete this edit", () => deleteResult(run, doing.gone), { class: "sign bad" }),
   ].filter(Boolean);

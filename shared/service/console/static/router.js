@@ -1,5 +1,5 @@
 // Addresses within the console: #page/part/part?name=value. Every view has one, so
-// that it can be kept, shared and gone back to.
+// that it can be bookmarked, shared and revisited.
 
 // where returns the parsed address: {page, parts, query}.
 export function where() {
@@ -14,13 +14,13 @@ export function where() {
   return { page, parts, query: new URLSearchParams(query) };
 }
 
-// address returns the hash of a view. Values of the query that are empty are left out.
+// address returns the hash of a view. It omits empty values of the query.
 export function address(page, parts = [], query = {}) {
   const told = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   return `#${[page, ...parts].map(encodeURIComponent).join("/").replaceAll("%2C", ",")}${told.size ? `?${told}` : ""}`;
 }
 
-// visit goes to another view, which the back button leaves again.
+// visit opens another view, which the back button leaves again.
 export function visit(page, parts, query) {
   location.hash = address(page, parts, query);
 }
@@ -35,7 +35,7 @@ export function arrived() {
   return news;
 }
 
-// settle changes the address of the view that is shown, and takes no step in the
+// settle changes the address of the shown view without adding a step to the
 // browser's history.
 export function settle(page, parts, query) {
   const wanted = address(page, parts, query);
@@ -44,7 +44,7 @@ export function settle(page, parts, query) {
 }
 
 // pass makes a view known as a step in the browser's history without opening it
-// again, because it is shown already.
+// again, because it is already shown.
 export function pass(page, parts, query) {
   const wanted = address(page, parts, query);
   if (wanted !== location.hash) history.pushState(history.state, "", wanted);

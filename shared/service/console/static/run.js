@@ -2,18 +2,18 @@
 
 import { cancel, ended, follow, mendable, modelOf, record, result, stateOf, submit } from "./jobs.js";
 import { kindOf, modeOf } from "./models.js";
-import { tell } from "./news.js";
+import { publish } from "./news.js";
 import { store } from "./upload.js";
 import { get, remember, sourceOf } from "./vault.js";
 
-// leastWatched is how long an edit is watched before its end is foretold, in
-// milliseconds, and sharedLife how long a file that several runs share is stored, in
+// leastWatched is the time an edit is watched before its end is estimated, in
+// milliseconds. sharedLife is the lifetime of a file that several runs share, in
 // seconds.
 const leastWatched = 1500, sharedLife = 3600;
 
 const working = new Set(["reading", "uploading", "waiting", "editing", "lost", "fetching"]);
 
-// Shared is a file that several runs edit: it is uploaded once.
+// Shared is a file that several runs edit. It is uploaded once.
 export class Shared {
   constructor(file) {
     this.file = file;
@@ -36,7 +36,7 @@ export class Shared {
 }
 
 // Run is one edit. Its phase is reading, uploading, waiting, editing, lost, fetching,
-// done, failed or cancelled; share is how far it is in that phase.
+// done, failed or cancelled. share is the progress within the phase.
 export class Run {
   constructor({ id, model, fields = [], source, job, shared }) {
     Object.assign(this, { id, model, fields, source, job, shared });
@@ -53,7 +53,7 @@ export class Run {
     return new Run({ id: job.job_id, model: modelOf(job), job, fields: fieldsOf(job) });
   }
 
-  // learn takes over the service's record of a job that is not followed.
+  // learn copies the service's record of a job that is not followed.
   learn(job) {
     this.job = job;
     this.phase = { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job);
@@ -84,7 +84,7 @@ export class Run {
   words() {
     return {
       reading: "Reading the file", uploading: this.mode?.id === "words" ? "Sending" : "Uploading", waiting: "Waiting for a worker",
-      editing: kindOf(this.model).doing, lost: "The connection is lost; trying again", fetching: "Fetching the result",
+      editing: kindOf(this.model).doing, lost: "The connection was lost; retrying", fetching: "Fetching the result",
       done: "Done", failed: "Failed", cancelled: "Cancelled",
     }[this.phase];
   }
@@ -106,10 +106,10 @@ export class Run {
       const id = await submit(this.model, fields, { progress: share => this.show("uploading", share), reading: share => this.show("reading", share), signal });
       this.id = id;
       if (this.source?.kept) remember(id, this.source.kept);
-      tell("jobs");
+      publish("jobs");
     } catch (failure) {
       if (failure.name === "AbortError") return this.show("cancelled", 0);
-      this.shared = undefined; // another try uploads again
+      this.shared = undefined; // a retry uploads again
       return this.fail("The edit was not started.", failure.message, !(failure.status >= 400 && failure.status < 500 && failure.status !== 429 && failure.status !== 408));
     }
     await this.watch();
@@ -128,7 +128,7 @@ export class Run {
         },
         lost: gone => gone && this.show("lost", undefined),
       });
-      if (this.job !== job || !ended(job)) tell("jobs");
+      if (this.job !== job || !ended(job)) publish("jobs");
       this.job = job;
       if (job.status === "failed") return this.settle();
       await this.fetch();
@@ -138,7 +138,7 @@ export class Run {
     }
   }
 
-  // settle shows how a job has failed.
+  // settle shows why a job failed.
   settle() {
     if (stateOf(this.job) === "cancelled") return this.show("cancelled", 0);
     this.fail("The edit failed.", this.job.error?.message || "No reason was given.", mendable(this.job));
@@ -146,14 +146,14 @@ export class Run {
 
   // fetch fetches the result of a job that is done, once.
   async fetch() {
-    // Later, because listeners of the phase must see that the result is being fetched.
+    // Delay this, because listeners must see the phase in which the result is being fetched.
     this.fetches ??= Promise.resolve().then(() => this.bring());
     this.show("fetching", 1);
     try {
       await this.fetches;
     } catch (failure) {
       this.fetches = undefined;
-      if (failure.status === 404) return this.fail("The result is gone.", "Results are kept for a day. Run the edit again to get it again.", false);
+      if (failure.status === 404) return this.fail("The result was deleted.", "Results are kept for a day. Run the edit again to get a new result.", false);
       throw failure;
     }
     this.show("done", 1);
@@ -166,13 +166,13 @@ export class Run {
     this.url = URL.createObjectURL(this.blob);
   }
 
-  // resume takes up a run of which only the id is known. It fetches the result only when it is
+  // resume continues a run of which only the id is known. It fetches the result only when it is
   // shown.
   async resume() {
     try {
       this.job = await record(this.id);
     } catch (failure) {
-      if (failure.status === 404) return this.fail("This edit is gone.", "It is older than a week, or was deleted.", false);
+      if (failure.status === 404) return this.fail("This edit was deleted.", "It is older than a week, or was deleted.", false);
       return this.watch();
     }
     if (!ended(this.job)) return this.watch();
@@ -185,12 +185,12 @@ export class Run {
     this.show("failed", 0);
   }
 
-  // cancel stops the edit. Its input is kept by the page.
+  // cancel stops the edit. The page keeps its input.
   async cancel() {
     if (!this.id) return this.controller.abort();
     const job = await cancel(this.id);
     this.job = job;
-    tell("jobs");
+    publish("jobs");
     if (job.status === "failed") this.controller.abort();
   }
 
@@ -218,7 +218,7 @@ export class Run {
   }
 }
 
-// fieldsOf returns the fields of a job as far as its record shows them.
+// fieldsOf returns the fields of a job that its record contains.
 export function fieldsOf(job) {
   const fields = [];
   for (const [name, input] of Object.entries(job.inputs || {})) fields.push([name, { name: input.name || `${name}.${(input.mime || "").split("/")[1] || "bin"}` }]);

@@ -1,4 +1,4 @@
-// A clip and an image for trying the page.
+// A sample clip and a sample image.
 
 const samples = { video: ["sample.mp4", "video/mp4"], image: ["sample.jpg", "image/jpeg"] };
 

@@ -1,8 +1,8 @@
-// Choosing several cards of a list, and deleting them by one question.
+// Selects several cards of a list, and deletes them after one confirmation.
 
 import { button, confirm, icon, make, number, say, signButton, toast } from "./dom.js";
 
-// atOnce is the most deletions at once. A deletion that is refused because of the rate is tried
+// atOnce limits concurrent deletions. A deletion that is rejected because of the rate is tried
 // again, after some milliseconds.
 const atOnce = 3, tries = 30, pause = 1000;
 
@@ -80,13 +80,13 @@ export class Selection {
     this.changed(this.chosen);
   }
 
-  // ask deletes the selection after a question.
+  // ask deletes the selection after a confirmation.
   async ask() {
     const { one, many, warning } = this.words, chosen = [...this.chosen];
     if (this.busy || !chosen.length) return;
     const shown = new Set(this.boxes().map(box => box.closest("li").dataset.id)), unseen = chosen.filter(([id]) => !shown.has(id)).length;
     const what = chosen.length === 1 ? `“${chosen[0][1].name}”` : `${number(chosen.length)} ${many}`;
-    if (!await confirm(`Delete ${what}?`, [unseen && `${number(unseen)} of them ${unseen === 1 ? "is" : "are"} not in view now.`, warning].filter(Boolean).join(" "), chosen.length === 1 ? `Delete the ${one}` : `Delete ${number(chosen.length)}`)) return;
+    if (!await confirm(`Delete ${what}?`, [unseen && `${number(unseen)} of them ${unseen === 1 ? "is" : "are"} not visible.`, warning].filter(Boolean).join(" "), chosen.length === 1 ? `Delete the ${one}` : `Delete ${number(chosen.length)}`)) return;
     await this.delete(chosen);
   }
 
@@ -109,24 +109,24 @@ export class Selection {
     controls.forEach(control => { control.disabled = false; });
     gone.forEach(id => this.chosen.delete(id));
     this.leave(gone);
-    this.tell(gone.length, failed);
+    this.report(gone.length, failed);
   }
 
-  // deleteOne returns why one could not be deleted, undefined if it is.
+  // deleteOne returns why an item could not be deleted, or undefined if it was deleted.
   async deleteOne(id) {
     for (let tried = 1; ; tried++) {
       try {
         await this.drop(id);
         return undefined;
       } catch (refusal) {
-        if (refusal.status === 404) return undefined; // it was deleted elsewhere
+        if (refusal.status === 404) return undefined; // another program has deleted it
         if (refusal.status !== 429 || tried === tries) return refusal.message;
         await new Promise(resolve => setTimeout(resolve, pause));
       }
     }
   }
 
-  // leave removes cards. The focus moves to a remaining card.
+  // leave removes cards and moves the focus to a remaining card.
   leave(ids) {
     const cards = [...this.grid.children], lost = new Set(ids);
     const first = cards.findIndex(card => lost.has(card.dataset.id));
@@ -137,10 +137,10 @@ export class Selection {
     (left[Math.min(Math.max(first, 0), left.length - 1)] || this.grid.parentElement.querySelector("input, button"))?.focus();
   }
 
-  tell(count, failed) {
+  report(count, failed) {
     const { one, many } = this.words, total = count + failed.length;
     if (!failed.length) {
-      const words = count === 1 ? `The ${one} is deleted.` : `${number(count)} ${many} are deleted.`;
+      const words = count === 1 ? `The ${one} was deleted.` : `${number(count)} ${many} were deleted.`;
       say(words);
       return toast(words);
     }

@@ -1,12 +1,12 @@
-// The service: calls of both its APIs with the key of this tab.
+// Calls both APIs of the service with the key of this tab.
 
-// The page of realtime sessions stores its key under the same name. All that is kept
-// for the tab begins with it.
+// The page of realtime sessions stores its key under the same name. The names of all data
+// kept for the tab start with it.
 const keyName = "cutroom-key", ownPrefix = "cutroom-";
 
-// patience limits the wait for the head of an answer, in milliseconds; startPatience limits the
+// timeout limits the wait for the head of an answer, in milliseconds; startTimeout limits the
 // first answer's, whose call is repeated.
-const patience = 60_000, startPatience = 8_000, startTries = 4, readAgain = 2;
+const timeout = 60_000, startTimeout = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
 
@@ -18,26 +18,26 @@ export function keep(value) {
   sessionStorage.setItem(keyName, value);
 }
 
-// print distinguishes keys, and reveals little about them.
+// print distinguishes keys but reveals little about them.
 const print = text => Array.from(text).reduce((sum, letter) => (Math.imul(sum, 31) + letter.codePointAt(0)) | 0, 7).toString(36);
 
-// forget forgets the key and everything else that is kept for this tab.
+// forget deletes the key and all other data of this tab.
 export function forget() {
   for (const name of Object.keys(sessionStorage)) if (name.startsWith(ownPrefix)) sessionStorage.removeItem(name);
 }
 
-// dropKey forgets only the key: after a login with the same key everything is still in place.
+// dropKey deletes only the key. After a login with the same key all other data is still there.
 export const dropKey = () => sessionStorage.removeItem(keyName);
 
-// settings come from config.json, with absolute URLs.
+// settings holds the content of config.json, with absolute URLs.
 export let settings;
 
 // configure reads the settings. It retries, because the page needs them.
 export async function configure() {
   for (let tried = 1; ; tried++) {
     try {
-      const answer = await headOf("config.json", {}, startPatience);
-      if (!answer.ok) throw new Refusal(answer.status, `The console's settings have the status ${answer.status}.`);
+      const answer = await headOf("config.json", {}, startTimeout);
+      if (!answer.ok) throw new Refusal(answer.status, `Loading the console's settings returned status ${answer.status}.`);
       settings = await answer.json();
       break;
     } catch (failure) {
@@ -51,10 +51,10 @@ export async function configure() {
 }
 
 // headOf sends a call and resolves once the head of its answer arrives, within a time in
-// milliseconds. The time of the body is not limited.
+// milliseconds. The time for the body is not limited.
 async function headOf(url, { signal, ...options }, within) {
   const controller = new AbortController();
-  const timer = setTimeout(() => controller.abort(new Refusal(0, "The service does not answer. Try it again in a moment.")), within);
+  const timer = setTimeout(() => controller.abort(new Refusal(0, "The service does not respond. Try again in a moment.")), within);
   const end = () => controller.abort(signal.reason);
   if (signal?.aborted) end();
   signal?.addEventListener("abort", end, { once: true });
@@ -65,8 +65,8 @@ async function headOf(url, { signal, ...options }, within) {
   }
 }
 
-// Refusal is a response other than the expected one; its message is for people.
-// Status 0 means no response. code is the service's own word for it, if any.
+// Refusal is an unexpected response. Its message is for people.
+// Status 0 means no response. code is the service's error code, if any.
 export class Refusal extends Error {
   constructor(status, message, code) {
     super(message);
@@ -75,12 +75,12 @@ export class Refusal extends Error {
   }
 }
 
-export const unreachable = "The service cannot be reached. Check that it runs and that you are connected.";
+export const unreachable = "The service is unreachable. Check that it is running and that you are connected.";
 
 // names are the page's names of fields. A message about the file itself needs no name before it.
 const names = { data: "", file: "", prompt: "Prompt: ", reference_image: "Reference image: ", seed: "Seed: ", label: "Label: ", max_tokens: "Max tokens: " };
 
-// explain returns a message for a refusal from its status and body.
+// explain returns a message for an error based on its status and body.
 export function explain(status, body) {
   if (status === 401) return "The key is unknown or was revoked.";
   const { detail, error } = body || {};
@@ -90,25 +90,25 @@ export function explain(status, body) {
       return (names[field] ?? (field ? `${field}: ` : "")) + one.msg.replace(/^Value error, /, "");
     }).join(" ");
   }
-  return detail || error?.message || { 413: "It is larger than the service accepts.", 429: "Too many requests. Wait a moment." }[status] || `The service answered with status ${status}.`;
+  return detail || error?.message || { 413: "It is larger than the service allows.", 429: "Too many requests. Wait a moment." }[status] || `The service returned status ${status}.`;
 }
 
-// onRefusedKey is called when the service no longer takes the key of this tab.
+// onRefusedKey is called when the service no longer accepts the key of this tab.
 let onRefusedKey = () => {};
 export const whenKeyIsRefused = listener => { onRefusedKey = listener; };
 
-// noteStatus notes the status of an answer to a call with the key of this tab.
+// noteStatus records the status of a response to a call with the key of this tab.
 export function noteStatus(status, used = key()) {
   if (status === 401 && used && used === key()) onRefusedKey();
 }
 
 // request sends a call and returns the response if it succeeds. Browsers abort requests when a
-// network comes or goes, so reads are repeated.
+// network changes, so reads are repeated.
 async function request(url, options, used) {
   let answer;
   for (let tried = 0; !answer; tried++) {
     try {
-      answer = await headOf(url, options, options.patience || patience);
+      answer = await headOf(url, options, options.timeout || timeout);
     } catch (failure) {
       if (failure.name === "AbortError" || failure instanceof Refusal) throw failure;
       if (options.method !== "GET" || tried === readAgain) throw new Refusal(0, unreachable);
@@ -122,20 +122,20 @@ async function request(url, options, used) {
 }
 
 // media calls the media service; path is like "/v1/files".
-export function media(method, path, { body, signal, key: used = key(), patience } = {}) {
-  return request(settings.base_url + path, { method, signal, patience, ...encoded(body, { "x-api-key": used }) }, used);
+export function media(method, path, { body, signal, key: used = key(), timeout } = {}) {
+  return request(settings.base_url + path, { method, signal, timeout, ...encoded(body, { "x-api-key": used }) }, used);
 }
 
-// admin is whether the key of this tab is an admin key, once learnRole has asked.
+// admin is true if the key of this tab is an admin key. learnRole sets it.
 export let admin = false;
 
 export async function learnRole() {
-  admin = await media("GET", "/v1/keys").then(() => true, () => false); // or a service without admin keys
+  admin = await media("GET", "/v1/keys").then(() => true, () => false); // false also for a service without admin keys
 }
 
 // inference calls the gateway.
-export function inference(method, path, { body, signal, patience } = {}) {
-  return request(settings.inference_url + path, { method, signal, patience, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
+export function inference(method, path, { body, signal, timeout } = {}) {
+  return request(settings.inference_url + path, { method, signal, timeout, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
 }
 
 // encoded returns a request body: forms and bytes unchanged, anything else as JSON.
@@ -144,14 +144,14 @@ function encoded(body, headers) {
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
 }
 
-// within settles as a promise does, or rejects after time milliseconds.
+// within settles like the promise, or rejects after time milliseconds.
 function within(promise, time) {
   let timer;
   const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("The connection has stalled.")), time); });
   return Promise.race([promise, late]).finally(() => clearTimeout(timer));
 }
 
-// chunks yields the body of an answer as it comes. If nothing comes for quiet milliseconds, it ends
+// chunks yields the body of a response as it arrives. If nothing arrives for quiet milliseconds, it ends
 // with a TypeError, as for any other lost connection: a connection may be lost without notice, for
 // example during sleep.
 export async function* chunks(body, quiet) {

@@ -1,12 +1,12 @@
-// The dialogs that share a result and delete it.
+// The dialogs for sharing and deleting a result.
 
 import { button, confirm, copy, make, signButton, toast } from "./dom.js";
 import { purge, share } from "./jobs.js";
-import { tell } from "./news.js";
+import { publish } from "./news.js";
 
 const ends = [[3600, "in an hour"], [86400, "in a day"], ["", "with the result"]];
 
-// shareResult makes a link to a run's result and shows it.
+// shareResult creates and shows a link to a run's result.
 export function shareResult(run) {
   const end = make("select", { id: "share-end" }, ends.map(([seconds, words]) => make("option", { value: seconds }, words)));
   const refused = make("p", { class: "problem", role: "alert" });
@@ -14,7 +14,7 @@ export function shareResult(run) {
   const place = make("div", {});
   const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" },
     make("h2", { id: "dialog-title" }, "Share this result"),
-    make("p", {}, "Anyone with the link sees only the result: not the prompt, not the original. The link cannot be revoked before its end, except by deleting the result."),
+    make("p", {}, "Anyone with the link can see the result, but neither the prompt nor the original. To revoke the link before it expires, delete the result."),
     make("form", { class: "new-key", on: { submit: async event => {
       event.preventDefault();
       enter.disabled = true;
@@ -23,29 +23,29 @@ export function shareResult(run) {
         const { url, expires_at: until } = await share(run.id, +end.value);
         const shown = make("input", { id: "share-link", readonly: true, value: url, "aria-label": "The link", on: { focus: () => shown.select() } });
         place.replaceChildren(make("div", { class: "joined" }, shown, signButton("copy", "Copy the link", () => copy(url, "The link was"), { id: "copy-link" })),
-          make("p", { class: "note" }, `It ends on ${new Date(until).toLocaleString()}.`));
+          make("p", { class: "note" }, `It expires on ${new Date(until).toLocaleString()}.`));
         place.querySelector("#copy-link").focus();
       } catch (refusal) {
         refused.textContent = refusal.message;
       }
       enter.disabled = false;
     } } },
-      make("div", { class: "field" }, make("label", { for: "share-end" }, "It ends"), end), place, refused,
+      make("div", { class: "field" }, make("label", { for: "share-end" }, "Expires"), end), place, refused,
       make("div", { class: "row end" }, button("", "Close", () => dialog.close()), enter)));
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
   dialog.showModal();
 }
 
-// deleteResult deletes a run's job after a question, and then calls gone.
+// deleteResult deletes a run's job after a confirmation, and then calls gone.
 export async function deleteResult(run, gone) {
-  if (!await confirm("Delete this edit?", "Its result and its record are deleted for everyone in the account, and links to it end. This cannot be undone.", "Delete")) return;
+  if (!await confirm("Delete this edit?", "Its result and record are deleted for everyone in the account, and links to it stop working. This cannot be undone.", "Delete")) return;
   try {
     await purge(run.id);
   } catch (refusal) {
     if (refusal.status !== 404) return toast(refusal.message);
   }
-  tell("jobs");
-  toast("The edit is deleted.");
+  publish("jobs");
+  toast("The edit was deleted.");
   gone(run);
 }

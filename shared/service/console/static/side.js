@@ -1,4 +1,4 @@
-// The page that shows results side by side, two to four of them, playing in step.
+// The page that shows two to four results side by side, playing in sync.
 
 import { icon, make } from "./dom.js";
 import { fitTo, together, view } from "./compare.js";
@@ -15,8 +15,8 @@ class Side {
   constructor(section) {
     this.grid = make("div", { class: "side-grid" });
     this.bar = make("div", { class: "side-bar" });
-    this.runs = new Map(); // by id, so that coming back fetches nothing again
-    section.append(make("div", { class: "page-tools" }, make("p", { class: "note" }, "The same moment of each. The original comes first if this browser has it."),
+    this.runs = new Map(); // by id, so that returning to the page fetches nothing again
+    section.append(make("div", { class: "page-tools" }, make("p", { class: "note" }, "All are shown at the same moment. The original comes first if this browser has it."),
       make("a", { class: "button", href: address("jobs") }, icon("gallery"), make("span", {}, "All edits"))), this.grid, this.bar);
   }
 
@@ -25,7 +25,7 @@ class Side {
     if (wanted.join() === this.wanted) return;
     this.wanted = wanted.join();
     this.bar.replaceChildren();
-    if (wanted.length < 2) return this.grid.replaceChildren(make("p", { class: "notice" }, "Choose two to four edits among all edits, and compare them."));
+    if (wanted.length < 2) return this.grid.replaceChildren(make("p", { class: "notice" }, "Select two to four edits on the page with all edits, and compare them."));
     const places = wanted.map(id => make("figure", { class: "side-one", "data-id": id }, make("p", { class: "note" }, "Fetching the result …")));
     this.grid.replaceChildren(...places);
     this.arrange();
@@ -42,7 +42,7 @@ class Side {
     if (videos.length) this.bar.replaceChildren(together(videos));
   }
 
-  // arrange lets all of them be seen at once.
+  // arrange lays out the results so that all are visible.
   arrange() {
     const count = this.grid.children.length, columns = count === 4 ? 2 : Math.min(3, count);
     this.grid.style.setProperty("--columns", columns);
@@ -55,7 +55,7 @@ class Side {
       this.runs.set(id, run);
       if (run.job.status !== "completed") throw new Error("This edit has no result.");
       if (!run.url) await run.fetch();
-      if (!run.url) throw new Error(run.problem?.why || "The result is gone.");
+      if (!run.url) throw new Error(run.problem?.why || "The result was deleted.");
       this.fill(place, run.kind, run.url, make("figcaption", {},
         make("a", { href: address("jobs", [id]) }, make("strong", {}, run.model ? titleOf(run.model) : run.job.model)), ` seed ${run.job.seed} `, make("span", { class: "note" }, run.prompt)));
       return run;

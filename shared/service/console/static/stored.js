@@ -27,7 +27,7 @@ export function smallOf(file) {
   if (!/^(image|video)\//.test(file.mime_type)) return Promise.resolve(undefined);
   if (!small.has(file.id)) {
     small.set(file.id, media("GET", `/v1/uploads/${file.id}/thumbnail`).then(async answer => URL.createObjectURL(await answer.blob())).catch(() => {
-      small.delete(file.id); // it may be there the next time
+      small.delete(file.id); // it may exist the next time
       return undefined;
     }));
   }

@@ -2,7 +2,7 @@
 
 import { button, icon, make, shortAgo, signButton } from "./dom.js";
 import { list } from "./jobs.js";
-import { hear } from "./news.js";
+import { subscribe } from "./news.js";
 import { canNotify, choose, notifies } from "./notify.js";
 import { address } from "./router.js";
 import { Run } from "./run.js";
@@ -25,7 +25,7 @@ export class Strip {
     this.element = make("section", { class: "recent", "aria-labelledby": "recent-title" },
       make("div", { class: "recent-head" }, make("h2", { id: "recent-title" }, "Recent edits"), this.anew, this.together, canNotify && this.bell(), make("a", { href: address("jobs") }, "All edits")),
       this.items, this.none);
-    hear("jobs", () => this.away() || this.read(), () => this.away() ? 0 : this.runs.some(run => run.working && !run.watched) ? 4 : 30);
+    subscribe("jobs", () => this.away() || this.read(), () => this.away() ? 0 : this.runs.some(run => run.working && !run.watched) ? 4 : 30);
   }
 
   away() { return Boolean(this.element.closest("[hidden]")); }
@@ -74,7 +74,7 @@ export class Strip {
     try {
       page = await list({ limit: latest });
     } catch {
-      // The list is optional; the rest of the page shows its own failures.
+      // The list is optional. The rest of the page reports its own failures.
     }
     for (const job of page?.jobs || []) {
       const run = this.find(job.job_id);
@@ -87,14 +87,14 @@ export class Strip {
     this.show();
   }
 
-  // gone reports whether a run was deleted elsewhere: it is not in the list of the latest
-  // jobs, and would be.
+  // gone reports whether another program has deleted a run: it is missing from the list of the latest
+  // jobs.
   gone(run, { jobs, next_cursor: more }) {
     if (!run.job || run.working || run === this.shown() || jobs.some(job => job.job_id === run.id)) return false;
     return !more || new Date(run.job.created_at) > new Date(jobs.at(-1)?.created_at ?? NaN);
   }
 
-  // update shows the present state of a run.
+  // update shows the current state of a run.
   update(run) {
     if (!this.runs.includes(run)) return;
     const tile = this.tiles.get(run);
@@ -109,7 +109,7 @@ export class Strip {
     for (const run of [...this.tiles.keys()]) if (!this.runs.includes(run)) this.tiles.delete(run);
     for (const run of this.runs) if (!this.tiles.has(run)) this.tiles.set(run, this.tile(run));
     const items = this.runs.map(run => this.tiles.get(run).item);
-    // Only changed items are touched, so that the focus stays.
+    // Only changed items are touched, to keep the focus.
     if (items.length !== this.items.children.length || items.some((item, i) => this.items.children[i] !== item)) {
       const focused = this.items.contains(document.activeElement) ? document.activeElement : undefined;
       this.items.replaceChildren(...items);
@@ -144,7 +144,7 @@ export class Strip {
     return { item: make("li", {}, press), fill };
   }
 
-  // offerTogether leads to the results that were started together.
+  // offerTogether links to the results that were started together.
   offerTogether() {
     const done = this.runs.filter(run => run.ours && run.phase === "done" && run.id).slice(0, 4);
     this.together.hidden = done.length < 2;

@@ -1,5 +1,5 @@
-// The key in the tabs of one browser. Only tabs keep it. A new tab asks the others for it, and
-// logins and logouts are sent to all. The key is gone with the last tab.
+// The key in the tabs of one browser. Only tabs store it. A new tab asks the others for it, and
+// logins and logouts are sent to all. The key is lost when the last tab is closed.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom-key") : undefined;
 const own = crypto.getRandomValues(new Uint32Array(2)).join("-");

@@ -13,10 +13,10 @@ let released = false; // the upload is no longer needed
 // release lets the user leave the page during an upload.
 export const release = () => { released = true; };
 
-// Leaving loses an upload, so the browser asks first.
+// Leaving the page would lose an upload, so the browser asks first.
 addEventListener("beforeunload", event => uploading() && !released && event.preventDefault());
 
-// quiet is the longest stall of an upload, and the longest wait for its answer, in milliseconds.
+// quiet limits the stall of an upload and the wait for its response, in milliseconds.
 const quiet = 120_000;
 
 // send sends a request and reports its upload: it calls progress(share) with 0 to
@@ -26,7 +26,7 @@ export function send(method, url, headers, body, { progress, signal }) {
   let timer;
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
-    const cut = () => reject(new Refusal(0, "The upload was interrupted. Nothing is lost on this page: try it again."));
+    const cut = () => reject(new Refusal(0, "The upload was interrupted. Nothing on this page was lost; try again."));
     request.open(method, url);
     request.responseType = "json";
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
@@ -60,7 +60,7 @@ export function send(method, url, headers, body, { progress, signal }) {
 }
 
 // store uploads a file to the service and returns its reference. lifetime, if any, is
-// in seconds, or "persistent". While the file is only read, reading(share) is called in place of
+// in seconds, or "persistent". While the file is only read, reading(share) is called instead of
 // progress.
 export async function store(file, { reading = () => {}, ...watch }, lifetime) {
   if (file.size <= settings.max_upload) {

@@ -3,7 +3,7 @@
 import { cash, dayOf, dayWords, keysOf, links, nameOf, short } from "./account.js";
 import { drawChart } from "./chart.js";
 import { button, icon, make, number, save } from "./dom.js";
-import { hear } from "./news.js";
+import { subscribe } from "./news.js";
 import { settle } from "./router.js";
 import { admin, inference } from "./service.js";
 
@@ -33,8 +33,8 @@ const columns = [
 
 const groups = [["model", "By model"], ["key", "By key"]];
 const spans = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["month", "This month"], ["dates", "Dates"]];
-const colors = 8; // in the style sheet; the last one is for all without their own
-const narrowest = 5; // pixels of a day; on a narrower screen a bar is a week
+const colors = 8; // in the style sheet; the last one is for all other series
+const narrowest = 5; // pixels per day; on narrower screens a bar is a week
 const day = 86400e3;
 
 class Usage {
@@ -65,17 +65,17 @@ class Usage {
           this.asked = true;
           this.show();
         }),
-        admin && this.choice("by", "How to divide it", groups, value => {
+        admin && this.choice("by", "How to group it", groups, value => {
           this.by = value;
           this.read();
         }),
         button("download", "CSV", () => this.download(), { "aria-label": "Download as CSV", id: "usage-csv" })),
       this.chart, this.table);
-    hear("jobs", () => section.hidden || this.read());
+    subscribe("jobs", () => section.hidden || this.read());
     new ResizeObserver(() => this.chart.clientWidth !== this.drawn && !section.hidden && this.draw()).observe(this.chart);
   }
 
-  // choice returns buttons for a choice of one.
+  // choice returns buttons for a single choice.
   choice(name, label, options, pick) {
     return make("div", { class: "choices", role: "radiogroup", "aria-label": label }, options.map(([value, title]) => {
       const input = make("input", { type: "radio", name, value, on: { change: () => {
@@ -105,7 +105,7 @@ class Usage {
   shown({ query }) {
     this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
     this.asked ||= query.has("measure");
-    this.told = undefined; // the address may name another measure
+    this.told = undefined; // the address may contain another measure
     this.by = admin && query.get("by") === "key" ? "key" : query.has("by") ? "model" : this.by;
     if (query.has("from")) {
       this.span = "dates";
@@ -171,7 +171,7 @@ class Usage {
     this.showTables(columns.filter(one => priced || one !== measures[0]));
   }
 
-  // tile returns a figure that fits its place.
+  // tile returns a figure that fits into its place.
   tile(measure, value) {
     const words = this.words(measure, value);
     return make("dd", { title: words }, words.length > 11 ? short(value, measure.id === "cost" ? this.money() : {}) : words);
@@ -181,7 +181,7 @@ class Usage {
 
   words(measure, value) { return measure.id === "cost" ? cash(value, this.currency) : number(value); }
 
-  name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were noted" : of; }
+  name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were recorded" : of; }
 
   // draw draws the chart: the largest series have separate colors.
   draw() {
@@ -189,7 +189,7 @@ class Usage {
     if (!this.rows || !this.drawn) return;
     const { of } = this.measure, all = sumsOf(this.rows, of).filter(one => one.sum > 0);
     if (!all.length) {
-      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} in these days`, "Something else was used: choose it above."] : ["Nothing used in these days", "Edits, chats and realtime sessions appear here."];
+      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} on these days`, "Something else was used. Choose it above."] : ["No usage on these days", "Edits, chats and realtime sessions appear here."];
       this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, title), make("p", {}, text)));
       return;
     }
@@ -238,7 +238,7 @@ class Usage {
 
 const total = (rows, of) => rows.reduce((sum, row) => sum + of(row), 0);
 
-// sumsOf returns the subjects of the rows, the largest sum first.
+// sumsOf returns the subjects of the rows, largest sum first.
 function sumsOf(rows, measure) {
   const sums = new Map();
   for (const row of rows) sums.set(row.of, (sums.get(row.of) || 0) + measure(row));

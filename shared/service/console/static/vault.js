@@ -1,4 +1,4 @@
-// This browser's copies of chosen files, so that a reload loses none and a result can be laid over
+// This browser's copies of chosen files, so that a reload loses no file and a result can be compared with
 // its original. The service deletes inputs soon after a job has ended. If the browser's storage is
 // off, these functions do nothing.
 
@@ -19,7 +19,7 @@ function database() {
 }
 
 // within runs one request in a transaction and resolves to its result, undefined if
-// the browser refuses.
+// it fails.
 async function within(mode, ask) {
   try {
     const store = (await database()).transaction("files", mode).objectStore("files");
@@ -33,7 +33,7 @@ async function within(mode, ask) {
   }
 }
 
-// put keeps a File under an id, and forgets old ones.
+// put stores a File under an id, and deletes old files.
 export async function put(id, file) {
   if (file.size > largest) return;
   await within("readwrite", store => store.put({ id, file, at: Date.now() }));
@@ -44,12 +44,12 @@ export async function put(id, file) {
   for (const { id } of old) await within("readwrite", store => store.delete(id));
 }
 
-// get resolves to the File of an id, undefined if it is not kept.
+// get resolves to the File with an id, or undefined.
 export async function get(id) {
   return (await within("readonly", store => store.get(id)))?.file;
 }
 
-// remember notes that the job with an id was made from the file kept under another.
+// remember records from which stored file a job was made.
 export async function remember(job, id) {
   await within("readwrite", store => store.put({ id: `job ${job}`, of: id, at: Date.now() }));
 }
@@ -60,5 +60,5 @@ export async function sourceOf(job) {
   return found && get(found.of);
 }
 
-// clear forgets all files.
+// clear deletes all files.
 export const clear = () => within("readwrite", store => store.clear());

@@ -1,4 +1,4 @@
-// Package theme is the common style of all pages: colours of the light and the dark scheme, type,
+// Package theme contains the common style of all pages: the colours of the light and the dark scheme, fonts
 // and controls.
 package theme
 
@@ -7,5 +7,5 @@ import _ "embed"
 //go:embed theme.css
 var css string
 
-// CSS returns the style sheet to put before a page's own.
+// CSS returns the style sheet to include before a page's own.
 func CSS() string { return css }
