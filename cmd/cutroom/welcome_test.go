@@ -37,7 +37,7 @@ models:
 // The welcome names only models that the server's catalog has.
 func TestWelcomeNamesCatalogModels(t *testing.T) {
 	t.Parallel()
-	const example = "Edit the sample clip"
+	const example = "Edit a sample clip"
 	for name, c := range map[string]struct {
 		models string
 		// posts is the path that the example posts to, or "".
