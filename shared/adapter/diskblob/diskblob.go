@@ -106,7 +106,7 @@ func sameDisk(root, path string) error {
 	// This never renames anything, because the target is a dot. Linux checks for another mount first.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
-		return fmt.Errorf("%s is a separate mount: mount the entire folder %s instead", path, root)
+		return fmt.Errorf("%s is a mount point: mount the entire folder %s instead", path, root)
 	}
 	return nil
 }
