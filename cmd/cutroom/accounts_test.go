@@ -131,7 +131,7 @@ func TestKeysChangeWhileServing(t *testing.T) {
 		t.Errorf("keys list printed %s after the revocation", listed.Stdout)
 	}
 	if ended := keys("create", "--account", "acme", "--tier", "platinum"); !strings.Contains(ended.Stderr,
-		"default, dev; --tiers") {
+		"default, dev; set --tiers") {
 		t.Errorf("an unknown tier: %+v; want the names of the tiers, and the flag for others", ended)
 	}
 	for name, c := range map[string]struct {
