@@ -112,10 +112,11 @@ func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) (ob
 			replies = append(replies, r)
 		}
 	}
-	return s.send(w, q, replies, object{
+	s.send(w, q, replies, object{
 		"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
 		"prompt_tokens_details": object{"cached_tokens": 0}, "completion_tokens_details": object{"reasoning_tokens": 0},
-	}), nil
+	})
+	return nil, nil
 }
 
 func (s *Server) fill(r *reply, q *request) error {
@@ -233,8 +234,8 @@ func (s *Server) generate(r *reply, text string, tokens int, stop []string) erro
 
 type object = map[string]any
 
-// send returns the replies as one response, or streams them and returns nil.
-func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used object) object {
+// send sends the replies as one response, or streams them.
+func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used object) {
 	id, kind := "chatcmpl-", "chat.completion"
 	if replies[0].completion {
 		id, kind = "cmpl-", "text_completion"
@@ -244,18 +245,17 @@ func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used o
 	answer := object{"id": id + s.config.NewID(), "object": kind, "created": s.config.Now().Unix(), "model": q.Model}
 	if q.Stream {
 		_ = stream(w, answer, replies, q.StreamOptions.IncludeUsage, used)
-		return nil
+		return
 	}
-	var choices []object
-	for i, r := range replies {
+	answer["usage"] = used
+	sendList(w, answer, "choices", len(replies), func(i int) object {
+		r := &replies[i]
 		c := r.choice(i, "message", strings.Join(r.pieces, ""), true, r.finish)
 		if r.completion && q.ReturnTokenIDs {
 			c["prompt_token_ids"], c["token_ids"] = r.promptIDs, r.ids
 		}
-		choices = append(choices, c)
-	}
-	answer["choices"], answer["usage"] = choices, used
-	return answer
+		return c
+	})
 }
 
 // choice returns one text of the reply as a choice. In a chat the text is in a message or a delta.

@@ -113,6 +113,20 @@ func sendJSON(w http.ResponseWriter, status int, body any) {
 	_ = json.NewEncoder(w).Encode(body)
 }
 
+// sendList sends an object with a list of n items in the field. It writes one item after another,
+// because all of them can be a thousand times larger than their request.
+func sendList(w http.ResponseWriter, answer object, field string, n int, item func(i int) object) {
+	text, _ := json.Marshal(answer) // such objects always encode
+	w.Header().Set("Content-Type", "application/json")
+	_, err := fmt.Fprintf(w, "%s,%q:", text[:len(text)-1], field)
+	for i := 0; i < n && err == nil; i++ {
+		text, _ = json.Marshal(item(i))
+		_, err = fmt.Fprintf(w, "%c%s", "[,"[min(i, 1)], text)
+	}
+	// Writes fail only if the caller has disconnected.
+	_, _ = io.WriteString(w, "]}\n")
+}
+
 func decode(body []byte, into any) error {
 	err := boundedjson.Unmarshal(body, maxRequestValues, into)
 	if limit, ok := errors.AsType[*boundedjson.LimitError](err); ok {

@@ -367,3 +367,34 @@ func TestRequestsUseLittleMemory(t *testing.T) {
 		}
 	}
 }
+
+// pieces records the largest write of a response.
+type pieces struct {
+	httptest.ResponseRecorder
+	largest int
+}
+
+func (p *pieces) Write(text []byte) (int, error) {
+	p.largest = max(p.largest, len(text))
+	return len(text), nil
+}
+
+// A small request for a large response is answered in small pieces, or rejected.
+func TestLargeResponsesAreSentInPieces(t *testing.T) {
+	server := newServer(t).Config.Handler
+	texts := `["a"` + strings.Repeat(`,"a"`, 2047) + `]`
+	for _, c := range []struct {
+		path, body string
+		status     int
+	}{
+		{"/v1/embeddings", `{"model":"m","input":` + texts + `,"dimensions":4096}`, 400},
+		{"/v1/embeddings", `{"model":"m","input":` + texts + `}`, 200},
+		{"/v1/completions", `{"model":"m","n":128,"echo":true,"return_token_ids":true,"prompt":"` + strings.Repeat("a ", 10_000) + `"}`, 200},
+	} {
+		w := &pieces{ResponseRecorder: *httptest.NewRecorder()}
+		server.ServeHTTP(w, httptest.NewRequest("POST", c.path, strings.NewReader(c.body)))
+		if w.Code != c.status || w.largest > 256<<10 {
+			t.Errorf("%s: %d, at most %d bytes at once", c.path, w.Code, w.largest)
+		}
+	}
+}

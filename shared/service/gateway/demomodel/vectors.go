@@ -17,6 +17,8 @@ const (
 	dimensions    = 256 // default size of an embedding
 	maxDimensions = 4096
 	maxTexts      = 2048
+	// maxNumbers limits the texts times the dimensions of a call.
+	maxNumbers = maxTexts * dimensions
 )
 
 // vector counts the words of a text in hashed dimensions and normalizes the result to length 1.
@@ -119,7 +121,7 @@ type embeddingRequest struct {
 }
 
 // embeddings returns a vector for each text.
-func (s *Server) embeddings(_ http.ResponseWriter, q *embeddingRequest) (object, error) {
+func (s *Server) embeddings(w http.ResponseWriter, q *embeddingRequest) (object, error) {
 	texts, err := s.decoded(q.Input, "input")
 	if err != nil {
 		return nil, err
@@ -128,16 +130,20 @@ func (s *Server) embeddings(_ http.ResponseWriter, q *embeddingRequest) (object,
 	if size < 1 || size > maxDimensions {
 		return nil, reject("dimensions", fmt.Sprintf("dimensions must be from 1 to %d.", maxDimensions))
 	}
-	data := make([]object, len(texts))
-	for i, text := range texts {
-		embedding := vector(text, size)
-		data[i] = object{"object": "embedding", "index": i, "embedding": embedding}
+	if len(texts)*size > maxNumbers {
+		return nil, reject("dimensions", fmt.Sprintf("The texts times the dimensions must be at most %d.", maxNumbers))
+	}
+	answer := object{"object": "list", "model": q.Model, "usage": s.readUsage(texts...)}
+	sendList(w, answer, "data", len(texts), func(i int) object {
+		embedding := vector(texts[i], size)
+		item := object{"object": "embedding", "index": i, "embedding": embedding}
 		if q.Encoding == "base64" {
 			encoded, _ := binary.Append(nil, binary.LittleEndian, embedding) // never fails for numbers
-			data[i]["embedding"] = base64.StdEncoding.EncodeToString(encoded)
+			item["embedding"] = base64.StdEncoding.EncodeToString(encoded)
 		}
-	}
-	return object{"object": "list", "model": q.Model, "data": data, "usage": s.readUsage(texts...)}, nil
+		return item
+	})
+	return nil, nil
 }
 
 type rerankRequest struct {
