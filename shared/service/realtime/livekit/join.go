@@ -1,7 +1,11 @@
 package livekit
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/base64"
+	"errors"
+	"io"
 	"net/http"
 	"strings"
 
@@ -89,8 +93,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 	}
 	content := envelope.JoinRequest
 	if envelope.Compression == Gzip {
-		var ok bool
-		if content, ok = gunzip(content, most); !ok {
+		if content, err = gunzip(content, most); err != nil {
 			return nil, malformed
 		}
 	}
@@ -99,4 +102,17 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 		return nil, malformed
 	}
 	return request, nil
+}
+
+// gunzip decompresses up to most bytes, and fails if there are more.
+func gunzip(compressed []byte, most int) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
+	if err != nil {
+		return nil, err
+	}
+	content, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(content) > most {
+		err = errors.New("livekit: too long")
+	}
+	return content, err
 }
