@@ -161,7 +161,7 @@ func TestMountBelowBlobsIsRejected(t *testing.T) {
 		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
 			t.Fatal(err)
 		}
-		if err == nil || !strings.Contains(err.Error(), path+" is a separate mount") {
+		if err == nil || !strings.Contains(err.Error(), path+" is a mount point") {
 			t.Errorf("got %v, want an error about the mount %s", err, path)
 		}
 		if _, err := os.Stat(kept); err != nil {
