@@ -15,6 +15,8 @@ lint_format() {
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
+lint_prose() { python3 scripts/prose.py; }
+
 # golangci_source prints the folder of golangci-lint's source with linters.go.txt in place of its
 # list of linters. The short list saves a third of the compilation.
 golangci_source() {
