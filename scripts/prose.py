@@ -24,7 +24,7 @@ PHRASES = {
     "subject first": r"(?:^|[.;:] )(?:Of|Beyond|Whoever|Who|Whose|What) (?:a|an|the|what|these|those|which|is|was|has|it|one)\b",
     "say number of": r"\b(?:is|are) how (?:many|much|long|often)\b",
 }
-SKIPPED = re.compile(r"(^|/)testdata/|static/(marked|mediabunny)|package-lock\.json$|^scripts/prose\.py$")
+SKIPPED = re.compile(r"(^|/)testdata/|static/(marked|mediabunny)|SECURITY.md|package-lock\.json$|^scripts/prose\.py$")
 COMMENTS = {"go": "//", "js": "//", "ts": "//", "mjs": "//", "py": "#", "sh": "#", "yaml": "#", "yml": "#"}
 
 

@@ -69,7 +69,7 @@ func checkRoutes(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("%d calls", done), errors.Join(wrong...)
 }
 
-// routeComplaint returns what is wrong with a route's response, or "".
+// routeComplaint describes the fault of a route's response, or returns "".
 func routeComplaint(got answer, gateway bool, want int) string {
 	switch redirected := got.status == http.StatusTemporaryRedirect && want == http.StatusOK; {
 	case got.status != want && !redirected: // content may be redirected to the bucket
@@ -80,7 +80,7 @@ func routeComplaint(got answer, gateway bool, want int) string {
 	return errorShape(got, gateway)
 }
 
-// errorShape returns what is wrong with an error body (docs/contract/errors.md), or "".
+// errorShape describes the fault of an error body (docs/contract/errors.md), or returns "".
 func errorShape(got answer, gateway bool) string {
 	var body struct {
 		Detail json.RawMessage

@@ -42,7 +42,7 @@ func (f *Fleet) Wake(ctx context.Context) (change Change, err error) {
 	return change, nil
 }
 
-// Rise raises the number of workers to what the jobs need. It never lowers it.
+// Rise raises the number of workers to the jobs' needs. It never lowers it.
 func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	change, err := f.raise(ctx, 0)
 	if err != nil {
@@ -51,7 +51,7 @@ func (f *Fleet) Rise(ctx context.Context) (Change, error) {
 	return change, nil
 }
 
-// raise raises the number of workers to what the jobs need, and at least to least, even if the
+// raise raises the number of workers to the jobs' needs, and at least to least, even if the
 // queues cannot be read.
 func (f *Fleet) raise(ctx context.Context, least int) (change Change, err error) {
 	change.From, _, err = f.Service.Tasks(ctx)

@@ -26,7 +26,7 @@ type Deliverer struct {
 	Logger *slog.Logger
 }
 
-// Deliver makes a due attempt and returns the next attempt. follows is false if there is none:
+// Deliver makes a due attempt and returns the next attempt. follows is false without one:
 // the message was delivered or given up, or its event no longer exists. If the attempt is already
 // recorded, another caller made it and schedules the next one. After an error the attempt must be
 // made again, even if only recording it failed: receivers recognize a message by its id.
@@ -66,7 +66,7 @@ func (d *Deliverer) Deliver(
 }
 
 // Follow returns the attempt after a finished attempt, whose caller may have stopped before
-// scheduling it. follows is false if there is none, or if it has already been made.
+// scheduling it. follows is false without one, or if it has already been made.
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {

@@ -17,12 +17,12 @@ type coast struct {
 	sea                 rgb
 	// slopes are the colours of the hills, the farthest first.
 	slopes [3]rgb
-	// If somebody is set, a person watches.
+	// somebody adds a person who watches.
 	somebody bool
 }
 
 // Bay is the sea in front of layered hills, with a sailing boat that crosses, gulls, and water that
-// mirrors everything. If somebody is true, a person watches from a jetty.
+// mirrors everything. somebody adds a person on a jetty.
 func Bay(seed uint32, light string, somebody bool) Scene {
 	source := noise.NewSource(uint64(seed), 1)
 	c := coast{
