@@ -223,3 +223,17 @@ func TestLongTextsAreEstimated(t *testing.T) {
 		t.Errorf("%d bytes were counted", n)
 	}
 }
+
+// A prompt that begins with spaces, and text in any part of a message, is estimated.
+func TestEstimatesCannotBeEvaded(t *testing.T) {
+	const words = 40_000 // of 8 bytes
+	u := newUpstream(t, always(200, strings.Replace(whole[:strings.Index(whole, `,"usage"`)]+"}", `"content":"hello there"`,
+		`"content":[{"type":"text","text":"one two "}],"function_call":{"name":"three ","arguments":"four five "},`+
+			`"audio":{"transcript":"six"}`, 1)))
+	w := newWorld(t, setup{rows: strings.NewReplacer("1048576", "4194304", "1000,", "2000000,").Replace(longRow),
+		upstreams: []*modelServer{u}})
+	w.chat(strings.Replace(plain, "one two", strings.Repeat(" ", 70_000)+strings.Repeat("lengthy ", words), 1))
+	if r := w.recorded(1); r[0].PromptTokens < words*9/10 || r[0].PromptTokens > words*11/10 || r[0].CompletionTokens != 6 {
+		t.Errorf("recorded %+v, want about %d words and 6", r, words)
+	}
+}

@@ -1,27 +1,51 @@
 package gateway
 
-// estimateText is the number of bytes of text that are tokenized. The rest is assumed to be
-// similar, because tokenizing takes a second or more per megabyte.
-const estimateText = 64 << 10
+import "math/rand/v2"
 
+const (
+	// estimateText is the number of bytes of text that are tokenized completely. Of the rest, only
+	// samples are tokenized, because tokenizing takes a second or more per megabyte.
+	estimateText = 64 << 10
+	// sampleText is the size of a sample in bytes. Samples are at first up to as many bytes apart, and
+	// further apart as the text gets longer.
+	sampleText = 4 << 10
+)
+
+// estimate estimates the number of tokens of a text. Callers cannot predict where it samples.
 type estimate struct {
 	tokenizer Tokenizer
-	// tokens is the count for the first bytes. more is the length of the rest in bytes.
-	tokens, bytes, more int64
+	// tokens is the estimate for the first bytes. skipped bytes follow, which are like the last
+	// sample, with lastTokens in lastBytes.
+	tokens, bytes, skipped, lastTokens, lastBytes int64
+	// gap is the number of bytes before the next sample.
+	gap int64
 }
 
 func (e *estimate) add(text []byte) {
-	counted := text[:min(int64(len(text)), estimateText-e.bytes)]
-	if len(counted) > 0 {
-		e.tokens += int64(e.tokenizer.Count(string(counted)))
-		e.bytes += int64(len(counted))
+	for len(text) > 0 {
+		size := estimateText - e.bytes
+		if size <= 0 {
+			skip := min(e.gap, int64(len(text)))
+			e.gap, e.skipped, text = e.gap-skip, e.skipped+skip, text[skip:]
+			size = sampleText
+		}
+		sample := text[:min(size, int64(len(text)))]
+		if len(sample) == 0 {
+			return
+		}
+		e.lastTokens, e.lastBytes = int64(e.tokenizer.Count(string(sample))), int64(len(sample))
+		e.tokens = e.total() + e.lastTokens
+		e.bytes += e.skipped + e.lastBytes
+		e.skipped, text = 0, text[len(sample):]
+		if e.bytes >= estimateText {
+			e.gap = rand.Int64N(sampleText + (e.bytes-estimateText)/4)
+		}
 	}
-	e.more += int64(len(text) - len(counted))
 }
 
 func (e *estimate) total() int64 {
-	if e.more == 0 {
+	if e.skipped == 0 {
 		return e.tokens
 	}
-	return e.tokens + int64(float64(e.more)/float64(e.bytes)*float64(e.tokens))
+	return e.tokens + int64(float64(e.skipped)/float64(e.lastBytes)*float64(e.lastTokens))
 }

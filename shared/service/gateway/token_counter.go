@@ -51,7 +51,17 @@ func (t *tokenCounter) addChoice(choice gjson.Result) (finished bool) {
 			value.ForEach(func(key, value gjson.Result) bool {
 				switch key.Str {
 				case "content", "reasoning_content", "reasoning", "refusal":
-					t.add(value.Str)
+					if t.add(value.Str); value.IsArray() {
+						value.ForEach(func(_, part gjson.Result) bool {
+							t.add(part.Get("text").Str)
+							return true
+						})
+					}
+				case "audio":
+					t.add(value.Get("transcript").Str)
+				case "function_call":
+					t.add(value.Get("name").Str)
+					t.add(value.Get("arguments").Str)
 				case "tool_calls":
 					value.ForEach(func(_, call gjson.Result) bool {
 						t.add(call.Get("function.name").Str)
