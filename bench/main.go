@@ -124,7 +124,8 @@ func choose(names []string) ([]section, error) {
 }
 
 // measure runs the sections and prints the table of their measurements, even if sections fail. It
-// prints each started section to progress. After ctx has ended it starts no more.
+// prints the name of each section to progress as the section starts. Once ctx is done, it starts
+// no more sections.
 //
 // Errors: the sections' errors, each with its name; failed writes of the table.
 func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {

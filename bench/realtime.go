@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// realtimeFrames are edited in sequence in one session.
+	// realtimeFrames is the number of frames edited one after another in one session.
 	realtimeFrames = 400
 	// realtimePrompt is a look of medium cost.
 	realtimePrompt = "a watercolor painting"

@@ -75,7 +75,7 @@ func (b *bench) videoCost(ctx context.Context) error {
 		bar: fmt.Sprintf("%.1f x", streamBar), verdict: verdictOf(each.Seconds() <= streamBar*alone.Seconds()),
 	})
 	b.table.add(row{
-		what:     "  streams of that kind that one processor passes through",
+		what:     "  such streams that one core can relay",
 		measured: fmt.Sprintf("%.1f", 1/(each.Seconds()*videoRate)),
 		floor:    fmt.Sprintf("%.1f libvpx alone", 1/(alone.Seconds()*videoRate)), ratio: "-", bar: "-", verdict: noBar,
 	})

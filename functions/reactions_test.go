@@ -229,7 +229,7 @@ func TestFleetFollowsTheQueue(t *testing.T) {
 	if err := w.fleet.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	// The wake call of a moment ago keeps one task.
+	// The recent wake call keeps one task running.
 	start("scale", scale, "minute", 1)
 
 	unknown := w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=other")...)

@@ -11,7 +11,7 @@ import (
 type balanced struct {
 	container
 	domain domain
-	// idle is the number of seconds without a byte after which the balancer closes a connection.
+	// idle is how long a connection may be silent before the balancer closes it, in seconds.
 	idle  int
 	tasks int
 }

@@ -86,8 +86,8 @@ func (s *stack) serveLive() []permission {
 	return may
 }
 
-// openLive opens the media of live video to the internet, and the tasks to each other: a room's
-// signalling may reach a task other than the room's.
+// openLive opens the ports for live video to the internet, and lets the tasks reach each other. A
+// room's signalling may arrive at a task other than the one that runs the room.
 func openLive(group awsec2.SecurityGroup, port int) {
 	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks pass on"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {

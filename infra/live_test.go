@@ -165,7 +165,7 @@ func TestContainersUseTheDeployerNetwork(t *testing.T) {
 }
 
 // A STUN server instead of EC2 needs no permission. Relays have a secret that the task may read.
-func TestLiveVideoUsesDeployerServers(t *testing.T) {
+func TestLiveVideoUsesConfiguredServers(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{
 		"webrtc": "true", "webrtcStun": "stun.example.com:3478",
 		"turn": "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,

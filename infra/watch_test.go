@@ -70,7 +70,7 @@ func containersOf(t *testing.T) template {
 
 // If containers serve, the alarms watch their balancers instead of API Gateway and its unused
 // functions.
-func TestBalancersAreWatched(t *testing.T) {
+func TestLoadBalancersHaveAlarms(t *testing.T) {
 	made := containersOf(t)
 	for name, metrics := range map[string][]string{
 		"media-errors":       {"HTTPCode_ELB_5XX_Count", "MediaErrors"},

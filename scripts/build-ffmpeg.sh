@@ -99,7 +99,7 @@ bring() {
 	keep "$file"
 }
 
-# keep FILE brings the libraries that a program or library links.
+# keep FILE copies the libraries that a program or library is linked against.
 keep() {
 	for library in $(readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
 		bring "$library"

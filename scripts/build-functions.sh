@@ -33,8 +33,8 @@ for program in "$built"/programs/*; do
 	cp "$program" "$built/bootstrap"
 	mv "$built/bootstrap" "$folder/$name/bootstrap"
 done
-# The library for Content Credentials is next to the only program that loads it, which is its first
-# search path. A folder for a system other than Linux is for testing functions on this machine.
+# The Content Credentials library goes next to the only program that loads it: that folder is
+# searched first. A folder for a system other than Linux is for testing functions on this machine.
 case ${FUNCTIONS_OS:-linux} in
 linux) system=Linux ;;
 *) system=$(uname) ;;

@@ -40,7 +40,7 @@ deploy)
 	esac
 	;;
 images | pin-images) needs="docker" ;;
-# The test installs and starts a Docker engine, as a part of the test.
+# The test itself installs and starts a Docker engine.
 test-docker) needs="go certificates npm curl python ffmpeg" ;;
 local-aws) needs="go certificates npm curl python ffmpeg" ;;
 sam-api | sam-lambda | sam-invoke) needs="go certificates npm curl python docker" ;;

@@ -15,7 +15,7 @@ program=$folder/cutroom
 CGO_ENABLED=0 "$GO" build -o "$program" ./cmd/cutroom
 "$program" --man | gzip -9n >"$folder/share/man/cutroom.1.gz"
 for shell in bash zsh fish; do
-	# The script names the program by its path here.
+	# The completion script contains the program's path on this machine.
 	"$program" completion "$shell" | sed "s|$program|cutroom|g" >"$folder/share/completions/cutroom.$shell"
 done
 rm "$program"

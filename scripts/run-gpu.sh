@@ -15,7 +15,7 @@ if [ ! -f "$models" ]; then
 	exit 1
 fi
 scripts/install-gpu.sh
-# Results of models are signed.
+# Model results are signed.
 ! CUTROOM_ENGINE=gpu scripts/wants-c2pa.sh || scripts/install-c2pa.sh bin
 models=$(cd "$(dirname "$models")" && pwd)/$(basename "$models")
 

@@ -1,7 +1,7 @@
 #!/bin/sh
-# unseen.sh [FOLDER…]: prints a digest of a test's dependencies that Go does not know, so that Go's
-# cache of tests can be trusted: see test.sh. Go itself sees the code that a test is compiled of,
-# and the files and variables that the test reads. It does not see the inputs and the code of
+# unseen.sh [FOLDER…]: prints a digest of those dependencies of a test that Go does not know, so
+# that Go's test cache can be trusted: see test.sh. Go itself sees the code that a test is compiled
+# from, and the files and variables that the test reads. It does not see the inputs and the code of
 # programs that a test starts.
 #
 # The digest covers every file of the repository and its executable bit, the machine's programs, the

@@ -65,7 +65,7 @@ func (l *ledger) called(calls int) {
 	l.calls += calls
 }
 
-// did records an action, and wrong an event that should not have happened.
+// did records an action; wrong records an event that should not have happened.
 func (l *ledger) did(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

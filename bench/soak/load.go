@@ -137,7 +137,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 		left, leave := context.WithTimeout(ctx, time.Duration(random.IntN(300))*time.Millisecond)
 		defer leave()
 		ctx = left
-		l.ledger.did("streams of events that the client left")
+		l.ledger.did("event streams that the client abandoned")
 	}
 	answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/events")
 	switch {

@@ -1,7 +1,7 @@
 "use strict";
-// Sends a canvas 25 times a second, through a server or to another peer connection of this page.
-// The stamps in its pictures show when they are displayed. It carries out the order of the program
-// that serves it, and reports its measurements.
+// Sends a canvas 25 times a second, through a server or to another peer connection on this page.
+// The stamps in its frames show when they are displayed. It follows commands from the program that
+// serves it, and reports its measurements.
 
 const canvas = document.getElementById("sent"), video = document.getElementById("shown");
 const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
@@ -97,7 +97,7 @@ async function direct() {
   return loop;
 }
 
-// served opens a loop through the server of a stream's URL.
+// served opens a loop through the server at a stream URL.
 async function served(url) {
   const loop = new Loop(), control = new WebSocket(url);
   control.onopen = () => control.send(JSON.stringify({ type: "livekit_join", passthrough: true }));

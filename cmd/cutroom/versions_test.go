@@ -446,8 +446,8 @@ func unpacked(t *testing.T, name string) (data string, v version) {
 	return data, v
 }
 
-// shift adds a duration to all times near one that a database of any version has. They are integers
-// in milliseconds. The audit log may not change.
+// shift adds a duration to every time close to near, in a database of any version. Times are
+// integers in milliseconds. The audit log must not change.
 func shift(ctx context.Context, db *sql.DB, near time.Time, by time.Duration) error {
 	columns, err := texts(ctx, db, `select 'update "' || m.name || '" set "' || c.name || '" = "' || c.name || '" + ?1
 		where "' || c.name || '" between ?2 and ?3' from sqlite_schema m, pragma_table_info(m.name) c

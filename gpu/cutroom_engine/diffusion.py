@@ -261,10 +261,10 @@ class translated:
 
 
 def _answers() -> bool:
-    """Reports whether the device still computes.
+    """Reports whether the device still works.
 
-    Errors of cuBLAS, cuDNN and Triton do not show this. After an error from which the device
-    cannot recover, every call fails."""
+    An error from cuBLAS, cuDNN or Triton alone does not show this. After an error from which the
+    device cannot recover, every call fails."""
     if not torch.cuda.is_initialized():
         return True
     try:

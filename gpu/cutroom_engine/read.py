@@ -123,7 +123,7 @@ def image(source: Input) -> Image.Image:
 
 
 def _picture_track(container: InputContainer, number: int) -> Any:
-    """Returns the chosen one of the video tracks that are not cover pictures."""
+    """Returns the selected video track. Cover pictures do not count as tracks."""
     attached = av.stream.Disposition.attached_pic
     tracks = [stream for stream in container.streams.video if not stream.disposition & attached]
     if number >= len(tracks):

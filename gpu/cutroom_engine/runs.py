@@ -345,7 +345,7 @@ class Runner:
         with self._residents.measured(name):
             Edit(run.request, row, pipeline, run.report, run.check, stages, show=run.show).run()
         run.report(1, "encode")
-        if not (first and row.compile):  # which takes minutes, once
+        if not (first and row.compile):  # compiling takes minutes on the first run
             self._estimates.ended(name, run.request, time.monotonic() - began)
 
     def _engine_of(self, request: RunRequest) -> str:

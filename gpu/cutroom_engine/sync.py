@@ -252,8 +252,8 @@ def _write(descriptor: int, chunk: bytes, at: int) -> None:
 
 
 def _keep_what_is_the_same(folder: Path, partial: Path, files: list[_File]) -> None:
-    """Takes over unchanged files of the current folder, so that a change of one file does
-    not fetch all."""
+    """Reuses unchanged files from the current folder, so that a change to one file does not
+    fetch all files again."""
     try:
         kept = {_File(**row) for row in json.loads((folder / _MANIFEST).read_text())}
     except (OSError, ValueError, TypeError):

@@ -357,7 +357,7 @@ def test_health_reports_lost_device(world: MakeRunner, ask: Ask, clip: Clip) -> 
 
 
 class Endless(Inverter):
-    """A model that takes steps until it is stopped, and then for as long as configured."""
+    """A model that keeps taking steps until it is stopped, and then as long as configured."""
 
     def __init__(self, stepped: queue.Queue[None], last: queue.Queue[None] | None = None) -> None:
         super().__init__()

@@ -140,7 +140,7 @@ func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
 		set := got.TimeToLiveDescription
 		if set == nil || aws.ToString(set.AttributeName) != table.TTL ||
 			set.TimeToLiveStatus != types.TimeToLiveStatusEnabled && set.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
-			faults = append(faults, fmt.Errorf("the table %s has no time to live", name))
+			faults = append(faults, fmt.Errorf("the table %s has no TTL attribute enabled", name))
 		}
 	}
 	states := map[string]cwtypes.StateValue{}

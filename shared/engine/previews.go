@@ -9,11 +9,11 @@ import (
 const (
 	// MaxPreview limits a preview, in bytes.
 	MaxPreview = 128 << 10
-	// PreviewSide limits the longer side of a preview, in pixels.
+	// PreviewSide is the maximum length of a preview's longer side, in pixels.
 	PreviewSide = 512
 
-	// MaxPoster limits a poster in bytes, and PosterSide its longer side in pixels
-	// (docs/contract/jobs.md#thumbnails).
+	// MaxPoster is the maximum size of a poster in bytes. PosterSide is the maximum length of its
+	// longer side in pixels (docs/contract/jobs.md#thumbnails).
 	MaxPoster  = 500_000
 	PosterSide = 1280
 )

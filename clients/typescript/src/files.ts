@@ -92,7 +92,7 @@ export async function* pages<T>(service: Service, path: string, items: string,
     const answer = await check(await service.send(`${path}?${query}`));
     const page = (await answer.json()) as Record<string, T[]> & { next_cursor: string | null };
     yield* page[items] ?? [];
-    // A page may be empty although others follow.
+    // A page may be empty even if more follow.
     if (page.next_cursor === null) return;
     query.set("cursor", page.next_cursor);
   }

@@ -15,8 +15,8 @@ type MCP struct {
 }
 
 func (MCP) Help() string {
-	return "It speaks the Model Context Protocol on stdin and stdout; an agent's program starts it. It uses the same " +
-		"server and key as the other commands."
+	return "It speaks the Model Context Protocol on stdin and stdout, and is meant to be started by an agent. It uses " +
+		"the same server and key as the other commands."
 }
 
 // Run serves until stdin or the context ends.

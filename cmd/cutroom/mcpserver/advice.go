@@ -46,7 +46,7 @@ func advice(err error) string {
 		return "Call again later."
 	}
 	if refusal.Status >= http.StatusInternalServerError {
-		return fmt.Sprintf("Call again later; the server's log has the request as %q.", refusal.RequestID)
+		return fmt.Sprintf("Call again later; the request is in the server's log as %q.", refusal.RequestID)
 	}
 	return ""
 }

@@ -124,7 +124,7 @@ func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonsch
 	return schema
 }
 
-// oneOf restricts a property to the values.
+// oneOf restricts a property to the given values.
 func oneOf[T any](property *jsonschema.Schema, values ...T) {
 	for _, value := range values {
 		property.Enum = append(property.Enum, value)

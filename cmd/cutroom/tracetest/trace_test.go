@@ -221,7 +221,7 @@ func TestInvalidEndpointStopsTheStart(t *testing.T) {
 		t.Fatal("the server started")
 	}
 	if !strings.Contains(err.Error(),
-		"cutroom: OTEL_EXPORTER_OTLP_ENDPOINT: not a URL such as http://127.0.0.1:4318") {
+		"cutroom: OTEL_EXPORTER_OTLP_ENDPOINT: must be a URL, such as http://127.0.0.1:4318") {
 		t.Error(err)
 	}
 }

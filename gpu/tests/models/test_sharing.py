@@ -46,7 +46,7 @@ def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
 )
 def test_shared_text_encoders_give_the_same_result(weights: Path, name: str, leaves: bool) -> None:
     more: dict[str, Any] = {} if STYLES[name].negative is None else {"guidance": 5.0, "negative": "a summer morning"}
-    if name == "FluxKontextPipeline":  # whose negative prompts act by another number
+    if name == "FluxKontextPipeline":  # which scales negative prompts by true_cfg_scale
         more["call"] = {"true_cfg_scale": 2.0}
     own = pipeline(weights, name, **more)
     apart = pipeline(weights, name, text=text_of(weights, name, leaves), **more)

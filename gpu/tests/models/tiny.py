@@ -221,7 +221,7 @@ def _qwen_tokenizer() -> tuple[Qwen2Tokenizer, dict[str, int]]:
 def _flux2_klein() -> Any:
     torch.manual_seed(0)
     tokenizer, vocabulary = _qwen_tokenizer()
-    # The pipeline takes the output of the layers 9, 18 and 27 for a prompt.
+    # The pipeline uses the outputs of layers 9, 18 and 27 for a prompt.
     text = Qwen3Config(
         vocab_size=len(vocabulary),
         hidden_size=8,

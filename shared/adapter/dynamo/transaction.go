@@ -95,7 +95,7 @@ func code(reason types.CancellationReason) string {
 	return *reason.Code
 }
 
-// refusal is a transaction that was cancelled by conditions.
+// refusal is a transaction that was cancelled because a condition failed.
 type refusal struct {
 	// failed reports for each write whether its condition was false. items holds the previous
 	// items of the writes that asked for them.

@@ -63,8 +63,8 @@ func (db *DB) deleteMessage(ctx context.Context, tx *transaction, id string) err
 	return err
 }
 
-// ShiftTimes moves deadlines and waits when the clock is set, so that jobs, batches, leases and
-// webhook deliveries keep their remaining time.
+// ShiftTimes shifts deadlines and wait times when the system clock is changed, so that jobs,
+// batches, leases and webhook deliveries keep their remaining time.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
 	return db.writeAnyway(ctx, "shift times", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",

@@ -35,7 +35,7 @@ import (
 type Parts struct {
 	*setting.Environment
 	Config api.Config
-	// AWS configures the AWS clients; Records is the client of the tables.
+	// AWS configures the AWS clients; Records is the client for the tables.
 	AWS     aws.Config
 	Records *dynamodb.Client
 	Keys    *dynamo.Keys

@@ -29,7 +29,7 @@ func (c Config) check() error {
 	return nil
 }
 
-// public returns the addresses for clients, or nil for the machine's own.
+// public returns the addresses that clients should use, or nil to use the machine's own.
 func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
 	switch {
 	case len(c.Public) != 1:

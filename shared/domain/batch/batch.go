@@ -17,8 +17,8 @@ const (
 	Window = 24 * time.Hour
 	// MaxOpen limits the open batches of an account.
 	MaxOpen = 100
-	// MaxKept limits the batch records of an account. A new batch deletes the oldest records of
-	// ended batches.
+	// MaxKept is the maximum number of batch records of an account. A new batch deletes the oldest
+	// records of ended batches.
 	MaxKept = 1000
 	// KeepRecord is the time for which the record of an ended batch is kept.
 	KeepRecord = 30 * 24 * time.Hour

@@ -134,7 +134,7 @@ func (m *Inference) Capabilities() []Route {
 // Takes reports whether the row permits a field in addition to the common ones.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
-// Queue limits the number of calls that wait for an upstream, and the wait of each. With the zero
+// Queue limits how many calls may wait for an upstream, and how long each may wait. With the zero
 // value, calls do not wait.
 type Queue struct {
 	Calls int

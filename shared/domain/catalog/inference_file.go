@@ -133,7 +133,7 @@ func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 		case slices.Index(m.Fallbacks, id) < i:
 			return at, fmt.Errorf("the fallback %q is listed twice", id)
 		case !slices.ContainsFunc(m.Capabilities(), other.Serves):
-			return at, fmt.Errorf("the fallback %q supports no route of the model", id)
+			return at, fmt.Errorf("the fallback %q supports none of the model's routes", id)
 		}
 	}
 	return "", nil
@@ -402,7 +402,7 @@ func baseURL(text string) (base, host string, err error) {
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		// The text is not repeated, because it may contain a key.
-		return "", "", fmt.Errorf("url must be an http or https URL, with the prefix dns+ or srv+ if its host is a name of several servers, or %s", Embedded)
+		return "", "", fmt.Errorf("url must be an http or https URL, with the prefix dns+ or srv+ if its host name stands for several servers, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "", "", errors.New("url must not have a user, a query or a fragment: put a key into secret")
 	}

@@ -75,7 +75,7 @@ func checkFault(t *testing.T, err error, want string) {
 
 // Rates that cameras record are accepted. Rates whose frames no machine decodes in time are
 // rejected.
-func TestVideosOfPhonesPass(t *testing.T) {
+func TestPhoneVideosPass(t *testing.T) {
 	for _, c := range []struct {
 		width, height int
 		rate          float64

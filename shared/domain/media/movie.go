@@ -181,7 +181,7 @@ func countSamples(w *window, minf box) (samples float64) {
 	return samples
 }
 
-// trackSize reads the size in a track header, after the rotation of its matrix.
+// trackSize reads the size from a track header and applies the rotation in its matrix.
 func trackSize(w *window, b box) (width, height int) {
 	version := w.at(b.start, 1)
 	if version == nil {

@@ -153,7 +153,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	defer cancel()
 	err := do(ctx)
 	if err != nil && ctx.Err() != context.Canceled {
-		i.config.Logger.Warn("the store of sessions failed", "call", what, "error", err)
+		i.config.Logger.Warn("the session store failed", "call", what, "error", err)
 	}
 	return err
 }

@@ -258,7 +258,7 @@ func (i *Instance) redeem(q *queue, l *lease, w *waiter) error {
 		// The slot may have been taken nevertheless; then it is freed later. Use another id for the next
 		// attempt.
 		w.ticket.ID = i.newSessionID()
-		i.config.Logger.Warn("the store of sessions failed", "call", "open the session of a waiting client", "error", err)
+		i.config.Logger.Warn("the session store failed", "call", "open the session of a waiting client", "error", err)
 	}
 	return err
 }

@@ -22,8 +22,8 @@ import (
 	"github.com/coder/websocket"
 )
 
-// recordedFile contains the responses of the real program, classesFile its descriptions of the node
-// classes in the tests' workflows.
+// recordedFile contains the real program's responses; classesFile contains its descriptions of the
+// node classes that the tests' workflows use.
 var (
 	recordedFile = filepath.Join("testdata", "recorded.json")
 	classesFile  = filepath.Join("testdata", "classes.json")

@@ -170,11 +170,12 @@ func (t *Tools) unpack(
 		return input, still, fmt.Errorf("ffmpeg: develop: %w", err)
 	}
 	converted, err := media.InspectStill(opened, stat.Size(), input.MIME)
-	// heif-convert has turned the picture.
+	// heif-convert has already rotated the picture.
 	return input, media.Still{Profile: converted.Profile, Transfer: still.Transfer, Primaries: still.Primaries}, err
 }
 
-// maxHEIF limits the size of a HEIC or AVIF file, which is copied before the conversion.
+// maxHEIF is the maximum size of a HEIC or AVIF file in bytes. The file is copied before the
+// conversion.
 const maxHEIF = 256 << 20
 
 // unpacked is the file that convertHEIF writes.

@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 )
 
-// The test decodes progressive pictures of one size, with detail that a deinterlacer mistakes for
-// two fields, and compares the bytes.
+// The test decodes progressive frames of one size, whose detail a deinterlacer would mistake for
+// interlacing, and compares the bytes.
 func TestCorrectionsKeepOtherPictures(t *testing.T) {
 	tools := find(t)
 	const lines = "geq=lum='255*mod(Y,2)':cb='X':cr='Y'"

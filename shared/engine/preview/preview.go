@@ -217,8 +217,8 @@ func (e *edit) effort() []string {
 		// A longer search saves a seventh of the bytes but takes almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
 	case jumping:
-		// A frame either repeats the previous one or differs completely. A lasting frame deserves more
-		// bytes, for which the encoder looks ahead.
+		// A frame either repeats the previous one or differs completely. A frame that stays on screen is
+		// worth more bytes. The encoder looks ahead to find such frames.
 		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", "bframes=0:mbtree=1:rc-lookahead=5"}
 	case rushing:
 		// If no frame is predicted from two others, every frame has the quality that only the best had.

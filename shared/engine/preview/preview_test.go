@@ -168,8 +168,8 @@ func same(t *testing.T, a, b string) bool {
 	return bytes.Equal(first, second)
 }
 
-// Any two prompts that name looks produce visibly different
-// pictures, and that each differs from the input.
+// Any two prompts that each name a look produce visibly different pictures, and both differ from
+// the input.
 func TestPromptsGiveDifferentPictures(t *testing.T) {
 	prompts := []string{
 		"enhance it", "watercolor", "a watercolor of a snowy castle", "film noir", "golden hour", "make it blue",

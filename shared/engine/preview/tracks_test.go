@@ -213,7 +213,7 @@ func at(number int) []string {
 	return []string{"-f", "lavfi", "-i", moving, "-vf", "select=eq(n\\," + itoa(2*number) + ")"}
 }
 
-// fields encodes the moving bars in pictures of two fields, which have different times.
+// fields encodes the moving bars as interlaced frames, whose two fields have different times.
 func fields(t *testing.T, codec, name string) string {
 	t.Helper()
 	return write(t, "-f", "lavfi", "-i", moving, "-vf", "tinterlace=interleave_top,setfield=tff",

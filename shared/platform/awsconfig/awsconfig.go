@@ -26,7 +26,7 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 		return aws.Config{}, errors.New("AWS_REGION: not set")
 	}
 	if !credentials.HasKeys() {
-		return aws.Config{}, errors.New("AWS_ACCESS_KEY_ID: not set, or AWS_SECRET_ACCESS_KEY is not set")
+		return aws.Config{}, errors.New("AWS_ACCESS_KEY_ID or AWS_SECRET_ACCESS_KEY: not set")
 	}
 	config := aws.Config{
 		Region: region,

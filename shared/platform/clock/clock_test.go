@@ -157,8 +157,8 @@ func TestStartsAfterClockChanges(t *testing.T) {
 		away time.Duration
 		step time.Duration
 		boot string
-		// want is the clock's resulting offset from the correct time. refused means that it does
-		// not open.
+		// want is the clock's resulting offset from the correct time. refused means that
+		// opening the clock fails.
 		want    time.Duration
 		settled bool
 		refused bool

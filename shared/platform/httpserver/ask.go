@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// askTime limits the request in [AskHealth].
+// askTime is the timeout for the request in [AskHealth].
 const askTime = 4 * time.Second
 
 // AskHealth returns an error unless the server at an address returns 200 for /healthz. It is the

@@ -37,12 +37,12 @@ type body struct {
 	pace       pace
 	// grace is pace.grace, or less while the account is unknown.
 	grace time.Duration
-	// due is when the spare time ends, end when the maximum time ends.
+	// due is when the spare time ends; end is when the maximum time ends.
 	due, end time.Time
 	// returned is the time when the last read returned. Time that the handler takes between reads
 	// does not count.
 	returned time.Time
-	// until limits all reads, unless it is zero.
+	// until is the deadline for all reads, unless it is zero.
 	until time.Time
 	// length is the declared length, or -1.
 	length int64

@@ -69,7 +69,7 @@ func FromEnvironment(ctx context.Context, getenv func(string) string, service st
 			continue
 		}
 		if u, err := url.Parse(value); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-			return Traces{}, fmt.Errorf("%s: not a URL such as http://127.0.0.1:4318", variable)
+			return Traces{}, fmt.Errorf("%s: must be a URL, such as http://127.0.0.1:4318", variable)
 		}
 		endpoint = value
 	}

@@ -81,7 +81,7 @@ func TestCompromisedHelperCannotFakePicture(t *testing.T) {
 	}
 }
 
-// A helper that responds without reading its requests is ended when the pipe is full.
+// A helper that responds without reading its requests is killed when the pipe fills up.
 func TestHelperThatDoesNotReadIsEnded(t *testing.T) {
 	c := takenOver(t, func(_ io.Reader, answers io.Writer) {
 		for binary.Write(answers, binary.LittleEndian, helper.Answer{Width: 16, Height: 16}) == nil {

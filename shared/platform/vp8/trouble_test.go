@@ -53,7 +53,7 @@ func (s *stream) shows(t testing.TB, frame []byte) {
 	}
 }
 
-// A helper that exits costs one error, and the next one continues from a key frame.
+// A helper that exits causes one error, and its replacement continues from a key frame.
 func TestExitedHelperIsReplaced(t *testing.T) {
 	s := newStream(t)
 	s.shows(t, s.key(t).Data)

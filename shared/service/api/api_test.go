@@ -65,10 +65,10 @@ type setup struct {
 	workers              int
 	ready                func(context.Context) error
 	sessions             int
-	// stored limits the bytes that an account may store; 0 means no limit.
+	// stored is how many bytes an account may store; 0 means no limit.
 	stored int64
-	// uploads limits an account's uploads in progress, and allUploads the server's. free is the
-	// disk space that they may use.
+	// uploads is the maximum number of an account's uploads in progress; allUploads is the
+	// server's. free is the disk space available to them.
 	uploads, allUploads int
 	free                func() (int64, error)
 	// blobs, store and shelf wrap the real stores of blobs, jobs and files.

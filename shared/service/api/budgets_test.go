@@ -19,7 +19,7 @@ func (w *world) putBudget(key, body string) answer {
 
 // An admin sets the budgets of the account's keys. An admin can only read the account's own budget, which the
 // operator sets.
-func TestAdminSetsBudgetsOfKeys(t *testing.T) {
+func TestAdminSetsKeyBudgets(t *testing.T) {
 	w := newWorld(t, setup{})
 	w.stopClock() // midnight may be near
 	admin := w.newAdmin("studio")

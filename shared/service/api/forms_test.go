@@ -197,7 +197,7 @@ func TestFormsFollowTheContract(t *testing.T) {
 	}
 }
 
-// outcome returns the outcome of a request without random values.
+// outcome returns the outcome of a request, with random values removed.
 func (w *world) outcome(says string, a answer) outcome {
 	w.t.Helper()
 	o := outcome{says: says, status: a.status}

@@ -95,8 +95,8 @@ func (w *world) refuse(form hostileForm) error {
 	return nil
 }
 
-// hostileWorld returns a world that gives up a stalled body after stall (0 means a minute). At the end of
-// the test it checks that the goroutines of all requests have returned.
+// hostileWorld returns a world that gives up on a stalled body after stall (0 means a minute). At the end
+// of the test it checks that the goroutines of all requests have returned.
 func hostileWorld(t *testing.T, stall time.Duration) *world {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: stall})
 	t.Cleanup(func() {

@@ -219,7 +219,7 @@ func TestJobReportsFullDisk(t *testing.T) {
 }
 
 // A catalog may define these fields, beyond the default catalog.
-func TestFieldsOfCustomCatalog(t *testing.T) {
+func TestCustomCatalogFields(t *testing.T) {
 	w := newWorld(t, setup{catalog: []byte(`
 limits: {video: {duration: 5m, width: 4096, height: 4096}, image: {pixels: 5}}
 forms:

@@ -145,7 +145,7 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 
 const lastYear = 9999
 
-// routeGroups reads the groups that a key may use, or nil if it is not limited.
+// routeGroups parses the groups that a key may use. It returns nil if the key may use all of them.
 func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problems) {
 	all := credential.RouteGroups()
 	names, found := o.list("routes", len(all), func(name string) string {

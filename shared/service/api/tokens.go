@@ -72,7 +72,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// unknownModel returns the problem of the name of a media or inference model, or "".
+// unknownModel returns the problem if no media or inference model has the name, otherwise "".
 func (s *service) unknownModel(name string) string {
 	knows := s.KnowsModel
 	if knows == nil {

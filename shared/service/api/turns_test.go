@@ -41,10 +41,10 @@ func (gifs) Put(context.Context, string, io.Reader) (int64, error) { return 0, n
 
 func (gifs) Head(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
 
-// slow verifies files and makes pictures. Each file takes until the test ends it.
+// slow verifies files and makes posters. Each call blocks until the test releases it.
 type slow struct{ begun, end chan string }
 
-// Posters makes the picture of a file whose name is its content.
+// Posters makes a poster for a file whose name is its content.
 func (v slow) Posters(_ context.Context, _ string, of []engine.Depicted) ([][]byte, error) {
 	content, err := os.ReadFile(of[0].Path)
 	_, name, _ := strings.Cut(string(content), " ")

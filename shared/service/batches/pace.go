@@ -11,8 +11,8 @@ const (
 	leastPause, mostPause = time.Second, 30 * time.Second
 )
 
-// pace determines the number of concurrent calls of a batch. It lowers the number after a temporary
-// rejection, and raises it by one after as many responses as the current number.
+// pace determines how many calls of a batch run at once. It lowers the number after a temporary
+// rejection. Once that many calls have been answered, it raises the number by one.
 type pace struct {
 	most int
 

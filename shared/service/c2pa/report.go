@@ -39,7 +39,8 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	return parseReport(text)
 }
 
-// maxValues limits the values in a report of the library. For a file with 100 ingredients it has about 20,000.
+// maxValues is the maximum number of values in the library's report. The report on a file with 100
+// ingredients has about 20,000.
 const maxValues = 200_000
 
 // libraryReport is the report of c2pa-rs.

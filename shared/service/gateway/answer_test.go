@@ -178,7 +178,7 @@ func TestUpstreamErrorsAreConverted(t *testing.T) {
 }
 
 // The log never contains text of a prompt or a completion.
-func TestLogContainsNoText(t *testing.T) {
+func TestLogContainsNoPromptText(t *testing.T) {
 	u := newUpstream(t, always(200, strings.ReplaceAll(whole, "hello there", "private answer")))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	body := strings.ReplaceAll(plain, "one two", "private question")

@@ -27,9 +27,9 @@ type BatchResponse struct {
 }
 
 type batchCall struct {
-	// body belongs to the caller. It is not copied, and does not count in the memory of bodies.
+	// body belongs to the caller. It is not copied, and does not count as body memory.
 	body []byte
-	// held is the call's body memory in bytes, guarded by that memory's lock.
+	// held is the number of bytes of body memory that the call uses. That memory's lock guards it.
 	held int64
 	// yield abandons the call when a live call needs its place or memory.
 	yield func()

@@ -439,7 +439,7 @@ func TestUsageIsReported(t *testing.T) {
 	}
 }
 
-func TestBrowsersMayCall(t *testing.T) {
+func TestBrowsersCanCallFromAllowedOrigins(t *testing.T) {
 	w := newWorld(t, setup{origins: httpserver.Origins{"https://a.example"}})
 	a := w.do(w.request(t.Context(), "OPTIONS", "/v1/chat/completions", "", nil, "Origin: https://a.example",
 		"Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization, x-stainless-os"))

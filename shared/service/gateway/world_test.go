@@ -422,7 +422,7 @@ func (c *call) reset() {
 	c.Close()
 }
 
-// events responds with a stream of these data and then ends.
+// events responds with a stream of the given data events and then ends.
 func events(data ...string) func(*call) {
 	return func(c *call) {
 		c.stream()

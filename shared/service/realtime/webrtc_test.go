@@ -275,7 +275,7 @@ func TestMediaKeepsSessionAlive(t *testing.T) {
 	}})
 	films := w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90))
 	films.shows(160, 90)
-	// The client joins but never sends a camera.
+	// The client joins but never sends any video.
 	w.goLive(w.open("gen-2.5", studio), nil).ends("idle", websocket.StatusNormalClosure, "The session was idle.")
 	for len(films.Seen) > 0 {
 		patience.Receive(t, "films.Seen", films.Seen)

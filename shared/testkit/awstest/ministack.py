@@ -40,7 +40,7 @@ def give_events_once(handler):
 
     def do_get(self):
         if given:
-            self.rfile.read()  # to the end of the function, which closes the connection
+            self.rfile.read()  # block until the function ends, which closes the connection
             return
         given.append(self.path)
         give(self)

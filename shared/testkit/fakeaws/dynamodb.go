@@ -56,7 +56,7 @@ func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
 // Hottest returns the kinds of partitions, busiest first.
 func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }
 
-// Totals returns the use of each table and index.
+// Totals returns the usage of each table and index.
 func (d *DynamoDB) Totals() map[string]Total {
 	d.meter.close()
 	all := map[string]Total{}

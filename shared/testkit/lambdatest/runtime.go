@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// maxBuffered limits a response that is not streamed, in bytes (AWS Lambda quotas, "Invocation
-// payload").
+// maxBuffered is the maximum size in bytes of a response that is not streamed (AWS Lambda quotas,
+// "Invocation payload").
 const maxBuffered = 6 << 20
 
 // FunctionError is a failed invocation, as Lambda reports it.

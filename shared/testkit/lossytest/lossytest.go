@@ -65,8 +65,8 @@ func (w *way) close() {
 	}
 }
 
-// carry forwards a packet, now or later, once or several times. The caller may reuse the bytes
-// after it returns.
+// carry delivers a packet, now or later, once or several times. The caller may reuse the bytes
+// once carry returns.
 func (w *way) carry(packet []byte, to func([]byte)) {
 	for range w.pass(packet, to) {
 		w.sending.Lock()

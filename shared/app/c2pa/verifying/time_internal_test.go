@@ -8,7 +8,7 @@ import (
 
 // The verifier gives up on a hostile file within one turn, so several such files cannot use up the
 // waiting time of other accounts.
-func TestHostileFileEndsWithinOneTurn(t *testing.T) {
+func TestVerifierGivesUpWithinOneTurn(t *testing.T) {
 	if got := NewReader(Config{}).config.Time; got > api.MaxTurn {
 		t.Errorf("a file may take %v, and a turn %v", got, api.MaxTurn)
 	}

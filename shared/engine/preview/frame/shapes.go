@@ -69,8 +69,8 @@ func (p *program) halves(ops []look.Op) bool {
 	return false
 }
 
-// coarse reports whether an operation adds no detail to a picture without detail, so that rendering
-// continues at half size, as in package preview.
+// coarse reports whether an operation adds no detail to a picture that has none. If so, rendering
+// can stay at half size, as in package preview.
 func coarse(op look.Op) bool {
 	switch op := op.(type) {
 	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
@@ -252,7 +252,7 @@ type sharpener struct {
 
 const (
 	sharpBits = 6
-	// maxWide is the largest weight with which the sums fit into lanes.
+	// maxWide is the largest weight for which the sums fit in the lanes.
 	maxWide = 96
 )
 

@@ -11,7 +11,7 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// facefinder is the classifier of faces of package pigo (MIT, Endre Simo), a cascade
+// facefinder is the face classifier from package pigo (MIT, Endre Simo), a cascade
 // of decision trees after Nenad Markuš, "Object Detection with Pixel Intensity
 // Comparisons Organized in Decision Trees".
 //
@@ -22,7 +22,7 @@ var facefinder []byte
 var classifier = sync.OnceValues(func() (*pigo.Pigo, error) {
 	found, err := pigo.NewPigo().Unpack(facefinder)
 	if err != nil {
-		return nil, fmt.Errorf("garment: the classifier of faces: %w", err)
+		return nil, fmt.Errorf("garment: the face classifier: %w", err)
 	}
 	return found, nil
 })

@@ -137,8 +137,8 @@ func (c Clothes) Shade() *look.LUT {
 	})
 }
 
-// worded is the fraction of the prompt's cloth if a reference image and a prompt are combined: the
-// garment stays recognizable and the words are visible.
+// worded is the weight of the prompt's cloth if a reference image and a prompt are combined. The
+// garment stays recognizable, and the prompt shows.
 const worded = 0.4
 
 // Reference is a small copy of the image that a request refers to.

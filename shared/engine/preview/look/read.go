@@ -10,7 +10,7 @@ type Reading struct {
 	Understood []string
 	// Ignored lists the ignored parts of the prompt, verbatim and in order.
 	Ignored []string
-	// Empty is true if the prompt has no word, Declined if it only asks to keep things unchanged.
+	// Empty is true if the prompt has no words; Declined, if it only asks to keep things unchanged.
 	Empty, Declined bool
 }
 

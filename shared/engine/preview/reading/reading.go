@@ -125,7 +125,7 @@ func ofGarment(asked Request) Reading {
 		r.Notice = asAsked
 	case len(r.Ignored) > 0:
 		r.Notice = fmt.Sprintf("%sthe preview engine knows no color or cloth in %s. It recolors the upper part of the "+
-			"clothes, as by “red plaid”, or by a reference image. %s", unchanged, quoted(read.Ignored), how)
+			"clothes; name a color or pattern, such as “red plaid”, or send a reference image. %s", unchanged, quoted(read.Ignored), how)
 	default:
 		r.Notice = unchanged + "there is neither a reference image nor a color or cloth in the prompt."
 	}

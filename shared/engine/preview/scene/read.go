@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Reading holds the choices of a scene for a text.
+// Reading is the scene that a prompt asks for.
 type Reading struct {
 	// Understood names the requested place and light, or is empty.
 	Understood []string

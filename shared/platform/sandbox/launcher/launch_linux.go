@@ -144,7 +144,7 @@ func dropRights(own bool) error {
 	}
 	bits := held[0].permitted & (1 << kept)
 	if own && bits == 0 {
-		return errors.New("no right to read another user's files")
+		return errors.New("no permission to read another user's files")
 	}
 	for number := range uintptr(64) {
 		if number == kept {

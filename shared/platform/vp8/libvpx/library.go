@@ -14,7 +14,7 @@ import (
 )
 
 // names returns the file names of libvpx, newest first. The number is the version of its binary
-// interface. The parts used here never changed, which check verifies.
+// interface. The parts used here have never changed; check verifies that.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{

@@ -293,7 +293,7 @@ function hear(message) {
   }
 }
 
-// An acknowledgement lists the followed parts, unless the engine does not report them.
+// An acknowledgement lists the parts of the request that were followed, if the engine reports them.
 
 function notePrompt({ prompt, understood, notice }) {
   if (!prompt) return note("prompt-state", "No prompt.", "good");
@@ -416,7 +416,7 @@ async function changeSource() {
     await video.play();
   } catch (failure) {
     usePattern({
-      NotAllowedError: "The browser blocks the camera. Allow it in the address bar and choose the camera again.",
+      NotAllowedError: "The browser is blocking the camera. Allow it in the address bar and choose the camera again.",
       NotFoundError: "This device has no camera.",
       NotReadableError: "Another program uses the camera.",
       SecurityError: "Browsers allow the camera only on https and on localhost.",

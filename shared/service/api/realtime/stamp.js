@@ -63,9 +63,9 @@ class Stopwatch {
     drawStamp(at, this.number);
   }
 
-  // took returns the age of a picture shown at a time, NaN if unknown. An edit may destroy the
-  // stamp. For video, the timestamp, in units of 1/90 ms, then still shows when the picture was
-  // drawn, because its distance from that is constant.
+  // took returns the age of a frame that was shown at the given time, or NaN if unknown. If an edit
+  // destroys the stamp, a video timestamp (in 1/90 ms) still tells when the frame was drawn: the
+  // difference between the two clocks is constant.
   took(picture, width, height, shown, timestamp) {
     const stamp = readStamp(picture, width, height);
     if (stamp !== undefined && shown - this.drawn[stamp] < 10000) {

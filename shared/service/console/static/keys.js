@@ -96,7 +96,7 @@ class Keys {
     toast(`${name} is revoked.`);
   }
 
-  // ask creates a key in a dialog, which shows its secret only this once.
+  // ask opens a dialog that creates a key and shows its secret this one time.
   ask() {
     const label = make("input", { id: "key-label", required: true, maxlength: 128, autocomplete: "off", placeholder: "render farm" });
     const admin = make("input", { type: "checkbox", class: "switch", id: "key-admin" });
@@ -130,7 +130,7 @@ class Keys {
   }
 }
 
-// Limits is a multiple choice. No selection means all.
+// Limits is a multi-select. Selecting nothing means no restriction.
 class Limits {
   constructor(title, all) {
     this.title = title;

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// unsupported lists the restricting keywords that exampleOf does not support.
+// unsupported lists the JSON Schema constraint keywords that exampleOf does not support.
 var unsupported = []string{
 	"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "contains", "pattern", "format", "minLength", "maxLength",
 	"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "prefixItems", "minItems", "maxItems",

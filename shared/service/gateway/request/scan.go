@@ -14,10 +14,10 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxModels limits the models in the models field (docs/contract/limits.md#gateway-limits).
+// maxModels is the most models in the models field (docs/contract/limits.md#gateway-limits).
 const maxModels = 8
 
-// maxStops limits the stop sequences of a chat (docs/contract/limits.md#gateway-limits).
+// maxStops is the most stop sequences in a chat (docs/contract/limits.md#gateway-limits).
 const maxStops = 4
 
 var errNotObject = errors.New("the body is not an object")

@@ -20,7 +20,7 @@ type color struct {
 	atomic.Pointer[[colorSize]byte]
 }
 
-// read reads a packet's extension with the id, and reports whether it has one.
+// read reads the header extension with the given id, and reports whether the packet has it.
 func (c *color) read(p *rtp.Packet, id uint8) bool {
 	if id == 0 {
 		return false
