@@ -30,9 +30,11 @@ type connections struct {
 	open, sites      map[netip.Prefix]int
 	perHost, perSite int
 	total            int
-	// known counts the protected connections of each account, at most perHost. So one account with
-	// several addresses leaves connections to others.
-	known map[string]int
+	// known counts the protected connections of each account, at most perAccount. The rest can be
+	// replaced, so that an account leaves connections to others, even behind a proxy, where all clients
+	// have the same address.
+	perAccount int
+	known      map[string]int
 	// unknown lists each *watchedConn that waits for a request, or whose request has no account
 	// yet. The least recently changed connection is first.
 	unknown *list.List
@@ -50,7 +52,7 @@ func newConnections(logger *slog.Logger) *connections {
 		most = min(most, max(int(min(uint64(limit.Cur), 1<<20))/4, 16))
 	}
 	return &connections{
-		most: most, perHost: most / 2, perSite: most * 3 / 4,
+		most: most, perHost: most / 2, perSite: most * 3 / 4, perAccount: most / 8,
 		open: map[netip.Prefix]int{}, sites: map[netip.Prefix]int{}, known: map[string]int{},
 		unknown: list.New(), logger: logger,
 	}
@@ -155,7 +157,7 @@ func (c *connections) keep(conn *watchedConn) {
 func (c *connections) setKnown(conn *watchedConn, account string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if conn.forgotten || conn.account != "" || c.known[account] >= c.perHost {
+	if conn.forgotten || conn.account != "" || c.known[account] >= c.perAccount {
 		return
 	}
 	c.keep(conn)

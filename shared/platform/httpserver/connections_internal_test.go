@@ -37,3 +37,21 @@ func TestManyNetworksOfOneSiteLeavePlaces(t *testing.T) {
 		t.Errorf("the site has %d connections, want %d", got, c.perSite-1)
 	}
 }
+
+// An account behind a proxy, where all clients have one address, leaves connections to others.
+func TestAccountBehindProxyLeavesConnections(t *testing.T) {
+	c := newConnections(slog.New(slog.DiscardHandler))
+	address := networkOf(netip.MustParseAddr("203.0.113.1"), 64)
+	for _, account := range []string{"greedy", "other"} {
+		for i := range c.perHost {
+			conn := &watchedConn{TCPConn: &net.TCPConn{}, network: address, site: address}
+			if !c.admit(conn) {
+				t.Fatalf("connection %d of %s is rejected", i, account)
+			}
+			c.setKnown(conn, account)
+		}
+	}
+	if c.known["other"] != c.perAccount {
+		t.Errorf("the other account has %d protected connections", c.known["other"])
+	}
+}
